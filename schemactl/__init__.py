@@ -1,0 +1,2 @@
+"""Schemas as code for Apache Pulsar."""
+

@@ -1,0 +1,112 @@
+"""Places, problems, and the exceptions that carry them.
+
+Findings are values, problems are exceptions, bugs are tracebacks:
+
+    SchemactlError               exit 1   something the user can repair
+    ├── UsageError               exit 64  the command line is wrong
+    ├── DeclarationError         exit 1   one or more problems in the user's files, all of a run together
+    ├── InvalidSchema            exit 1   a schema definition that does not parse
+    ├── HistoryError             exit 1   Git cannot say which schemas were approved
+    ├── RegistryError            exit 1   the registry did not answer as it must
+    │   └── SchemaRefused        exit 1   the registry's own "no" to an upload or a connect
+    ├── StalePlan                exit 4   the registry is no longer as it was when the plan was made
+    └── PartlyApplied            exit 3   some steps were carried out, then one failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """A place in a text file: path relative to the repository, line and column from 1, in code points."""
+
+    path: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """Something wrong in the user's files: where, what, and what to write instead.
+
+    `what` is one sentence that names what was found and what was expected; `fix` (may be empty) says what to write.
+    """
+
+    source: Source
+    what: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.what}" + (f"\n  Fix: {self.fix}" if self.fix else "")
+
+
+class SchemactlError(Exception):
+    """A problem the user can repair: one sentence, and the next step in `fix` (may be empty)."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, fix: str = "", source: Source | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+        self.source = source
+
+    def __str__(self) -> str:
+        where = f"{self.source}: " if self.source else ""
+        return f"{where}{self.what}" + (f"\n  Fix: {self.fix}" if self.fix else "")
+
+
+class UsageError(SchemactlError):
+    """The command line cannot be understood."""
+
+    exit_code = 64
+
+
+class DeclarationError(SchemactlError):
+    """The declared files have problems; `problems` holds all of them, ordered by place."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(set(problems)))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InvalidSchema(SchemactlError):
+    """A schema definition does not parse; `pointer` is the JSON pointer of the offending part ("" for the whole)."""
+
+    def __init__(self, what: str, *, pointer: str = "", fix: str = "", source: Source | None = None) -> None:
+        super().__init__(what, fix=fix, source=source)
+        self.pointer = pointer
+
+
+class HistoryError(SchemactlError):
+    """Git cannot say which schemas were approved: shallow clone, missing ref, not a repository."""
+
+
+class RegistryError(SchemactlError):
+    """The registry could not be reached, or did not answer as it must."""
+
+
+class SchemaRefused(RegistryError):
+    """The registry answered an upload or a connect with a refusal; `outcome` is `incompatible`, `invalid` or `error`."""
+
+    def __init__(self, outcome: str, what: str, *, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.outcome = outcome
+
+
+class StalePlan(SchemactlError):
+    """The registry has changed since the plan was made."""
+
+    exit_code = 4
+
+
+class PartlyApplied(SchemactlError):
+    """Some steps of a plan were carried out, then one failed."""
+
+    exit_code = 3

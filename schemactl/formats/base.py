@@ -1,0 +1,42 @@
+"""The slot for a schema language: three questions that every SchemaType must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Protocol
+
+from schemactl.errors import InvalidSchema
+from schemactl.model import Incompatibility, Release, SchemaInfo
+
+
+class Format(Protocol):
+    """One schema language. Implementations are stateless modules or objects in `schemactl.formats.FORMATS`."""
+
+    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        """Every reason not to declare `info`: it does not parse, a default is invalid, that release would refuse it.
+
+        Each problem's `pointer` says where in the definition. Nothing yielded means that a first upload is accepted
+        and that no later upload will stumble over it.
+        """
+        ...
+
+    def identity(self, info: SchemaInfo) -> Hashable:
+        """Equal for two definitions exactly when they are one version.
+
+        AVRO, JSON, PROTOBUF: Avro's `Schema.equals`, so doc, aliases and enum default do not count. PROTOBUF_NATIVE
+        and KEY_VALUE: their normalised content. The SchemaType is part of the key.
+
+        Raises:
+            InvalidSchema: the definition does not parse.
+        """
+        ...
+
+    def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Every reason `reader` may fail on a message written with `writer`, in document order.
+
+        Both have the same SchemaType. Nothing yielded means that every such message decodes.
+
+        Raises:
+            InvalidSchema: a definition does not parse.
+        """
+        ...

@@ -1,0 +1,439 @@
+"""The vocabulary, in Pulsar's and Avro's own words: frozen values, no behaviour beyond their own shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import Literal
+
+from schemactl.errors import Source
+
+
+class SchemaType(Enum):
+    """Pulsar's schema types with their codes (org.apache.pulsar.common.schema.SchemaType)."""
+
+    NONE = 0
+    STRING = 1
+    JSON = 2
+    PROTOBUF = 3
+    AVRO = 4
+    BOOLEAN = 5
+    INT8 = 6
+    INT16 = 7
+    INT32 = 8
+    INT64 = 9
+    FLOAT = 10
+    DOUBLE = 11
+    DATE = 12
+    TIME = 13
+    TIMESTAMP = 14
+    KEY_VALUE = 15
+    INSTANT = 16
+    LOCAL_DATE = 17
+    LOCAL_TIME = 18
+    LOCAL_DATE_TIME = 19
+    PROTOBUF_NATIVE = 20
+    EXTERNAL = 21
+    BYTES = -1
+    AUTO = -2
+    AUTO_CONSUME = -3
+    AUTO_PUBLISH = -4
+
+
+AVRO_DESCRIBED = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
+"""The types whose definition is an Avro schema in JSON."""
+
+PRIMITIVE = frozenset(
+    {
+        SchemaType.STRING,
+        SchemaType.BOOLEAN,
+        SchemaType.INT8,
+        SchemaType.INT16,
+        SchemaType.INT32,
+        SchemaType.INT64,
+        SchemaType.FLOAT,
+        SchemaType.DOUBLE,
+        SchemaType.DATE,
+        SchemaType.TIME,
+        SchemaType.TIMESTAMP,
+        SchemaType.INSTANT,
+        SchemaType.LOCAL_DATE,
+        SchemaType.LOCAL_TIME,
+        SchemaType.LOCAL_DATE_TIME,
+    }
+)
+"""The types that need no definition: their wire form is fixed by Pulsar."""
+
+CLIENT_SIDE = frozenset({SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH})
+"""The types that exist only inside a client and are never stored."""
+
+
+class CompatibilityStrategy(StrEnum):
+    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED asks the next level (topic, namespace, broker)."""
+
+    UNDEFINED = "UNDEFINED"
+    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
+    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
+    BACKWARD = "BACKWARD"
+    FORWARD = "FORWARD"
+    FULL = "FULL"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
+class Release(StrEnum):
+    """The Pulsar releases whose answers are predicted; another one is read as the nearest lower."""
+
+    R4_0 = "4.0"
+    R4_2 = "4.2"
+    R5_0 = "5.0"
+
+
+Locator = Callable[[str], Source]
+"""From a JSON pointer into a definition to the nearest place that exists in the user's files."""
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInfo:
+    """What Pulsar stores of a schema: type, bytes and properties. Where it was read from takes no part in equality.
+
+    `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a
+    descriptor set; KEY_VALUE two length-prefixed halves; every other type nothing (STRING from Python: `null`).
+    """
+
+    type: SchemaType
+    schema: bytes = b""
+    properties: Mapping[str, str] = field(default=EMPTY, hash=False)
+    source: Source | None = field(default=None, compare=False)
+    locator: Locator | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, pointer: str) -> Source | None:
+        """The nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
+        return self.locator(pointer) if self.locator else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The commit that brought something: full hex id and committer time (seconds since the epoch, UTC)."""
+
+    id: str
+    time_s: int
+    subject: str = ""
+
+    @property
+    def short(self) -> str:
+        """The first nine hex digits, enough to paste into git."""
+        return self.id[:9]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """One entry of a topic's version list. `info` is None for a tombstone (a soft delete takes a number, too)."""
+
+    number: int
+    info: SchemaInfo | None
+    commit: Commit | None = None
+    timestamp_ms: int | None = None
+
+
+_PART = re.compile(r"[-=:.\w]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamespaceName:
+    """`tenant/namespace`."""
+
+    tenant: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> NamespaceName:
+        """The name in `text`; ValueError says what Pulsar refuses about it (NamespaceName, NamedEntity)."""
+        parts = text.split("/")
+        if len(parts) != 2:
+            raise ValueError(f"{text!r} is not a namespace: expected tenant/namespace")
+        for part in parts:
+            if not _PART.fullmatch(part):
+                raise ValueError(f"{part!r} is not a name Pulsar accepts: letters, digits and -=:._ only")
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicName:
+    """`domain://tenant/namespace/topic`. The registry's key is `schema_id`: domains share one list of schemas."""
+
+    tenant: str
+    namespace: str
+    topic: str
+    domain: Literal["persistent", "non-persistent"] = "persistent"
+
+    @classmethod
+    def parse(cls, text: str) -> TopicName:
+        """The name in `text` (`tenant/namespace/topic` is persistent); ValueError says what is wrong with it."""
+        domain, separator, rest = text.partition("://")
+        if not separator:
+            domain, rest = "persistent", text
+        if domain not in ("persistent", "non-persistent"):
+            raise ValueError(f"{domain!r} is not a topic domain: expected persistent or non-persistent")
+        parts = rest.split("/", 2)
+        if len(parts) != 3 or not parts[2]:
+            raise ValueError(f"{text!r} is not a topic: expected persistent://tenant/namespace/topic")
+        NamespaceName.parse(f"{parts[0]}/{parts[1]}")
+        if re.search(r"[\x00-\x1f\x7f]", parts[2]) or parts[2] != parts[2].strip() or "/" in parts[2]:
+            raise ValueError(f"{parts[2]!r} is not a topic's local name: no slashes, control characters or outer spaces")
+        if re.search(r"-partition-\d+$", parts[2]):
+            raise ValueError(f"{text!r} names one partition: declare the topic itself, with `partitions`")
+        return cls(parts[0], parts[1], parts[2], domain)  # type: ignore[arg-type]
+
+    @property
+    def namespace_name(self) -> NamespaceName:
+        """The namespace that holds the topic."""
+        return NamespaceName(self.tenant, self.namespace)
+
+    @property
+    def schema_id(self) -> str:
+        """`tenant/namespace/topic`, the registry's key: without domain and partition."""
+        return f"{self.tenant}/{self.namespace}/{self.topic}"
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.schema_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The schema policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level"."""
+
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    is_allow_auto_update_schema: bool | None = None
+    schema_validation_enforced: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDefaults:
+    """What stands for the broker's own settings, with Pulsar's defaults."""
+
+    schema_compatibility_strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
+    is_allow_auto_update_schema: bool = True
+    schema_validation_enforced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace and its policies."""
+
+    name: NamespaceName
+    policies: Policies = Policies()
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A declared producer or consumer of a topic: which schema version it carries."""
+
+    name: str
+    role: Literal["producer", "consumer", "reader"]
+    version: int | Literal["latest"] = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic according to one source.
+
+    Attributes:
+        schema: the definition in force: as declared, at the tip of the approved history, or latest in the registry.
+            None: a topic without schema (or, in history, one that is no longer declared).
+        versions: every version the source knows, in order of number; empty for declared files, which know no numbers.
+        deleted: in history: was declared once and is no longer.
+    """
+
+    name: TopicName
+    schema: SchemaInfo | None = None
+    versions: tuple[SchemaVersion, ...] = ()
+    policies: Policies = Policies()
+    partitions: int | None = None
+    renamed_from: TopicName | None = None
+    reader: int | Literal["latest"] = "latest"
+    lifecycle: Literal["stable", "draft"] = "stable"
+    clients: tuple[Client, ...] = ()
+    deleted: bool = False
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Namespaces and topics with their schema versions, according to one source."""
+
+    namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
+    topics: Mapping[TopicName, Topic] = field(default_factory=dict)
+
+    def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
+        """The strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""
+        known = self.topics.get(topic)
+        space = self.namespaces.get(topic.namespace_name)
+        levels: tuple[tuple[Policies | None, Level], ...] = (
+            (known.policies if known else None, "topic"),
+            (space.policies if space else None, "namespace"),
+        )
+        for policies, level in levels:
+            strategy = policies.schema_compatibility_strategy if policies else None
+            if strategy not in (None, CompatibilityStrategy.UNDEFINED):
+                return strategy, level
+        return defaults.schema_compatibility_strategy, "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A registry to plan against, by the name the project file gives it.
+
+    `registry` is its URL (`sqlite:PATH` or `http(s)://HOST:PORT`); `namespaces` maps declared names to this target's.
+    """
+
+    name: str
+    registry: str
+    release: Release | None = None
+    namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
+    credentials: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark."""
+
+    package: str
+    out: str = "generated"
+    spark: str = "4.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The project file `schemactl.yaml`.
+
+    Attributes:
+        folder: the project's folder relative to the repository's top level, "" when it is the top level.
+        path: of the project file, relative to the repository's top level.
+        severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
+    """
+
+    folder: str = ""
+    path: str = "schemactl.yaml"
+    roots: tuple[str, ...] = ("namespaces",)
+    previous_roots: tuple[str, ...] = ()
+    approved: str | None = None
+    release: Release = Release.R4_0
+    defaults: BrokerDefaults = BrokerDefaults()
+    severities: Mapping[str, Severity | Literal["off"]] = field(default_factory=dict)
+    namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(default_factory=dict)
+    waivers: str | None = None
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    generate: Generate | None = None
+
+
+Severity = Literal["error", "warning", "note"]
+
+Level = Literal["topic", "namespace", "default"]
+"""Where a policy in force was set."""
+
+Direction = Literal["new_reads_old", "old_reads_new", "both"]
+"""Who reads whom: `new_reads_old` protects consumers that upgrade first, `old_reads_new` those that upgrade last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason why a reader cannot read what a writer wrote.
+
+    Attributes:
+        rule: id in `schemactl.rules`, as Avro's Java SchemaCompatibility or buf spell it.
+        pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
+        message: the reference's own words.
+        strict_only: Pulsar's Java reader decodes such messages all the same; only strict readers refuse.
+    """
+
+    rule: str
+    pointer: str
+    message: str = ""
+    strict_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """An incompatibility of a proposed schema with one earlier version."""
+
+    incompatibility: Incompatibility
+    direction: Direction
+    against: int
+
+
+class Outcome(StrEnum):
+    """What a broker's registry answers to an upload (all five) or to its compatibility endpoint (never `unchanged`)."""
+
+    OK = "ok"
+    UNCHANGED = "unchanged"
+    INCOMPATIBLE = "incompatible"
+    INVALID = "invalid"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A broker's answer: the outcome, the version number it gives back (None when it refuses), and its words.
+
+    `exception` is the simple name of the Java exception behind a refusal, where there is one.
+    """
+
+    outcome: Outcome
+    version: int | None = None
+    message: str = ""
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Both verdicts on one proposed schema.
+
+    Attributes:
+        broker: what the registry answers to the upload.
+        test: what its compatibility endpoint answers.
+        data: every breakage, newest version first, new_reads_old before old_reads_new; () is compatible; None: a
+            definition does not parse, so nothing can be said of data.
+    """
+
+    broker: Answer
+    test: Answer
+    data: tuple[Breakage, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a report shows: a rule that fires, placed in a file, for somebody.
+
+    Attributes:
+        verdict: whose verdict it is: the broker's, the data's, or the declaration's own (policies, history).
+        message: what happens and for whom, in full sentences.
+        fix: what to write instead; may be empty.
+        field: the path of the field for people (`Order.lines[].price`), "" for the whole.
+        pointer: the JSON pointer, "" for the whole.
+        against: the numbers of the versions that break.
+        older: the place in the older version, where the pointer belongs to it.
+    """
+
+    rule: str
+    severity: Severity
+    verdict: Literal["broker", "data", "declaration"]
+    topic: TopicName | None
+    source: Source | None
+    message: str
+    fix: str = ""
+    field: str = ""
+    pointer: str = ""
+    direction: Direction | None = None
+    against: tuple[int, ...] = ()
+    older: str = ""

@@ -1,0 +1,99 @@
+"""The slot for a registry: the embedded one and a real Pulsar answer the same questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemactl.model import (
+    Answer,
+    Catalog,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaInfo,
+    TopicName,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which namespaces and topics a command speaks of. The registry need not be asked about anything else."""
+
+    namespaces: frozenset[NamespaceName]
+    topics: frozenset[TopicName]
+
+
+class Registry(Protocol):
+    """A schema registry with the policies and topics around it.
+
+    Everything that fails raises `RegistryError`; the registry's own "no" to an upload raises `SchemaRefused` with the
+    broker's outcome and words. Every method is safe to repeat after a lost answer, `delete_schema` (soft) excepted.
+    """
+
+    url: str
+
+    @property
+    def release(self) -> Release:
+        """The Pulsar release whose answers it gives."""
+        ...
+
+    def read(self, scope: Scope) -> Catalog:
+        """What it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.
+
+        `Topic.schema` is the latest live version (None: none, or a tombstone is latest). `Topic.versions` holds every
+        entry still stored, tombstones among them with `info=None`. A topic that does not exist but has schemas (an
+        upload needs no topic) is in the catalog with `deleted=True`.
+        """
+        ...
+
+    def create_namespace(self, name: NamespaceName) -> None:
+        """The namespace, and its tenant, exist afterwards."""
+        ...
+
+    def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
+        """Each policy that is not None is in force afterwards, and has been read back."""
+        ...
+
+    def create_topic(self, name: TopicName, partitions: int | None) -> None:
+        """The topic exists afterwards, with `partitions` partitions (None: not partitioned)."""
+        ...
+
+    def grow_partitions(self, name: TopicName, partitions: int) -> None:
+        """The topic has `partitions` partitions afterwards; they never shrink."""
+        ...
+
+    def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
+        """Each policy that is not None is in force for the topic afterwards, and has been read back."""
+        ...
+
+    def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
+        """The version number the registry gives to the upload: a new one, or the old one of an equal schema.
+
+        Raises:
+            SchemaRefused: the registry answered incompatible, invalid or error; nothing was stored.
+        """
+        ...
+
+    def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
+        """What the compatibility endpoint says. Stores nothing."""
+        ...
+
+    def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
+        """Soft: a tombstone is appended and its number returned. Force: everything is gone, None is returned."""
+        ...
+
+    def delete_topic(self, topic: TopicName) -> None:
+        """The topic is gone, and so are its schemas: numbering starts again at 0."""
+        ...
+
+    def strategy(self, topic: TopicName) -> CompatibilityStrategy:
+        """The strategy in force for uploads to `topic`: topic, then namespace, then the registry's own default."""
+        ...
+
+    def close(self) -> None:
+        """Connections and files are released."""
+        ...
+
+

@@ -1,0 +1,44 @@
+"""The catalogue of rules: what can be found, why it matters, and what to do. Source of `explain` and of docs/rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing a check can find.
+
+    Attributes:
+        id: as Avro's Java SchemaCompatibility or buf spell it, where they have it.
+        verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours).
+        severity: unless the project says otherwise.
+        summary: one sentence, what is the case when it fires.
+        why: what breaks, and for whom.
+        example: before and after, as the user would write them.
+        fix: what to write instead.
+        link: the specification or source it follows.
+    """
+
+    id: str
+    verdict: Literal["data", "broker", "declaration"]
+    severity: Literal["error", "warning", "note"]
+    summary: str
+    why: str
+    example: str
+    fix: str
+    link: str
+
+
+def rules() -> dict[str, Rule]:
+    """Every rule by id, in the order of the catalogue."""
+    from schemactl.rules import avro, broker, declaration, key_value, protobuf  # noqa: PLC0415  loaded on use
+
+    found: dict[str, Rule] = {}
+    for module in (avro, protobuf, key_value, broker, declaration):
+        for rule in module.RULES:
+            if rule.id in found:
+                raise AssertionError(f"two rules are called {rule.id}")
+            found[rule.id] = rule
+    return found
