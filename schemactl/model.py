@@ -189,7 +189,9 @@ class TopicName:
             raise ValueError(f"{text!r} is not a topic: expected persistent://tenant/namespace/topic")
         NamespaceName.parse(f"{parts[0]}/{parts[1]}")
         if re.search(r"[\x00-\x1f\x7f]", parts[2]) or parts[2] != parts[2].strip() or "/" in parts[2]:
-            raise ValueError(f"{parts[2]!r} is not a topic's local name: no slashes, control characters or outer spaces")
+            raise ValueError(
+                f"{parts[2]!r} is not a topic's local name: no slashes, control characters or outer spaces"
+            )
         if re.search(r"-partition-\d+$", parts[2]):
             raise ValueError(f"{text!r} names one partition: declare the topic itself, with `partitions`")
         return cls(parts[0], parts[1], parts[2], domain)  # type: ignore[arg-type]
@@ -331,7 +333,9 @@ class Project:
     release: Release = Release.R4_0
     defaults: BrokerDefaults = BrokerDefaults()
     severities: Mapping[str, Severity | Literal["off"]] = field(default_factory=dict)
-    namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(default_factory=dict)
+    namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(
+        default_factory=dict
+    )
     waivers: str | None = None
     targets: Mapping[str, Target] = field(default_factory=dict)
     generate: Generate | None = None

@@ -8,34 +8,52 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast
+from pathlib import Path
+from typing import NoReturn, Protocol, cast
 
 from schemactl.errors import SchemactlError, UsageError
 
 COMMANDS: dict[str, str] = {
-    "init": "a new project in this repository",
+    "init": "start a project in this repository",
     "check": "files against the approved history: the hook and the pull-request check",
     "log": "the versions of a topic, with their commits",
     "show": "one version's definition",
     "diff": "what changed between two versions, and who can read whom",
     "plan": "what apply would do, with the registry's predicted answer for every step",
     "apply": "carry out a plan",
-    "generate": "StructTypes and codec modules for every approved version",
+    "generate": "write StructTypes and codec modules for every approved version",
     "compare": "the engine on JSON lines: definitions in, verdicts out",
     "explain": "a rule: what, why, example, fix",
-    "completion": "a completion script for your shell",
+    "completion": "print a completion script for your shell",
 }
-"""Command to one-line help. `schemactl.cli.<command>` has `configure` and `run`."""
+"""Command to one-line help. The module `schemactl.cli.<command>` is a `Command`."""
+
+EXIT_CODES = """\
+exit codes: 0 fine · 1 could not decide (the message says why) · 2 there are changes (only with --detailed-exitcode)
+            3 partly applied · 4 stale plan · 64 wrong usage · 100 findings, and every other "no"
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the global options say: where to work and how to speak."""
+    """What the global options say: where to work and how to speak.
+
+    Attributes:
+        directory: absolute path of the folder to work in.
+        config: path of the project file, or None to look for `schemactl.yaml` upwards from `directory`.
+        quiet: no progress and no warnings on standard error.
+        color: the report may use ANSI colours.
+    """
 
     directory: str
-    config: str | None
-    quiet: bool
-    color: bool
+    config: str | None = None
+    quiet: bool = False
+    color: bool = False
+
+    def say(self, text: str) -> None:
+        """`text` is on standard error, unless the user asked for quiet."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
 
 
 class Command(Protocol):
@@ -50,9 +68,95 @@ class Command(Protocol):
         ...
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse with the exit code of `sysexits.h` for wrong usage."""
+class Parser(argparse.ArgumentParser):
+    """argparse, but wrong usage exits with 64, as `sysexits.h` has it (argparse's own 2 means "changes" here)."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]
+    def error(self, message: str) -> NoReturn:
+        """The usage and the message are on standard error, and the process ends."""
         self.print_usage(sys.stderr)
         self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
+
+
+def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
+    """The parser of the whole command line, with the arguments of `commands`; the others have only their help line."""
+    parser = Parser(
+        prog="schemactl",
+        description="Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the "
+        "registry, read by Spark.",
+        epilog="examples:\n"
+        "  schemactl init                       start a project here\n"
+        "  schemactl check                      is what I changed compatible with what was approved?\n"
+        "  schemactl plan --target local        what would change in the registry?\n"
+        "  schemactl explain NAME_MISMATCH      what does this rule mean?\n\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-C", dest="directory", metavar="DIR", default=".", help="work as if started in DIR")
+    parser.add_argument(
+        "--config", metavar="FILE", help="the project file (default: schemactl.yaml, looked for upwards)"
+    )
+    parser.add_argument(
+        "--quiet", "-q", action="store_true", help="no progress and no warnings on standard error"
+    )
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colours in reports (auto: on a terminal)",
+    )
+    parser.add_argument("--version", action="version", version=f"schemactl {version()}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        command = subparsers.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name in commands:
+            load(name).configure(command)
+    return parser
+
+
+def load(name: str) -> Command:
+    """The module of the command `name`."""
+    return cast("Command", import_module(f"schemactl.cli.{name}"))
+
+
+def version() -> str:
+    """The version of this installation."""
+    # Reading it costs more than a whole `--help`.
+    from importlib.metadata import version as installed
+
+    return installed("schemactl")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of one run of the command line `argv` (without the program's name)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Only the named command's module is imported: the hook must not pay for the others.
+    named = [word for word in arguments if word in COMMANDS][:1]
+    try:
+        args = build_parser(named).parse_args(arguments)
+        directory = Path(args.directory).absolute()
+        if not directory.is_dir():
+            raise UsageError(f"-C {args.directory}: there is no such folder")
+        context = Context(
+            directory=str(directory), config=args.config, quiet=args.quiet, color=_color(args.color)
+        )
+        code = load(args.command).run(args, context)
+        sys.stdout.flush()
+    except SchemactlError as error:
+        print(f"schemactl: {error}" if error.source is None else str(error), file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our output has gone (`schemactl log | head`): nothing left to say, and no traceback at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("schemactl: interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+def _color(choice: str) -> bool:
+    """Whether reports may use colours. Honours NO_COLOR (no-color.org)."""
+    if choice == "auto":
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return choice == "always"

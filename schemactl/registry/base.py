@@ -95,5 +95,3 @@ class Registry(Protocol):
     def close(self) -> None:
         """Connections and files are released."""
         ...
-
-

@@ -33,7 +33,7 @@ class Rule:
 
 def rules() -> dict[str, Rule]:
     """Every rule by id, in the order of the catalogue."""
-    from schemactl.rules import avro, broker, declaration, key_value, protobuf  # noqa: PLC0415  loaded on use
+    from schemactl.rules import avro, broker, declaration, key_value, protobuf
 
     found: dict[str, Rule] = {}
     for module in (avro, protobuf, key_value, broker, declaration):

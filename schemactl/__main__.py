@@ -1,0 +1,7 @@
+"""`python -m schemactl`."""
+
+import sys
+
+from schemactl.cli import main
+
+sys.exit(main())
