@@ -1,0 +1,1 @@
+"""Examples: whole repositories to play with."""
