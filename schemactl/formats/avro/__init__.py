@@ -1,0 +1,1 @@
+"""Avro: the schema language of the types AVRO, JSON and PROTOBUF."""
