@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from schemactl.errors import InvalidSchema
-from schemactl.model import Incompatibility, Release, SchemaInfo
+from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An incompatibility for people.
+
+    Attributes:
+        field: the path of the field in the new schema (or the old, where only that has it): `Order.lines[].price`.
+        reason: one or two sentences: what differs, and what becomes of the messages.
+        fix: what to write instead.
+    """
+
+    field: str
+    reason: str
+    fix: str
 
 
 class Format(Protocol):
@@ -39,4 +55,8 @@ class Format(Protocol):
         Raises:
             InvalidSchema: a definition does not parse.
         """
+        ...
+
+    def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+        """`breakage` of `new` with `old` in words for people; who reads whom is its `direction`."""
         ...

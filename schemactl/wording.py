@@ -1,0 +1,79 @@
+"""Sentences about versions and strategies, said the same way in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from schemactl.model import Breakage, Commit, CompatibilityStrategy, Level, SchemaVersion, TopicName
+
+
+def numbers(values: Iterable[int]) -> str:
+    """Version numbers with runs drawn together: `0-3, 5`."""
+    runs: list[list[int]] = []
+    for value in sorted(values):
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def versions(values: Sequence[int]) -> str:
+    """`version 3` or `versions 0-3, 5`."""
+    return f"version{'s' if len(values) > 1 else ''} {numbers(values)}"
+
+
+def whence(level: Level) -> str:
+    """Which level a policy comes from, as a reader of the files would say it."""
+    return {
+        "topic": "set by the topic",
+        "namespace": "set by its namespace",
+        "default": "the default of schemactl.yaml",
+    }[level]
+
+
+def day(commit: Commit) -> str:
+    """The commit's day in UTC: 2026-03-02."""
+    return datetime.fromtimestamp(commit.time_s, tz=UTC).date().isoformat()
+
+
+def cite(version: SchemaVersion) -> str:
+    """`version 3 (9f2c1abcd, 2026-03-02)`; without a commit the number alone."""
+    if version.commit is None:
+        return f"version {version.number}"
+    return f"version {version.number} ({version.commit.short}, {day(version.commit)})"
+
+
+def duty(
+    topic: TopicName,
+    *,
+    strategy: CompatibilityStrategy,
+    level: Level,
+    breakage: Breakage,
+    number: int | None,
+    existing: Sequence[SchemaVersion],
+    against: Sequence[int],
+) -> str:
+    """Who must read what under the strategy, which versions break and which do not."""
+    nearest = next(version for version in existing if version.number == breakage.against)
+    new = f"version {number}" if number is not None else "the new schema"
+    if breakage.direction == "old_reads_new":
+        must = f"consumers still on {cite(nearest)} must read messages of {new}"
+    elif breakage.direction == "both":
+        must = f"{new} and {cite(nearest)} must read each other's messages"
+    else:
+        must = f"{new} must read messages written with {cite(nearest)}"
+    sentence = f"{topic} is {strategy} ({whence(level)}): {must}."
+    also = [value for value in against if value != breakage.against]
+    if also:
+        sentence += f" The same holds for {versions(also)}."
+    if strategy.name.endswith("_TRANSITIVE"):
+        fine = [
+            version.number
+            for version in existing
+            if version.info is not None and version.number not in against
+        ]
+        if fine:
+            sentence += f" {versions(fine).capitalize()} {'are' if len(fine) > 1 else 'is'} not affected."
+    return sentence
