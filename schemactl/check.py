@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, Literal
 
 from schemactl.compat import judge
@@ -14,11 +13,14 @@ from schemactl.model import (
     Breakage,
     Catalog,
     CompatibilityStrategy,
+    Direction,
     Finding,
+    Incompatibility,
     Level,
     Outcome,
     Project,
     Release,
+    SchemaInfo,
     SchemaVersion,
     Severity,
     Topic,
@@ -26,9 +28,15 @@ from schemactl.model import (
     Verdict,
 )
 from schemactl.rules import rules
-from schemactl.wording import duty, numbers, whence
+from schemactl.wording import duty, whence
+from schemactl.wording import versions as versions_said
 
-Change = Literal["added", "new version", "not stored", "older version", "removed", "policies"]
+Change = Literal[
+    "added", "new version", "not stored", "older version", "schema removed", "removed", "policies"
+]
+
+ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+"""The worst first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,8 @@ def check(
     findings: list[Finding] = []
     for name in names:
         seen, found = checker.topic(name)
-        topics += seen
+        if seen:
+            topics.append(seen)
         findings += found
     return CheckReport(
         release=project.release,
@@ -111,8 +120,35 @@ def check(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """A declared schema and the versions it is judged against."""
+
+    topic: Topic
+    schema: SchemaInfo
+    versions: tuple[SchemaVersion, ...]
+    strategy: CompatibilityStrategy
+    level: Level
+
+    @property
+    def latest(self) -> int | None:
+        """The highest number so far."""
+        return self.versions[-1].number if self.versions else None
+
+    @property
+    def next(self) -> int:
+        """The number a new content gets."""
+        return 0 if self.latest is None else self.latest + 1
+
+    def known_as(self) -> int | None:
+        """The number of the version with the same content; None: it is new."""
+        key = identity(self.schema)
+        same = (version.number for version in self.versions if version.info and identity(version.info) == key)
+        return next(same, None)
+
+
 class _Checker:
-    """One run: the catalogs and the project's say on severities."""
+    """One run: the catalogs, and the project's say on strategies and severities."""
 
     def __init__(self, target: Catalog, base: Catalog, approved: Catalog, project: Project) -> None:
         self.target = target
@@ -121,202 +157,172 @@ class _Checker:
         self.project = project
         self.rules = rules()
 
-    def topic(self, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:
-        """What is to be said of one topic: at most one check, and its findings, the worst first."""
+    def topic(self, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
+        """What is to be said of one topic (None: it has not changed), and its findings, the worst first."""
         declared = self.target.topics.get(name)
         before = self.base.topics.get(name)
         if before and before.deleted:
             before = None
         if declared is None:
-            return self._removed(name, before) if before else ([], [])
+            return self._removed(before) if before else (None, [])
         strategy, level = self.target.strategy(name, self.project.defaults)
-        seen = TopicCheck(name, "added", strategy, level, source=declared.source)
-        findings: list[Finding] = [
-            *self._partitions(declared, before),
-            *self._renamed(declared, strategy, level),
-        ]
-        changed = self._schema_changed(declared, before)
-        if changed == "new version":
-            seen, found = self._new_version(seen, declared)
+        seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
+        findings = [*self._partitions(declared, before)]
+        if declared.schema is not None:
+            proposal = _Proposal(declared, declared.schema, self._versions(name), strategy, level)
+            seen, found = self._schema(seen, proposal, before.schema if before else None)
             findings += found
-            findings += self._relaxed(declared, seen)
-        elif changed in ("older version", "not stored"):
-            seen, found = self._known(seen, declared, changed)
-            findings += found
-        elif changed == "removed":
-            seen = replace(seen, change="removed")
+        elif before and before.schema:
+            seen = replace(seen, change="schema removed")
             findings += self._finding(
                 "SCHEMA_REMOVED",
                 declared,
-                declared.source,
                 f"{name} no longer declares a schema. The registry keeps the versions it has, and so do we.",
             )
-        elif before is not None:
-            seen = replace(seen, change="policies")
-            findings += self._tightened(declared, strategy, level)
-            if not findings:
-                return [], []
-        if before is None and seen.change == "new version" and seen.version == 0:
+        elif before is None:
             seen = replace(seen, change="added")
-        order = {"error": 0, "warning": 1, "note": 2}
-        return [seen], sorted(findings, key=lambda finding: order[finding.severity])
-
-    def _schema_changed(self, declared: Topic, before: Topic | None) -> Change | None:
-        """How the declared schema differs from the one where the files branched off; None: not at all."""
-        old = before.schema if before else None
-        if declared.schema is None:
-            return "removed" if old else None
-        key = identity(declared.schema)
-        if old is not None and identity(old) == key:
-            return None if same_text(old, declared.schema) else "not stored"
-        versions = self._versions(declared.name)
-        return "older version" if _number_of(versions, key) is not None else "new version"
+        if seen.change == "policies" and not findings:
+            return None, []
+        return seen, sorted(findings, key=lambda finding: ORDER[finding.severity])
 
     def _versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         approved = self.approved.topics.get(name)
         return approved.versions if approved else ()
 
-    def _new_version(self, seen: TopicCheck, declared: Topic) -> tuple[TopicCheck, list[Finding]]:
-        assert declared.schema is not None
-        versions = self._versions(declared.name)
-        verdict = judge(versions, declared.schema, seen.strategy, self.project.release)
-        latest = versions[-1].number if versions else None
-        number = 0 if latest is None else latest + 1
-        seen = replace(seen, change="new version", version=number, latest=latest, verdict=verdict)
-        findings = [*self._data(declared, seen, versions, verdict.data or ()), *self._broker(declared, seen)]
-        return seen, findings
-
-    def _known(self, seen: TopicCheck, declared: Topic, change: Change) -> tuple[TopicCheck, list[Finding]]:
-        """A text that equals an approved version: nothing will be stored."""
-        assert declared.schema is not None
-        versions = self._versions(declared.name)
-        number = _number_of(versions, identity(declared.schema))
-        latest = versions[-1].number if versions else None
-        verdict = judge(versions, declared.schema, seen.strategy, self.project.release)
-        seen = replace(seen, change=change, version=number, latest=latest, verdict=verdict)
-        if change == "older version" and number != latest:
-            rule = "REVERTED_TO_OLDER"
-            message = (
-                f"{declared.name} declares the content of version {number} again. The registry answers {number} to the "
-                f"upload and its latest stays {latest}: consumers that ask for the latest schema still get version {latest}."
-            )
-        elif change == "not stored":
-            rule = "NOT_STORED"
-            message = (
-                f"{declared.name}: only doc, aliases, enum default or properties differ from version {number}. Pulsar "
-                "compares none of them and stores nothing; generated readers use the new text."
-            )
+    def _schema(
+        self, seen: TopicCheck, proposal: _Proposal, before: SchemaInfo | None
+    ) -> tuple[TopicCheck, list[Finding]]:
+        """How the declared schema differs from the one where the files branched off, and what follows."""
+        if before is not None and identity(before) == identity(proposal.schema):
+            if same_text(before, proposal.schema):
+                return seen, [*self._tightened(proposal)]
+            change: Change = "not stored"
+        elif proposal.known_as() is not None:
+            change = "older version"
         else:
-            return seen, []
-        return seen, [*self._finding(rule, declared, declared.schema.source, message)]
+            change = "new version" if proposal.versions else "added"
+        verdict = judge(proposal.versions, proposal.schema, proposal.strategy, self.project.release)
+        known = proposal.known_as()
+        seen = replace(
+            seen,
+            change=change,
+            version=proposal.next if known is None else known,
+            latest=proposal.latest,
+            verdict=verdict,
+        )
+        if change == "not stored":
+            return seen, [*self._not_stored(proposal, known)]
+        if change == "older version":
+            return seen, [*self._reverted(proposal, known)]
+        return seen, [
+            *self._data(proposal, verdict),
+            *self._broker(proposal, verdict),
+            *self._relaxed(proposal, verdict),
+            *self._renamed(proposal),
+        ]
 
-    def _data(
-        self, declared: Topic, seen: TopicCheck, versions: Sequence[SchemaVersion], data: Sequence[Breakage]
-    ) -> Iterator[Finding]:
-        """One finding for each incompatibility, however many versions it breaks with."""
-        assert declared.schema is not None
-        by_number = {version.number: version for version in versions}
+    def _not_stored(self, proposal: _Proposal, known: int | None) -> Iterator[Finding]:
+        yield from self._finding(
+            "NOT_STORED",
+            proposal.topic,
+            f"{proposal.topic.name}: only doc, aliases, enum default or properties differ from version {known}. Pulsar "
+            "compares none of them and stores nothing; generated readers use the new text.",
+            source=proposal.schema.source,
+        )
 
-        def kind(breakage: Breakage) -> tuple[str, str, str, str, bool]:
-            what = breakage.incompatibility
-            return what.rule, what.pointer, breakage.direction, what.message, what.strict_only
+    def _reverted(self, proposal: _Proposal, known: int | None) -> Iterator[Finding]:
+        if known == proposal.latest:
+            return
+        yield from self._finding(
+            "REVERTED_TO_OLDER",
+            proposal.topic,
+            f"{proposal.topic.name} declares the content of version {known} again. The registry answers {known} to the "
+            f"upload and its latest stays {proposal.latest}: consumers that ask for the latest schema still get version "
+            f"{proposal.latest}.",
+            source=proposal.schema.source,
+        )
 
-        ordered = sorted(data, key=lambda breakage: (kind(breakage), -breakage.against))
-        groups = [list(group) for _, group in groupby(ordered, key=kind)]
-        # In the order in which the first of each group was found.
-        groups.sort(key=lambda group: min(data.index(breakage) for breakage in group))
-        for group in groups:
+    def _data(self, proposal: _Proposal, verdict: Verdict) -> Iterator[Finding]:
+        """One finding for each incompatibility, however many versions it breaks with, in the verdict's order."""
+        groups: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
+        for breakage in verdict.data or ():
+            groups.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
+        for (what, direction), group in groups.items():
             nearest = group[0]
-            old = by_number[nearest.against]
-            assert old.info is not None
-            told = explain(nearest, new=declared.schema, old=old.info)
+            old = next(
+                v.info for v in proposal.versions if v.number == nearest.against and v.info is not None
+            )
+            told = explain(nearest, new=proposal.schema, old=old)
             against = tuple(sorted(breakage.against for breakage in group))
             said = duty(
-                seen.topic,
-                strategy=seen.strategy,
-                level=seen.level,
+                proposal.topic.name,
+                strategy=proposal.strategy,
+                level=proposal.level,
                 breakage=nearest,
-                number=seen.version,
-                existing=versions,
+                number=proposal.next,
+                existing=proposal.versions,
                 against=against,
             )
             yield from self._finding(
-                nearest.incompatibility.rule,
-                declared,
-                declared.schema.locate(nearest.incompatibility.pointer) or declared.source,
+                what.rule,
+                proposal.topic,
                 f"{said}\n{told.reason}",
+                source=proposal.schema.locate(what.pointer),
                 fix=told.fix,
-                severity="warning" if nearest.incompatibility.strict_only else None,
+                severity="warning" if what.strict_only else None,
                 field=told.field,
-                pointer=nearest.incompatibility.pointer,
-                direction=nearest.direction,
+                pointer=what.pointer,
+                direction=direction,
                 against=against,
-                older=str(old.info.locate(nearest.incompatibility.pointer) or "")
-                if nearest.direction == "old_reads_new"
-                else "",
+                older=str(old.locate(what.pointer) or "") if direction == "old_reads_new" else "",
             )
 
-    def _broker(self, declared: Topic, seen: TopicCheck) -> Iterator[Finding]:
-        assert declared.schema is not None
-        assert seen.verdict is not None
-        answer = seen.verdict.broker
-        rule = {
-            Outcome.INCOMPATIBLE: "BROKER_INCOMPATIBLE",
-            Outcome.INVALID: "BROKER_INVALID",
-            Outcome.ERROR: "BROKER_ERROR",
-        }.get(answer.outcome)
-        if rule:
-            words = answer.message.strip().splitlines()
-            says = f"\nIt says: {words[0][:300]}" if words else ""
-            yield from self._finding(
-                rule,
-                declared,
-                declared.schema.source,
-                f"Pulsar {self.project.release} will refuse version {seen.version} of {declared.name}: "
-                f"{answer.outcome} under {seen.strategy} ({whence(seen.level)}).{says}",
-            )
-
-    def _relaxed(self, declared: Topic, seen: TopicCheck) -> Iterator[Finding]:
-        """A strategy changed together with a schema that the old strategy would have refused."""
-        assert declared.schema is not None
-        old, _ = self.base.strategy(declared.name, self.project.defaults)
-        if declared.name not in self.base.topics or old == seen.strategy:
+    def _broker(self, proposal: _Proposal, verdict: Verdict) -> Iterator[Finding]:
+        answer = verdict.broker
+        if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
             return
-        was = judge(self._versions(declared.name), declared.schema, old, self.project.release)
-        refused = was.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED) or _breaks(was)
-        if (
-            refused
-            and seen.verdict
-            and seen.verdict.broker.outcome is Outcome.OK
-            and not _breaks(seen.verdict)
-        ):
+        words = answer.message.strip().splitlines()
+        says = f"\nIt says: {words[0][:300]}" if words else ""
+        yield from self._finding(
+            f"BROKER_{answer.outcome.name}",
+            proposal.topic,
+            f"Pulsar {self.project.release} will refuse version {proposal.next} of {proposal.topic.name}: "
+            f"{answer.outcome} under {proposal.strategy} ({whence(proposal.level)}).{says}",
+            source=proposal.schema.source,
+        )
+
+    def _relaxed(self, proposal: _Proposal, verdict: Verdict) -> Iterator[Finding]:
+        """A strategy changed together with a schema that the old strategy would have refused."""
+        name = proposal.topic.name
+        old, _ = self.base.strategy(name, self.project.defaults)
+        if name not in self.base.topics or old == proposal.strategy or _refused(verdict):
+            return
+        if _refused(judge(proposal.versions, proposal.schema, old, self.project.release)):
             yield from self._finding(
                 "STRATEGY_RELAXED",
-                declared,
-                declared.source,
-                f"{declared.name} goes from {old} to {seen.strategy} together with a schema that {old} refuses.",
+                proposal.topic,
+                f"{name} goes from {old} to {proposal.strategy} together with a schema that {old} refuses.",
             )
 
-    def _tightened(self, declared: Topic, strategy: CompatibilityStrategy, level: Level) -> Iterator[Finding]:
+    def _tightened(self, proposal: _Proposal) -> Iterator[Finding]:
         """A strategy changed without a schema: which approved versions do not satisfy it?"""
-        old, _ = self.base.strategy(declared.name, self.project.defaults)
-        if old == strategy:
+        old, _ = self.base.strategy(proposal.topic.name, self.project.defaults)
+        if old == proposal.strategy:
             return
-        versions = self._versions(declared.name)
-        failing = []
-        for position, version in enumerate(versions):
-            if version.info is None or not position:
-                continue
-            verdict = judge(versions[:position], version.info, strategy, self.project.release)
-            if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED) or _breaks(verdict):
-                failing.append(version.number)
+        failing = [
+            version.number
+            for position, version in enumerate(proposal.versions)
+            if version.info
+            and _refused(
+                judge(proposal.versions[:position], version.info, proposal.strategy, self.project.release)
+            )
+        ]
         if failing:
             yield from self._finding(
                 "STRATEGY_TIGHTENED",
-                declared,
-                declared.source,
-                f"{declared.name} becomes {strategy} ({whence(level)}), was {old}. Versions that do not satisfy it: "
-                f"{numbers(failing)}.",
+                proposal.topic,
+                f"{proposal.topic.name} becomes {proposal.strategy} ({whence(proposal.level)}), was {old}. What was approved "
+                f"does not satisfy it: {versions_said(failing)}.",
                 against=tuple(failing),
             )
 
@@ -331,49 +337,45 @@ class _Checker:
             yield from self._finding(
                 "PARTITIONS_SHRUNK",
                 declared,
-                declared.source,
                 f"{declared.name} goes from {_partitions(before)} to {_partitions(declared)}; Pulsar can only add partitions "
                 "to a partitioned topic.",
             )
 
-    def _renamed(self, declared: Topic, strategy: CompatibilityStrategy, level: Level) -> Iterator[Finding]:
+    def _renamed(self, proposal: _Proposal) -> Iterator[Finding]:
         """The schema must satisfy the strategy against the old topic's versions, too."""
-        if declared.renamed_from is None or declared.schema is None:
+        old = proposal.topic.renamed_from
+        if old is None:
             return
-        versions = self._versions(declared.renamed_from)
+        versions = self._versions(old)
         if not versions:
             yield from self._finding(
                 "RENAMED_FROM_UNKNOWN",
-                declared,
-                declared.source,
-                f"{declared.name} is renamed from {declared.renamed_from}, of which the approved history knows no version.",
+                proposal.topic,
+                f"{proposal.topic.name} is renamed from {old}, of which the approved history knows no version.",
             )
             return
-        verdict = judge(versions, declared.schema, strategy, self.project.release)
-        seen = TopicCheck(
-            declared.renamed_from, "new version", strategy, level, version=versions[-1].number + 1
-        )
-        yield from self._data(declared, seen, versions, verdict.data or ())
+        verdict = judge(versions, proposal.schema, proposal.strategy, self.project.release)
+        yield from self._data(replace(proposal, versions=versions), verdict)
 
-    def _removed(self, name: TopicName, before: Topic) -> tuple[list[TopicCheck], list[Finding]]:
+    def _removed(self, before: Topic) -> tuple[TopicCheck, list[Finding]]:
+        name = before.name
         strategy, level = self.base.strategy(name, self.project.defaults)
         latest = before.versions[-1].number if before.versions else None
-        finding = self._finding(
+        found = self._finding(
             "DELETED_TOPIC",
             before,
-            before.source,
             f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
             f"`apply --allow-delete {name}` is asked for.",
         )
-        return [TopicCheck(name, "removed", strategy, level, latest=latest, source=before.source)], [*finding]
+        return TopicCheck(name, "removed", strategy, level, latest=latest, source=before.source), [*found]
 
     def _finding(
         self,
         rule: str,
         topic: Topic,
-        source: Source | None,
         message: str,
         *,
+        source: Source | None = None,
         fix: str = "",
         severity: Severity | None = None,
         **details: Any,
@@ -396,23 +398,17 @@ class _Checker:
             severity=chosen,
             verdict=known.verdict,
             topic=topic.name,
-            source=source,
+            source=source or topic.source,
             message=message,
             fix=fix or known.fix,
             **details,
         )
 
 
-def _number_of(versions: Sequence[SchemaVersion], key: Hashable) -> int | None:
-    """The number of the version with this identity; None: there is none."""
-    for version in versions:
-        if version.info is not None and identity(version.info) == key:
-            return version.number
-    return None
-
-
-def _breaks(verdict: Verdict) -> bool:
-    """Whether real readers break: strict ones alone do not make a refusal."""
+def _refused(verdict: Verdict) -> bool:
+    """Whether the broker refuses or real readers break; what only strict readers meet is no refusal."""
+    if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
+        return True
     return any(not breakage.incompatibility.strict_only for breakage in verdict.data or ())
 
 
