@@ -1,0 +1,123 @@
+"""`schemactl init`: a new project."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from schemactl.cli import Context
+from schemactl.errors import SchemactlError, UsageError
+
+PROJECT = """\
+version: 1
+roots: [namespaces]                      # folders that hold declarations
+pulsar: "4.0"                            # whose answers to predict: 4.0, 4.2 or 5.0
+
+defaults:                                # what your brokers are configured with
+  schema_compatibility_strategy: FULL
+  is_allow_auto_update_schema: true
+  schema_validation_enforced: false
+
+targets:
+  local: {{registry: "sqlite:.schemactl/registry.db"}}
+
+generate:
+  package: {package}
+  out: generated
+  spark: "4.1"
+"""
+
+NAMESPACE = """\
+namespace: public/default
+schema_compatibility_strategy: BACKWARD
+"""
+
+TOPIC = """\
+topic: persistent://public/default/greetings
+schema:
+  type: AVRO
+  definition: greetings.avsc
+"""
+
+DEFINITION = """\
+{
+  "type": "record",
+  "name": "Greeting",
+  "fields": [
+    {"name": "text", "type": "string"},
+    {"name": "sent_at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+  ]
+}
+"""
+
+HOOK = """\
+repos:
+  - repo: local
+    hooks:
+      - id: schemactl-check
+        name: check Pulsar schemas
+        entry: schemactl check --staged
+        language: system
+        always_run: true
+        pass_filenames: false
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `init`."""
+    parser.epilog = "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n"
+    parser.add_argument(
+        "--bare", action="store_true", help="the project file alone, without a first namespace and topic"
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0, after the files are written; nothing that exists is overwritten."""
+    folder = Path(context.directory)
+    if context.config:
+        raise UsageError("init writes schemactl.yaml: --config does not go with it")
+    package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
+    files = {"schemactl.yaml": PROJECT.format(package=f"{package or 'my'}_schemas")}
+    if not args.bare:
+        files |= {
+            "namespaces/default/namespace.yaml": NAMESPACE,
+            "namespaces/default/greetings.yaml": TOPIC,
+            "namespaces/default/greetings.avsc": DEFINITION,
+        }
+    taken = [name for name in files if (folder / name).exists()]
+    if taken:
+        raise SchemactlError(
+            f"{', '.join(taken)} exists already in {folder}: nothing was written",
+            fix="edit it, or start in another folder with -C DIR",
+        )
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
+    if _ignore(folder):
+        print("added .schemactl/ and generated/ to .gitignore")
+    if not (folder / ".pre-commit-config.yaml").exists():
+        (folder / ".pre-commit-config.yaml").write_text(HOOK, encoding="utf-8")
+        print("wrote .pre-commit-config.yaml")
+    print(
+        "\nNext:\n"
+        "  schemactl check                     what would be approved?\n"
+        "  git add . && git commit             approves it\n"
+        "  schemactl plan --target local       what would be registered?\n"
+        "  schemactl apply --target local      registers it\n"
+        "  pre-commit install                  checks every commit from now on"
+    )
+    return 0
+
+
+def _ignore(folder: Path) -> bool:
+    """Whether lines had to be added to .gitignore for what is made here and must not be committed."""
+    path = folder / ".gitignore"
+    present = path.read_text(encoding="utf-8") if path.exists() else ""
+    missing = [line for line in (".schemactl/", "generated/") if line not in present.splitlines()]
+    if missing:
+        joint = "" if not present or present.endswith("\n") else "\n"
+        path.write_text(present + joint + "\n".join(missing) + "\n", encoding="utf-8")
+    return bool(missing)

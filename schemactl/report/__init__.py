@@ -1,0 +1,21 @@
+"""Reports: one output format a file, one row a format."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from schemactl.check import CheckReport
+
+CHECK_FORMATS: dict[str, str] = {
+    "text": "schemactl.report.check_text",
+    "json": "schemactl.report.check_json",
+}
+"""`--format` of `check` to the module that renders it; only the modules asked for are imported."""
+
+
+def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:
+    """The report in the format `name`, without a final newline."""
+    rendered: str = import_module(CHECK_FORMATS[name]).render(report, color=color)
+    return rendered

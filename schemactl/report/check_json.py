@@ -1,0 +1,84 @@
+"""A check's report for machines: one JSON object, keys never renamed within a format version."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from schemactl.check import CheckReport, TopicCheck
+from schemactl.model import Answer, Breakage, Finding
+
+FORMAT_VERSION = 1
+
+
+def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+    """The report as indented JSON."""
+    return json.dumps(
+        {
+            "format_version": FORMAT_VERSION,
+            "pulsar": report.release.value,
+            "base": report.base,
+            "checked": report.checked,
+            "topics": [_topic(topic) for topic in report.topics],
+            "findings": [_finding(finding) for finding in report.findings],
+            "notes": list(report.notes),
+            "errors": report.count("error"),
+            "warnings": report.count("warning"),
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _topic(topic: TopicCheck) -> dict[str, Any]:
+    verdict = topic.verdict
+    return {
+        "topic": str(topic.topic),
+        "change": topic.change,
+        "strategy": topic.strategy.value,
+        "level": topic.level,
+        "version": topic.version,
+        "latest": topic.latest,
+        "broker": _answer(verdict.broker) if verdict else None,
+        "test": _answer(verdict.test) if verdict else None,
+        "data": None
+        if verdict is None or verdict.data is None
+        else "breaking"
+        if verdict.data
+        else "compatible",
+        "incompatibilities": [_breakage(breakage) for breakage in (verdict.data or ())] if verdict else [],
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {"answer": answer.outcome.value, "version": answer.version, "message": answer.message}
+
+
+def _breakage(breakage: Breakage) -> dict[str, Any]:
+    return {
+        "rule": breakage.incompatibility.rule,
+        "pointer": breakage.incompatibility.pointer,
+        "direction": breakage.direction,
+        "against": breakage.against,
+        "strict_readers_only": breakage.incompatibility.strict_only,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    source = finding.source
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "verdict": finding.verdict,
+        "topic": str(finding.topic) if finding.topic else None,
+        "file": source.path if source else None,
+        "line": source.line if source else None,
+        "column": source.column if source else None,
+        "message": finding.message,
+        "fix": finding.fix,
+        "field": finding.field,
+        "pointer": finding.pointer,
+        "direction": finding.direction,
+        "against": list(finding.against),
+        "older": finding.older,
+    }

@@ -1,0 +1,85 @@
+"""A check's report for people."""
+
+from __future__ import annotations
+
+from schemactl.check import CheckReport, TopicCheck
+from schemactl.model import Finding
+from schemactl.report.style import paint, table
+
+_SHADES = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def render(report: CheckReport, *, color: bool = False) -> str:
+    """Each finding with place, reason and fix; then the changed topics with both verdicts; then the sum."""
+    blocks = [_finding(finding, color=color) for finding in report.findings]
+    if report.topics:
+        blocks.append(_topics(report))
+    blocks += [f"note: {note}" for note in report.notes]
+    blocks.append(_summary(report, color=color))
+    return "\n\n".join(blocks)
+
+
+def _finding(finding: Finding, *, color: bool) -> str:
+    where = f"{finding.source}: " if finding.source else ""
+    rule = paint(finding.rule, _SHADES[finding.severity], color=color)
+    aside = "" if finding.severity == "error" else f" ({finding.severity})"
+    lines = [f"{paint(where, 'bold', color=color)}{rule}{aside}"]
+    lines += [f"  {line}" for line in finding.message.splitlines()]
+    if finding.older:
+        lines.append(f"  In the older version: {finding.older}")
+    if finding.fix:
+        lines.append(f"  Fix: {finding.fix}")
+    lines.append(paint(f"  More: schemactl explain {finding.rule}", "dim", color=color))
+    return "\n".join(lines)
+
+
+def _topics(report: CheckReport) -> str:
+    head = ("topic", "change", "strategy", f"broker ({report.release})", "data")
+    rows = [
+        (str(topic.topic), _change(topic), topic.strategy.value, *_verdicts(topic)) for topic in report.topics
+    ]
+    return "\n".join(table([head, *rows]))
+
+
+def _change(topic: TopicCheck) -> str:
+    match topic.change:
+        case "added" if topic.version is not None:
+            return f"new topic, version {topic.version}"
+        case "new version":
+            return f"version {topic.latest} -> {topic.version}"
+        case "older version":
+            return f"version {topic.version} again"
+        case "not stored":
+            return f"version {topic.version}, not stored"
+        case other:
+            return other
+
+
+def _verdicts(topic: TopicCheck) -> tuple[str, str]:
+    if topic.verdict is None:
+        return "-", "-"
+    data = topic.verdict.data
+    if data is None:
+        said = "not judged"
+    elif not data:
+        said = "compatible"
+    else:
+        strict = all(breakage.incompatibility.strict_only for breakage in data)
+        said = "breaks strict readers" if strict else "breaking"
+    return topic.verdict.broker.outcome.value, said
+
+
+def _summary(report: CheckReport, *, color: bool) -> str:
+    def plural(count: int, noun: str) -> str:
+        return f"{count} {noun}{'' if count == 1 else 's'}"
+
+    errors, warnings = report.count("error"), report.count("warning")
+    refused = len({finding.topic for finding in report.findings if finding.severity == "error"})
+    sums = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
+    text = (
+        f"{plural(report.checked, 'topic')} checked against {report.base} for Pulsar {report.release}, "
+        f"{len(report.topics)} changed"
+    )
+    text += f", {refused} refused" if refused else ""
+    text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics else "."
+    return paint(text, "red" if errors else "yellow" if warnings else "green", color=color)
