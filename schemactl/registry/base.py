@@ -44,7 +44,7 @@ class Registry(Protocol):
 
         `Topic.schema` is the latest live version (None: none, or a tombstone is latest). `Topic.versions` holds every
         entry still stored, tombstones among them with `info=None`. A topic that does not exist but has schemas (an
-        upload needs no topic) is in the catalog with `deleted=True`.
+        upload needs no topic) is in the catalog with `deleted=True`. A strategy that is not set is UNDEFINED, never None.
         """
         ...
 
@@ -89,7 +89,29 @@ class Registry(Protocol):
         ...
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
-        """The strategy in force for uploads to `topic`: topic, then namespace, then the registry's own default."""
+        """The strategy in force for uploads to `topic`: topic, then namespace, then `default_strategy`."""
+        ...
+
+    def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
+        """The strategy in force where neither topic nor namespace sets one.
+
+        That is the namespace's deprecated auto-update strategy, mapped, or else the registry's own setting.
+        """
+        ...
+
+    def relax(self, topic: TopicName) -> None:
+        """The topic's own strategy is ALWAYS_COMPATIBLE afterwards, and what it was is kept with the topic.
+
+        Whoever finds the topic so later, after a killed `apply`, can `restore` it. A second call changes nothing.
+        """
+        ...
+
+    def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
+        """The topic's own strategy before `relax`; None: it is not relaxed."""
+        ...
+
+    def restore(self, topic: TopicName) -> None:
+        """The topic's own strategy is again what it was before `relax`, and has been read back."""
         ...
 
     def close(self) -> None:
