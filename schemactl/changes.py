@@ -1,0 +1,295 @@
+"""What differs between two catalogs, as a flat list of values.
+
+One comparison serves every pair of sources: files (target) against history (base) is what `check` judges, history
+against the registry is what `plan` carries out, the registry against history is drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from schemactl.broker import live
+from schemactl.errors import InvalidSchema
+from schemactl.formats import FORMATS
+from schemactl.model import (
+    Catalog,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    SchemaInfo,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+
+COMMIT_PROPERTY = "schemactl.commit"
+"""The SchemaInfo property that names the commit an upload came from. It takes no part in any comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceAdded:
+    """The target has a namespace that the base has not. Its policies follow as `PoliciesChanged`."""
+
+    name: NamespaceName
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRemoved:
+    """The base has a namespace that the target has not."""
+
+    name: NamespaceName
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAdded:
+    """The target has a topic that the base has not (or no longer). Policies and schema follow as changes of their own."""
+
+    name: TopicName
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRemoved:
+    """The base has a topic that the target has not (or no longer); `topic` is the base's."""
+
+    name: TopicName
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesChanged:
+    """Policies that the target manages differ. Both sides hold those alone; the others are None."""
+
+    name: NamespaceName | TopicName
+    before: Policies
+    after: Policies
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsChanged:
+    """The target asks for another number of partitions; `before` is None for a topic without partitions."""
+
+    name: TopicName
+    before: int | None
+    after: int
+
+
+class SchemaChange(StrEnum):
+    """What a registry that holds the base's versions makes of the target's definition."""
+
+    NEW_VERSION = "new version"
+    TEXT_ONLY = "text only"
+    """Equal to the latest version by Pulsar's equality: nothing is stored."""
+    OLD_VERSION = "old version"
+    """Equal to an older version: nothing is stored, and the latest version stays the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChanged:
+    """The target's definition in force has another text, or other properties, than the base's.
+
+    Attributes:
+        before: the base's latest live version; None: this is the first.
+        after: the target's definition.
+        number: of the base's version with this content, or the next free one for a new version.
+    """
+
+    name: TopicName
+    kind: SchemaChange
+    before: SchemaVersion | None
+    after: SchemaInfo
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRemoved:
+    """The base has a definition in force and the target none, though the topic itself was not removed just now."""
+
+    name: TopicName
+    before: SchemaInfo
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsMissing:
+    """Versions of the target whose content the base does not hold, oldest first."""
+
+    name: TopicName
+    versions: tuple[SchemaVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsUnknown:
+    """Live versions of the base whose content the target does not know, oldest first."""
+
+    name: TopicName
+    versions: tuple[SchemaVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersDiffer:
+    """Versions with one content and two numbers, as pairs (base, target) in the order of the base's."""
+
+    name: TopicName
+    pairs: tuple[tuple[int, int], ...]
+
+
+Change = (
+    NamespaceAdded
+    | NamespaceRemoved
+    | TopicAdded
+    | TopicRemoved
+    | PoliciesChanged
+    | PartitionsChanged
+    | SchemaChanged
+    | SchemaRemoved
+    | VersionsMissing
+    | VersionsUnknown
+    | NumbersDiffer
+)
+
+
+def compare(base: Catalog, target: Catalog) -> tuple[Change, ...]:
+    """Everything the target has otherwise than the base: namespaces first, then topics, each sorted by name.
+
+    A topic marked `deleted` counts as absent, but its versions are still known: content that comes back is no new
+    version. A policy that is None in the target is not managed there and never differs. Contents are compared by
+    their format's identity, so a reformatted text is no change of versions.
+    """
+    return tuple(_namespaces(base, target)) + tuple(_topics(base, target))
+
+
+def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
+    """Whether two definitions are alike to the byte, properties included, but for the commit stamp."""
+    return one.type is other.type and one.schema == other.schema and _own(one) == _own(other)
+
+
+def identity(info: SchemaInfo) -> Hashable:
+    """Equal for two definitions exactly when they are one version; what does not parse is equal to its own bytes alone."""
+    form = FORMATS.get(info.type)
+    if form is not None:
+        try:
+            return form.identity(info)
+        except InvalidSchema:
+            pass
+    return info.type, info.schema
+
+
+class Contents:
+    """The live versions of one topic, to be searched by content."""
+
+    def __init__(self, versions: Sequence[SchemaVersion]) -> None:
+        self.live = live(versions)
+        self._by_text: dict[Hashable, SchemaVersion] = {}
+        self._by_identity: dict[Hashable, SchemaVersion] | None = None
+        for version in self.live:
+            if version.info is not None:
+                self._by_text.setdefault(_text(version.info), version)
+
+    @property
+    def latest(self) -> SchemaVersion | None:
+        """The newest live version; None: there is none, or a tombstone is the newest."""
+        return self.live[-1] if self.live else None
+
+    def find(self, info: SchemaInfo) -> SchemaVersion | None:
+        """The version with the content of `info`: the one alike to the byte, else the oldest with its identity."""
+        # Nearly every version is found by its text; only the others have to be parsed.
+        found = self._by_text.get(_text(info))
+        if found is not None or not self.live:
+            return found
+        if self._by_identity is None:
+            self._by_identity = {}
+            for version in self.live:
+                if version.info is not None:
+                    self._by_identity.setdefault(identity(version.info), version)
+        return self._by_identity.get(identity(info))
+
+
+def _namespaces(base: Catalog, target: Catalog) -> Iterator[Change]:
+    for name in sorted(base.namespaces.keys() | target.namespaces.keys()):
+        before, after = base.namespaces.get(name), target.namespaces.get(name)
+        if after is None:
+            yield NamespaceRemoved(name)
+            continue
+        if before is None:
+            yield NamespaceAdded(name)
+        yield from _policies(name, before.policies if before else Policies(), after.policies)
+
+
+def _topics(base: Catalog, target: Catalog) -> Iterator[Change]:
+    for name in sorted(base.topics.keys() | target.topics.keys()):
+        before, after = base.topics.get(name), target.topics.get(name)
+        there_before = before is not None and not before.deleted
+        there_after = after is not None and not after.deleted
+        if after is not None and there_after:
+            if before is None or not there_before:
+                yield TopicAdded(name, after)
+            elif after.partitions is not None and after.partitions != before.partitions:
+                yield PartitionsChanged(name, before.partitions, after.partitions)
+            yield from _policies(name, before.policies if before else Policies(), after.policies)
+        elif before is not None and there_before:
+            yield TopicRemoved(name, before)
+        if after is not None and after.schema is not None:
+            yield from _schemas(name, before or Topic(name), after, after.schema)
+        elif before is not None and before.schema is not None and there_before == there_after:
+            yield SchemaRemoved(name, before.schema)
+
+
+def _policies(
+    name: NamespaceName | TopicName, before: Policies, after: Policies
+) -> Iterator[PoliciesChanged]:
+    differing = []
+    for policy in fields(Policies):
+        old, new = getattr(before, policy.name), getattr(after, policy.name)
+        unset = (None, CompatibilityStrategy.UNDEFINED)
+        if new is not None and new != old and not (new in unset and old in unset):
+            differing.append(policy.name)
+    if differing:
+        yield PoliciesChanged(
+            name,
+            Policies(**{policy: getattr(before, policy) for policy in differing}),
+            Policies(**{policy: getattr(after, policy) for policy in differing}),
+        )
+
+
+def _schemas(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -> Iterator[Change]:
+    held = Contents(before.versions)
+    if after.versions:
+        yield from _versions(name, held, Contents(after.versions))
+    if before.schema is not None and same_text(before.schema, schema):
+        return
+    found = held.find(schema)
+    if found is not None:
+        kind = SchemaChange.TEXT_ONLY if found is held.latest else SchemaChange.OLD_VERSION
+        if kind is SchemaChange.OLD_VERSION or not (found.info and same_text(found.info, schema)):
+            yield SchemaChanged(name, kind, held.latest, schema, found.number)
+    elif not after.versions:
+        number = before.versions[-1].number + 1 if before.versions else 0
+        yield SchemaChanged(name, SchemaChange.NEW_VERSION, held.latest, schema, number)
+
+
+def _versions(name: TopicName, held: Contents, wanted: Contents) -> Iterator[Change]:
+    missing = tuple(version for version in wanted.live if version.info and held.find(version.info) is None)
+    if missing:
+        yield VersionsMissing(name, missing)
+    unknown, pairs = [], []
+    for version in held.live:
+        known = wanted.find(version.info) if version.info else None
+        if known is None:
+            unknown.append(version)
+        elif known.number != version.number:
+            pairs.append((version.number, known.number))
+    if unknown:
+        yield VersionsUnknown(name, tuple(unknown))
+    if pairs:
+        yield NumbersDiffer(name, tuple(pairs))
+
+
+def _own(info: SchemaInfo) -> Mapping[str, str]:
+    return {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
+
+
+def _text(info: SchemaInfo) -> Hashable:
+    # KEY_VALUE keeps the types of its halves and its encoding in properties, so they belong to the content.
+    return info.type, info.schema, frozenset(_own(info).items())
