@@ -109,7 +109,7 @@ class SchemaInfo:
 
     type: SchemaType
     schema: bytes = b""
-    properties: Mapping[str, str] = field(default=EMPTY, hash=False)
+    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
 
