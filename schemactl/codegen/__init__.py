@@ -1,0 +1,1 @@
+"""From schema definitions to what Spark reads them with: types, and the text of a package."""

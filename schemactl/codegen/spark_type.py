@@ -1,0 +1,170 @@
+"""Spark's data types as plain values, so that generating code needs no Spark: as JSON and as Python source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from schemactl.codegen.source import Call, Expression, Items, Literal
+
+_CONSTRUCTORS = {
+    "void": "NullType",
+    "boolean": "BooleanType",
+    "byte": "ByteType",
+    "short": "ShortType",
+    "integer": "IntegerType",
+    "long": "LongType",
+    "float": "FloatType",
+    "double": "DoubleType",
+    "string": "StringType",
+    "binary": "BinaryType",
+    "date": "DateType",
+    "timestamp": "TimestampType",
+    "timestamp_ntz": "TimestampNTZType",
+}
+
+_TIME_FIELDS = ("day", "hour", "minute", "second")
+_MONTH_FIELDS = ("year", "month")
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """A type that its name says all about, as Spark's JSON spells it: `long`, `timestamp_ntz`, `time(6)`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """`precision` decimal digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A list of `element`."""
+
+    element: SparkType
+    contains_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """From strings to `value`."""
+
+    value: SparkType
+    value_contains_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named part of a struct."""
+
+    name: str
+    type: SparkType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Fields in order."""
+
+    fields: tuple[Field, ...]
+
+
+SparkType = Atomic | Decimal | Array | Map | Struct
+
+BINARY = Atomic("binary")
+BOOLEAN = Atomic("boolean")
+DATE = Atomic("date")
+DOUBLE = Atomic("double")
+FLOAT = Atomic("float")
+INTEGER = Atomic("integer")
+LONG = Atomic("long")
+STRING = Atomic("string")
+TIME = Atomic("time(6)")
+TIMESTAMP = Atomic("timestamp")
+TIMESTAMP_NTZ = Atomic("timestamp_ntz")
+VOID = Atomic("void")
+
+
+def to_json(spark_type: SparkType) -> Any:
+    """The type as Spark's `DataType.json` has it: a name, or an object."""
+    match spark_type:
+        case Atomic(name):
+            return name
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Array(element, contains_null):
+            return {"type": "array", "elementType": to_json(element), "containsNull": contains_null}
+        case Map(value, value_contains_null):
+            return {
+                "type": "map",
+                "keyType": "string",
+                "valueType": to_json(value),
+                "valueContainsNull": value_contains_null,
+            }
+        case Struct(fields):
+            return {
+                "type": "struct",
+                "fields": [
+                    {"name": f.name, "type": to_json(f.type), "nullable": f.nullable, "metadata": {}}
+                    for f in fields
+                ],
+            }
+
+
+def to_source(spark_type: SparkType) -> Expression:
+    """A Python expression over the names of `pyspark.sql.types` that makes the type."""
+    match spark_type:
+        case Atomic(name):
+            return _atomic_source(name)
+        case Decimal(precision, scale):
+            return Call("DecimalType", (Literal(str(precision)), Literal(str(scale))))
+        case Array(element, contains_null):
+            return Call("ArrayType", (to_source(element), Literal(str(contains_null))))
+        case Map(value, value_contains_null):
+            return Call("MapType", (Call("StringType"), to_source(value), Literal(str(value_contains_null))))
+        case Struct(fields):
+            parts = tuple(
+                Call("StructField", (Literal.of(f.name), to_source(f.type), Literal(str(f.nullable))))
+                for f in fields
+            )
+            return Call("StructType", (Items(parts),))
+
+
+def constructors(spark_type: SparkType) -> set[str]:
+    """The names of `pyspark.sql.types` that `to_source(spark_type)` uses."""
+    found = {"StringType"} if isinstance(spark_type, Map) else set()
+    match spark_type:
+        case Atomic(name):
+            source = _atomic_source(name)
+            found.add(source.name)
+        case Decimal():
+            found.add("DecimalType")
+        case Array(element):
+            found |= {"ArrayType"} | constructors(element)
+        case Map(value):
+            found |= {"MapType"} | constructors(value)
+        case Struct(fields):
+            found.add("StructType")
+            for field in fields:
+                found |= {"StructField"} | constructors(field.type)
+    return found
+
+
+def _atomic_source(name: str) -> Call:
+    if name in _CONSTRUCTORS:
+        return Call(_CONSTRUCTORS[name])
+    if name.startswith("time("):
+        return Call("TimeType", (Literal(name[5:-1]),))
+    _, start, *rest = name.split()
+    end = rest[1] if rest else start
+    fields, constructor = (
+        (_MONTH_FIELDS, "YearMonthIntervalType")
+        if start in _MONTH_FIELDS
+        else (_TIME_FIELDS, "DayTimeIntervalType")
+    )
+    return Call(constructor, (Literal(str(fields.index(start))), Literal(str(fields.index(end)))))

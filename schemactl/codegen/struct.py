@@ -1,0 +1,275 @@
+"""The Spark type of an Avro schema, as spark-avro's own SchemaConverters makes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from schemactl.codegen import spark_type as spark
+from schemactl.codegen.spark_type import SparkType
+from schemactl.errors import SchemactlError
+from schemactl.formats.avro import schema as avro
+
+MAX_PRECISION: Final = 38
+"""Of Spark's decimals (DecimalType.MAX_PRECISION)."""
+
+_CATALYST_TYPE: Final = "spark.sql.catalyst.type"
+"""The Avro property in which Spark notes the type it had (SchemaConverters.CATALYST_TYPE_PROP_NAME)."""
+
+_CATALYST_NAMES: Final = {
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "integer": "integer",
+    "bigint": "long",
+    "long": "long",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_ltz": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
+}
+
+_INTERVAL_UNITS: Final = (("year", "month"), ("day", "hour", "minute", "second"))
+
+_INTERVALS: Final = frozenset(
+    f"interval {start} to {end}" if start != end else f"interval {start}"
+    for units in _INTERVAL_UNITS
+    for first, start in enumerate(units)
+    for end in units[first:]
+)
+
+_PRIMITIVES: Final = {
+    "null": spark.VOID,
+    "boolean": spark.BOOLEAN,
+    "int": spark.INTEGER,
+    "long": spark.LONG,
+    "float": spark.FLOAT,
+    "double": spark.DOUBLE,
+    "bytes": spark.BINARY,
+    "string": spark.STRING,
+}
+
+_LOGICAL: Final[dict[tuple[str, str], SparkType]] = {
+    ("int", "date"): spark.DATE,
+    ("long", "timestamp-millis"): spark.TIMESTAMP,
+    ("long", "timestamp-micros"): spark.TIMESTAMP,
+    ("long", "local-timestamp-millis"): spark.TIMESTAMP_NTZ,
+    ("long", "local-timestamp-micros"): spark.TIMESTAMP_NTZ,
+}
+
+_NANOSECONDS: Final[dict[tuple[str, str], SparkType]] = {
+    ("long", "timestamp-nanos"): spark.Atomic("timestamp_ltz(9)"),
+    ("long", "local-timestamp-nanos"): spark.Atomic("timestamp_ntz(9)"),
+}
+
+
+class SparkRefuses(SchemactlError):
+    """Spark has no type for the schema; `error` is the simple name of the exception it throws."""
+
+    def __init__(self, error: str, what: str, *, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What decides on the type besides the schema.
+
+    Attributes:
+        spark: the Spark release, as `MAJOR.MINOR`: time-micros is `bigint` up to 4.1 and `time(6)` from 4.2 on.
+        recursive_field_max_depth: how often a record may hold itself before the field is dropped (Spark's
+            `recursiveFieldMaxDepth`); below 1: recursion is refused.
+        stable_union_identifiers: name a union's members by type instead of by position (Spark's
+            `enableStableIdentifiersForUnionType`).
+        stable_union_prefix: in front of such names (`stableIdentifierPrefixForUnionType`).
+        nanoseconds_as_bigint: give nanosecond timestamps as `bigint` also where Spark would give a type that PySpark
+            cannot parse and that only a feature flag turns on.
+    """
+
+    spark: str = "4.1"
+    recursive_field_max_depth: int = -1
+    stable_union_identifiers: bool = False
+    stable_union_prefix: str = "member_"
+    nanoseconds_as_bigint: bool = False
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """The Spark release as two numbers, for comparisons.
+
+        Raises:
+            SchemactlError: `spark` is not of the form `MAJOR.MINOR`.
+        """
+        found = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", self.spark)
+        if not found:
+            raise SchemactlError(f"{self.spark!r} is not a Spark release", fix='write it as "4.1"')
+        return int(found[1]), int(found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A Spark type, and whether a value of it may be null."""
+
+    type: SparkType
+    nullable: bool
+
+
+def convert(schema: avro.Schema, options: Options) -> Converted:
+    """The Spark type of values of `schema`, exactly as SchemaConverters.toSqlType of that Spark release answers.
+
+    Raises:
+        SparkRefuses: Spark has no type for it.
+    """
+    converted = _Converter(options).convert(schema, {})
+    # The outermost record is never dropped: its depth is 0.
+    assert converted is not None  # noqa: S101  an invariant, as in SchemaConverters
+    return converted
+
+
+class _Converter:
+    """One conversion; follows org.apache.spark.sql.avro.SchemaConverters.toSqlTypeHelper branch by branch.
+
+    None stands for what Spark drops because a recursion is cut there.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._release = options.release
+        self._logical = dict(_LOGICAL)
+        if self._release >= (4, 3) and not options.nanoseconds_as_bigint:
+            self._logical |= _NANOSECONDS
+
+    def convert(self, schema: avro.Schema, depths: dict[str, int]) -> Converted | None:
+        converted: Converted | None
+        match schema:
+            case avro.Primitive():
+                converted = Converted(self._primitive(schema), nullable=schema.type == "null")
+            case avro.Fixed():
+                converted = Converted(_decimal(schema) or spark.BINARY, nullable=False)
+            case avro.Enum():
+                converted = Converted(spark.STRING, nullable=False)
+            case avro.Array():
+                items = self.convert(schema.items, depths)
+                converted = items and Converted(spark.Array(items.type, items.nullable), nullable=False)
+            case avro.Map():
+                values = self.convert(schema.values, depths)
+                converted = values and Converted(spark.Map(values.type, values.nullable), nullable=False)
+            case avro.Union():
+                converted = self._union(schema, depths)
+            case avro.Record():
+                converted = self._record(schema, depths)
+        return converted
+
+    def _primitive(self, schema: avro.Primitive) -> SparkType:
+        if schema.type == "bytes":
+            return _decimal(schema) or spark.BINARY
+        if schema.type not in ("int", "long"):
+            return _PRIMITIVES[schema.type]
+        logical = schema.properties.get("logicalType")
+        if isinstance(logical, str) and (schema.type, logical) in self._logical:
+            return self._logical[schema.type, logical]
+        if isinstance(schema.properties.get(_CATALYST_TYPE), str):
+            return _catalyst(schema.properties[_CATALYST_TYPE])
+        if schema.type == "long" and logical == "time-micros" and self._release >= (4, 2):
+            return spark.TIME
+        return _PRIMITIVES[schema.type]
+
+    def _record(self, schema: avro.Record, depths: dict[str, int]) -> Converted | None:
+        depth = depths.get(schema.full_name, 0)
+        limit = self._options.recursive_field_max_depth
+        if depth > 0 and limit <= 0:
+            raise SparkRefuses(
+                "IncompatibleSchemaException",
+                f"the record {schema.full_name} holds itself, and Spark has no recursive types",
+                fix="say how deep it may go; what lies deeper is dropped",
+            )
+        if depth > 0 and depth >= limit:
+            return None
+        inner = {**depths, schema.full_name: depth + 1}
+        fields = ((field.name, self.convert(field.schema, inner)) for field in schema.fields)
+        kept = tuple(spark.Field(name, c.type, c.nullable) for name, c in fields if c is not None)
+        return Converted(spark.Struct(kept), nullable=False)
+
+    def _union(self, schema: avro.Union, depths: dict[str, int]) -> Converted | None:
+        branches = [branch for branch in schema.branches if branch.type != "null"]
+        converted = self._branches(branches, depths)
+        nullable = len(branches) < len(schema.branches)
+        if nullable and converted is not None:
+            return Converted(converted.type, nullable=True)
+        return converted
+
+    def _branches(self, branches: list[avro.Schema], depths: dict[str, int]) -> Converted | None:
+        types = {branch.type for branch in branches}
+        if len(branches) == 1:
+            return self.convert(branches[0], depths)
+        if len(branches) == 2 and types == {"int", "long"}:
+            return Converted(spark.LONG, nullable=False)
+        if len(branches) == 2 and types == {"float", "double"}:
+            return Converted(spark.DOUBLE, nullable=False)
+        members = []
+        names: set[str] = set()
+        for number, branch in enumerate(branches):
+            converted = self.convert(branch, depths)
+            if converted is not None:
+                name = (
+                    self._member(branch, names)
+                    if self._options.stable_union_identifiers
+                    else f"member{number}"
+                )
+                members.append(spark.Field(name, converted.type, nullable=True))
+        return Converted(spark.Struct(tuple(members)), nullable=False)
+
+    def _member(self, branch: avro.Schema, names: set[str]) -> str:
+        name = branch.name if isinstance(branch, avro.Named) else branch.full_name
+        if name.lower() in names:
+            raise SparkRefuses(
+                "IncompatibleSchemaException",
+                f"two members of a union would be called {name}, as Spark compares names without case",
+                fix="rename one of the types",
+            )
+        names.add(name.lower())
+        return self._options.stable_union_prefix + name
+
+
+def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
+    """The decimal type; None where there is no such logical type, or one that Avro ignores as invalid."""
+    found = decimal_of(schema)
+    if found is None:
+        return None
+    precision, scale = found
+    if precision > MAX_PRECISION:
+        raise SparkRefuses(
+            "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+            f"a decimal of {precision} digits: Spark holds {MAX_PRECISION} at most",
+            fix=f"lower the precision to {MAX_PRECISION}",
+        )
+    return spark.Decimal(precision, scale)
+
+
+def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
+    """Precision and scale of a valid decimal (org.apache.avro.LogicalTypes.Decimal.validate), None for all else."""
+    if schema.properties.get("logicalType") != "decimal":
+        return None
+    precision, scale = schema.properties.get("precision"), schema.properties.get("scale", 0)
+    if not (type(precision) is int and type(scale) is int and precision > 0 and 0 <= scale <= precision):
+        return None
+    if isinstance(schema, avro.Fixed) and precision > _digits(schema.size):
+        return None
+    return precision, scale
+
+
+def _digits(size: int) -> int:
+    """How many decimal digits always fit into `size` bytes of two's complement."""
+    return len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
+
+
+def _catalyst(text: str) -> SparkType:
+    name = " ".join(text.lower().split())
+    if name in _CATALYST_NAMES:
+        return spark.Atomic(_CATALYST_NAMES[name])
+    if name in _INTERVALS or re.fullmatch(r"time\([0-6]\)", name):
+        return spark.Atomic(name)
+    raise SparkRefuses(
+        "UNSUPPORTED_DATATYPE",
+        f"the property {_CATALYST_TYPE} says {text!r}, which is no type of an Avro number",
+    )
