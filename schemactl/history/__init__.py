@@ -1,0 +1,1 @@
+"""Git -> Catalog: which schemas were approved, in which order, by which commit."""

@@ -1,0 +1,111 @@
+"""Which ref is the record of approved schemas, and why one cannot be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from schemactl.errors import HistoryError
+from schemactl.history.repository import Repository
+from schemactl.model import Commit, Project
+
+_USUAL = ("main", "master")
+
+
+def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
+    """The ref whose first-parent history is the record, as people write it, and its tip.
+
+    `ref`, else what the project file names, else the default branch of the remote, else the branch main or master. The
+    tip is None when the repository has no commit and no remote to fetch one from: nothing has been approved yet.
+
+    Raises:
+        HistoryError: there is no such ref, or the history behind it is not whole; says the command that repairs it.
+    """
+    name = ref or project.approved
+    candidates = [name] if name else _candidates(repository)
+    for candidate in candidates:
+        if tip := repository.commit(candidate):
+            _refuse_partial_history(repository)
+            return _short(candidate), tip
+    refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
+    remotes = _remotes(repository)
+    if not refs and not remotes and repository.commit("HEAD") is None:
+        return name or _USUAL[0], None
+    if name:
+        raise HistoryError(
+            f"there is no ref {name!r} in this repository, and the approved history is read from it",
+            fix=_advice(name, refs, remotes),
+        )
+    raise HistoryError(
+        "no ref is known to hold the approved history: no remote has told its default branch, and there is no main or master",
+        fix=f"name it as `approved:` in {project.path}; {_those(refs, remotes)}",
+    )
+
+
+def _candidates(repository: Repository) -> list[str]:
+    """The refs to try when none is named, the best first."""
+    defaults = sorted(
+        repository.default_branches, key=lambda name: not name.startswith("refs/remotes/origin/")
+    )
+    if len(defaults) > 1 and not defaults[0].startswith("refs/remotes/origin/"):
+        names = " and ".join(_short(name) for name in defaults)
+        raise HistoryError(
+            f"several remotes have a default branch ({names}), and none of them is called origin",
+            fix="name the one that records what was approved as `approved:` in schemactl.yaml",
+        )
+    # A checkout in CI often has origin/main without the note that this is the default branch.
+    fetched = [f"refs/remotes/origin/{name}" for name in _USUAL]
+    return [*defaults[:1], *fetched, *(f"refs/heads/{name}" for name in _USUAL)]
+
+
+def _refuse_partial_history(repository: Repository) -> None:
+    if repository.shallow:
+        raise HistoryError(
+            "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
+            fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
+        )
+    grafts = Path(os.environ.get("GIT_GRAFT_FILE") or repository.common_directory / "info" / "grafts")
+    if grafts.is_file() and grafts.read_bytes().strip():
+        raise HistoryError(
+            f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
+            fix=f"remove it: `rm {grafts}`",
+        )
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+
+
+def _remotes(repository: Repository) -> dict[str, tuple[str, ...]]:
+    """The remotes with the refspecs they are fetched by."""
+    # GitPython's import is felt, so it happens only where something has to be explained.
+    from git import Repo
+
+    with Repo(repository.common_directory) as opened, opened.config_reader() as settings:
+        return {
+            remote.name: tuple(
+                str(spec) for spec in settings.get_values(f'remote "{remote.name}"', "fetch", "")
+            )
+            for remote in opened.remotes
+        }
+
+
+def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]]) -> str:
+    remote, _, branch = name.removeprefix("refs/remotes/").partition("/")
+    if branch and remote in remotes:
+        # A clone of a single branch does not keep others, even when it fetches them.
+        everything = any(f"refs/heads/*:refs/remotes/{remote}/*" in spec for spec in remotes[remote])
+        keep = "" if everything else f"git remote set-branches --add {remote} {branch} && "
+        return f"`{keep}git fetch {remote} {branch}`"
+    near = get_close_matches(name, refs, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}name another one as `approved:` in the project file; {_those(refs, remotes)}"
+
+
+def _those(refs: Sequence[str], remotes: dict[str, tuple[str, ...]]) -> str:
+    shown = ", ".join(refs[:8]) + (f" and {len(refs) - 8} more" if len(refs) > 8 else "")
+    if refs:
+        return f"this repository has {shown}"
+    return "this repository has no ref yet: `" + " && ".join(f"git fetch {name}" for name in remotes) + "`"

@@ -1,0 +1,65 @@
+"""The record of what was approved: the first-parent line of a ref, as git streams it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from schemactl.errors import HistoryError
+from schemactl.history.repository import Repository
+from schemactl.model import Commit
+
+# Everything a user's configuration could change about the output is said here: log.showRoot, log.showSignature,
+# log.diffMerges, diff.renames, diff.relative, diff.ignoreSubmodules, diff.orderFile, core.abbrev, core.quotePath,
+# i18n.logOutputEncoding.
+_LOG = (
+    *("log", "--first-parent", "--reverse", "-O/dev/null"),
+    *("--raw", "-z", "--root", "--diff-merges=first-parent", "--no-renames", "--no-relative", "--no-abbrev"),
+    *("--ignore-submodules=none", "--no-show-signature", "--no-ext-diff", "--encoding=UTF-8"),
+    *("--format=%x01%H %ct%x00%s", "--end-of-options"),
+)
+
+REGULAR = frozenset({"100644", "100755"})
+"""The modes of files with content of their own; 120000 is a symlink, 160000 a submodule, 000000 a deletion."""
+
+
+class Change(NamedTuple):
+    """One path of a commit, as it is afterwards. Bytes of the path that are not UTF-8 are surrogate escapes."""
+
+    path: str
+    mode: str
+    blob: str
+
+
+class Step(NamedTuple):
+    """One commit on the first-parent line, and what it changed against the one before. A merge is one step."""
+
+    commit: Commit
+    changes: list[Change]
+
+
+def record(repository: Repository, tip: Commit, since: Commit | None = None) -> Iterator[Step]:
+    """The steps from the first commit (or the one after `since`) to `tip`, oldest first, from one git process.
+
+    Raises:
+        HistoryError: git stopped, or answered what this cannot read.
+    """
+    range_ = [tip.id, f"^{since.id}"] if since else [tip.id]
+    step: Step | None = None
+    tokens = repository.stream(*_LOG, *range_)
+    for token in tokens:
+        if token.startswith(b"\x01"):
+            if step:
+                yield step
+            commit_id, time_s = token[1:].split(b" ")
+            subject = next(tokens).decode("utf-8", "replace")
+            step = Step(Commit(commit_id.decode(), int(time_s), subject), [])
+        elif step and token.lstrip(b"\n").startswith(b":"):
+            # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
+            _, mode, _, blob, _ = token.split(b" ")
+            path = next(tokens).decode("utf-8", "surrogateescape")
+            step.changes.append(Change(path, mode.decode(), blob.decode()))
+        elif token.strip(b"\n"):
+            raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
+    if step:
+        yield step

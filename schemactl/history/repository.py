@@ -1,0 +1,229 @@
+"""A Git repository, read by git itself: few processes, one long-lived where many objects are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
+from itertools import takewhile
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from schemactl.errors import HistoryError
+from schemactl.history.process import CHUNK_BYTES, FSCK, GitFailed, Process, run
+from schemactl.model import Commit
+
+_GROUP_BYTES = 4096
+"""How much is asked of `git cat-file` at once: what every pipe holds (PIPE_BUF), so that neither side ever waits for the
+other to read first."""
+
+
+class Blob(NamedTuple):
+    """An object as `git cat-file` gives it: full hex id, type (blob, tree, commit, tag), content."""
+
+    id: str
+    type: str
+    content: bytes
+
+
+class Repository:
+    """An open repository. Close it, or use it in a `with`: it may keep a git process.
+
+    The environment goes to git as given, so that a hook sees what git wants it to see (GIT_DIR, GIT_INDEX_FILE, which are
+    relative to the folder the hook runs in). Replace refs are ignored: they are one clone's private view of history.
+
+    Attributes:
+        directory: where git runs.
+        top: absolute path of the working tree's top level; None in a bare repository.
+        common_directory: absolute path of what all linked worktrees share.
+        default_branches: full names of the branches that remotes call their default, `refs/remotes/origin/main`.
+        shallow: the history ends where a depth-limited clone was cut off.
+        object_format: `sha1` or `sha256`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        top: Path | None,
+        common_directory: Path,
+        default_branches: Sequence[str],
+        shallow: bool,
+        object_format: str,
+    ) -> None:
+        self.directory = directory
+        self.top = top
+        self.common_directory = common_directory
+        self.default_branches = tuple(default_branches)
+        self.shallow = shallow
+        self.object_format = object_format
+        self._objects: Process | None = None
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
+        """The repository that `directory` is in.
+
+        Raises:
+            HistoryError: there is none, or git refuses to read it (another owner's), with git's own advice.
+        """
+        facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
+        remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
+        path = Path(directory).resolve()
+        try:
+            # The one answer that may hold a newline comes last.
+            answer = run(path, "rev-parse", *facts, *remotes, "--git-common-dir")
+        except GitFailed as failure:
+            raise _cannot_open(path, failure.words) from failure
+        lines = answer.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+        shallow, bare, object_format, up, *lines = lines
+        branches = list(takewhile(lambda line: line.startswith("refs/"), lines))
+        return cls(
+            path,
+            top=None if bare == "true" else (path / up).resolve(),
+            common_directory=(path / "\n".join(lines[len(branches) :])).resolve(),
+            default_branches=branches,
+            shallow=shallow == "true",
+            object_format=object_format,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """No git process of this repository runs any more."""
+        if self._objects:
+            self._objects.close()
+            self._objects = None
+
+    def run(self, *arguments: str) -> bytes:
+        """The standard output of one git command; GitFailed when it ends with another status than 0."""
+        return run(self.directory, *arguments)
+
+    def stream(self, *arguments: str) -> Iterator[bytes]:
+        """The NUL-terminated records of one git command's standard output, while it runs."""
+        process = Process(self.directory, *arguments)
+        try:
+            rest = b""
+            while chunk := process.answers.read1(CHUNK_BYTES):
+                *records, rest = (rest + chunk).split(b"\0")
+                yield from records
+            process.wait()
+            if rest:
+                yield rest
+        finally:
+            process.close()
+
+    def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
+        """The objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
+
+        All come from one `git cat-file --batch`, kept open. A name is a line on its standard input, so it can never
+        become an option. Ask for anything else only when all answers have been taken.
+        """
+        lines = [name.encode("utf-8", "surrogateescape") + b"\n" for name in names]
+        if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
+            raise HistoryError("a name of a Git object cannot hold a newline or NUL")
+        start = 0
+        while start < len(lines):
+            end, size = start + 1, len(lines[start])
+            while end < len(lines) and size + len(lines[end]) <= _GROUP_BYTES:
+                size += len(lines[end])
+                end += 1
+            # A group is read to its end before any of it is handed out: whoever stops early leaves the stream in step.
+            yield from self._ask(lines[start:end])
+            start = end
+
+    def read(self, blob_id: str) -> bytes:
+        """The content of one blob.
+
+        Raises:
+            HistoryError: the repository does not have it.
+        """
+        (blob,) = self.objects([blob_id])
+        if blob is None or blob.type != "blob":
+            raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
+        return blob.content
+
+    def commit(self, ref: str) -> Commit | None:
+        """The commit that `ref` names, tags followed; None when there is none."""
+        if not ref or "\n" in ref or "\0" in ref:
+            return None
+        try:
+            (found,) = self.objects([f"{ref}^{{commit}}"])
+        except HistoryError:
+            # Some names stop git itself, `@{upstream}` of a branch without one for example.
+            self.close()
+            return None
+        return _commit(found) if found else None
+
+    def merge_base(self, one: Commit, other: Commit) -> Commit | None:
+        """The best common ancestor of two commits; None when their histories share nothing."""
+        try:
+            found = self.run("merge-base", one.id, other.id).decode().strip()
+        except GitFailed as failure:
+            if failure.words.strip():
+                raise
+            return None
+        return self.commit(found)
+
+    def steps(self, base: Commit, head: Commit) -> tuple[Commit, ...]:
+        """The commits on the first-parent line of `head` that `base` does not reach, oldest first."""
+        ids = self.run("rev-list", "--first-parent", "--reverse", head.id, f"^{base.id}").decode().split()
+        return tuple(_commit(found) for found in self.objects(ids) if found)
+
+    def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
+        if self._objects is None:
+            self._objects = Process(self.directory, "cat-file", "--batch")
+        try:
+            self._objects.requests.write(b"".join(lines))
+            self._objects.requests.flush()
+            return [_answer(self._objects.answers) for _ in lines]
+        except (BrokenPipeError, EOFError) as error:
+            self.close()
+            raise HistoryError(
+                "git stopped while it read objects; its own words are above", fix=FSCK
+            ) from error
+
+
+def _answer(answers: BufferedReader) -> Blob | None:
+    """The next answer of `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
+    header = answers.readline()
+    if not header.endswith(b"\n"):
+        raise EOFError
+    if header.endswith((b" missing\n", b" ambiguous\n")):
+        return None
+    object_id, kind, size = header.split()
+    content = answers.read(int(size) + 1)
+    if len(content) != int(size) + 1:
+        raise EOFError
+    return Blob(object_id.decode(), kind.decode(), content[:-1])
+
+
+def _commit(found: Blob) -> Commit:
+    """The commit in a commit object: committer time and subject, as `git log` prints them."""
+    head, _, message = found.content.decode("utf-8", "replace").partition("\n\n")
+    time_s = 0
+    for line in head.split("\n"):
+        if line.startswith("committer "):
+            time_s = int(line.rsplit(" ", 2)[1])
+    # The subject is the first paragraph, its lines joined (git-log, %s).
+    paragraph = message.lstrip("\n").split("\n\n", 1)[0]
+    return Commit(found.id, time_s, " ".join(line.strip() for line in paragraph.split("\n")).strip())
+
+
+def _cannot_open(directory: Path, words: str) -> HistoryError:
+    said = words.strip().removeprefix("fatal: ")
+    if "safe.directory" in said:
+        what, _, advice = said.partition("\n")
+        return HistoryError(f"git refuses to read this repository: {what}", fix=" ".join(advice.split()))
+    if said.startswith("not a git repository"):
+        return HistoryError(
+            f"{directory} is not in a Git repository, and versions come from its history",
+            fix="work inside a repository, or name one with -C DIR; `git init` makes one",
+        )
+    return HistoryError(f"git cannot open a repository at {directory}: {said}")

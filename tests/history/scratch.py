@@ -1,0 +1,144 @@
+"""Real repositories for tests, made in one `git fast-import` each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+Files = Mapping[str, str | bytes | None]
+"""Path to content; None deletes. A pair of other mode is written with `Scratch.git`."""
+
+_CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+ENVIRONMENT = {
+    **_CLEAN,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.com",
+    "GIT_COMMITTER_NAME": "Ada",
+    "GIT_COMMITTER_EMAIL": "ada@example.com",
+}
+"""Without what the caller's hook or shell says about Git, and without anybody's settings."""
+
+FIRST_COMMIT_S = 1_700_000_000
+
+
+class Scratch:
+    """A repository under construction. Commits wait until something asks git about them."""
+
+    def __init__(self, path: Path, *, object_format: str = "sha1", bare: bool = False) -> None:
+        self.path = path
+        self._marks = 0
+        self._stream = b""
+        self._streamed: set[str] = set()
+        path.mkdir(parents=True)
+        self.git(
+            "init", "-q", "-b", "main", f"--object-format={object_format}", *(["--bare"] if bare else [])
+        )
+
+    def commit(
+        self,
+        files: Files = {},  # noqa: B006  never written to
+        message: str = "change",
+        *,
+        branch: str = "main",
+        start: int | None = None,
+        merge: int | None = None,
+    ) -> int:
+        """One more commit on `branch` with these changes; its mark. `start` puts the branch at that mark first."""
+        self._marks += 1
+        subject = message.encode()
+        lines = [
+            b"commit refs/heads/%s" % branch.encode(),
+            b"mark :%d" % self._marks,
+            b"committer Ada <ada@example.com> %d +0000" % (FIRST_COMMIT_S + self._marks),
+            b"data %d\n%s" % (len(subject), subject),
+        ]
+        if start is not None:
+            lines.append(b"from :%d" % start)
+        elif branch not in self._streamed and self._run(["branch", "--list", branch]):
+            # fast-import goes on with a branch by itself only when it made it in the same run.
+            lines.append(b"from refs/heads/%s^0" % branch.encode())
+        self._streamed.add(branch)
+        if merge is not None:
+            lines.append(b"merge :%d" % merge)
+        for path, content in files.items():
+            name = _quoted(path)
+            if content is None:
+                lines.append(b"D " + name)
+            else:
+                data = content.encode() if isinstance(content, str) else content
+                lines.append(b"M 100644 inline %s\ndata %d\n%s" % (name, len(data), data))
+        self._stream += b"\n".join(lines) + b"\n\n"
+        return self._marks
+
+    def flush(self) -> None:
+        """All commits are in the repository; the working tree is that of HEAD."""
+        if not self._stream:
+            return
+        stream, self._stream = self._stream, b""
+        self._streamed.clear()
+        marks = f"--export-marks={self._marks_file}"
+        known = [f"--import-marks={self._marks_file}"] if self._marks_file.exists() else []
+        self._run(["fast-import", "--quiet", "--force", *known, marks], stream)
+        if not self.bare:
+            # HEAD may name a branch that has no commit yet.
+            self._run(["reset", "-q", "--hard"], check=False)
+
+    @property
+    def bare(self) -> bool:
+        """Whether there is no working tree."""
+        return not (self.path / ".git").exists()
+
+    @property
+    def _marks_file(self) -> Path:
+        return (self.path if self.bare else self.path / ".git") / "marks"
+
+    def id(self, mark: int) -> str:
+        """The full id of the commit with this mark."""
+        self.flush()
+        marks = dict(line.split() for line in self._marks_file.read_text().splitlines())
+        return marks[f":{mark}"]
+
+    def git(self, *arguments: str, check: bool = True, **variables: str) -> str:
+        """The output of one git command here, after all commits are made."""
+        self.flush()
+        return self._run(arguments, check=check, variables=variables)
+
+    def write(self, files: Files) -> None:
+        """These files are in the working tree."""
+        self.flush()
+        for path, content in files.items():
+            target = self.path / path
+            if content is None:
+                target.unlink()
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        data: bytes = b"",
+        *,
+        check: bool = True,
+        variables: Mapping[str, str] = {},
+    ) -> str:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.path,
+            env={**ENVIRONMENT, **variables},
+            input=data,
+            capture_output=True,
+            check=False,
+        )
+        if check and done.returncode:
+            raise AssertionError(f"git {' '.join(arguments)}: {done.stderr.decode()}")
+        return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def _quoted(path: str) -> bytes:
+    raw = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
+    return b'"' + raw.replace(b"\n", rb"\n") + b'"'

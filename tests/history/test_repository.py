@@ -1,0 +1,273 @@
+"""What git is asked, and what it may answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from scratch import FIRST_COMMIT_S, Scratch
+
+from schemactl.errors import HistoryError
+from schemactl.history.record import Change, record
+from schemactl.history.repository import Repository
+from schemactl.model import Commit
+
+
+@pytest.fixture(autouse=True)
+def _no_git_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith("GIT_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[Change]]]:
+    scratch.flush()
+    with Repository.open(scratch.path) as repository:
+        tip = repository.commit(ref)
+        assert tip
+        return [(step.commit.subject, step.changes) for step in record(repository, tip)]
+
+
+def paths(scratch: Scratch) -> list[tuple[str, list[str]]]:
+    return [(subject, [change.path for change in changes]) for subject, changes in steps(scratch)]
+
+
+def test_a_folder_outside_any_repository_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="is not in a Git repository") as caught:
+        Repository.open(tmp_path)
+    assert "-C DIR" in caught.value.fix
+
+
+def test_another_owners_repository_is_refused_with_gits_own_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(HistoryError, match="dubious ownership") as caught:
+        Repository.open(scratch.path)
+    assert f"git config --global --add safe.directory {scratch.path}" in caught.value.fix
+
+
+def test_git_missing_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HistoryError, match="git was not found"):
+        Repository.open(tmp_path)
+
+
+def test_top_level_and_common_directory_are_found_from_a_linked_worktrees_sub_folder(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a/b.txt": "x"})
+    scratch.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    with Repository.open(tmp_path / "linked" / "a") as repository:
+        assert repository.top == tmp_path / "linked"
+        assert repository.common_directory == scratch.path / ".git"
+
+
+def test_a_bare_repository_has_no_top_level(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r.git", bare=True)
+    scratch.commit({"a": "x"})
+    assert paths(scratch) == [("change", ["a"])]
+    with Repository.open(scratch.path) as repository:
+        assert repository.top is None
+
+
+def test_a_commit_has_id_committer_time_and_subject(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    mark = scratch.commit({"a": "x"}, "first line\nsecond line\n\nbody")
+    expected = Commit(scratch.id(mark), FIRST_COMMIT_S + mark, "first line second line")
+    with Repository.open(scratch.path) as repository:
+        assert repository.commit("main") == expected
+        assert [step.commit for step in record(repository, expected)] == [expected]
+
+
+def test_an_annotated_tag_names_its_commit(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    mark = scratch.commit({"a": "x"})
+    scratch.git("tag", "-a", "-m", "approved", "v1", "main")
+    with Repository.open(scratch.path) as repository:
+        commit = repository.commit("v1")
+    assert commit
+    assert commit.id == scratch.id(mark)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nope",
+        "--help",
+        "-h",
+        "main..main",
+        "^main",
+        "main main",
+        "",
+        "a\nb",
+        "main:a",
+        "@{upstream}",
+        "main~5",
+    ],
+)
+def test_what_names_no_commit_is_no_commit(tmp_path: Path, name: str) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a": "x"})
+    scratch.flush()
+    with Repository.open(scratch.path) as repository:
+        assert repository.commit(name) is None
+        assert repository.commit("main") is not None
+
+
+def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({f"f{number}": f"content {number}\n" * 500 for number in range(300)})
+    scratch.flush()
+    with Repository.open(scratch.path) as repository:
+        names = [f"main:f{number}" for number in range(301)]
+        found = [blob.content.split(b"\n")[0] if blob else None for blob in repository.objects(names)]
+    assert found == [*(b"content %d" % number for number in range(300)), None]
+
+
+def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({f"f{number}": str(number) for number in range(300)})
+    scratch.flush()
+    with Repository.open(scratch.path) as repository:
+        for _ in repository.objects([f"main:f{number}" for number in range(300)]):
+            break
+        (blob,) = repository.objects(["main:f7"])
+        assert blob
+        assert blob.content == b"7"
+
+
+def test_a_missing_blob_is_an_error_that_names_it(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="no blob 0123"):
+        repository.read("0123" * 10)
+
+
+def test_a_broken_object_is_an_error_and_no_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.write({"a": bytes(range(256)) * 500})
+    scratch.git("add", "a")
+    blob = scratch.git("rev-parse", ":a")
+    file = scratch.path / ".git" / "objects" / blob[:2] / blob[2:]
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:-100])
+    with (
+        Repository.open(scratch.path) as repository,
+        pytest.raises(HistoryError, match="git stopped") as caught,
+    ):
+        repository.read(blob)
+    assert "git fsck" in caught.value.fix
+    assert blob in capfd.readouterr().err
+
+
+def test_a_merge_is_one_step_with_all_it_brings(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    root = scratch.commit({"a": "1"}, "root")
+    scratch.commit({"b": "1"}, "b on a branch", branch="topic", start=root)
+    side = scratch.commit({"c": "1"}, "c on a branch", branch="topic")
+    scratch.commit({"a": "2"}, "meanwhile")
+    scratch.commit({"b": "1", "c": "1"}, "merge", merge=side)
+    assert paths(scratch) == [("root", ["a"]), ("meanwhile", ["a"]), ("merge", ["b", "c"])]
+
+
+def test_a_commit_without_changes_is_a_step(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a": "1"}, "one")
+    scratch.commit({}, "")
+    scratch.commit({"a": None}, "three")
+    assert paths(scratch) == [("one", ["a"]), ("", []), ("three", ["a"])]
+
+
+def test_a_renamed_file_goes_and_comes(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a": "1"})
+    scratch.commit({"a": None, "b": "1"})
+    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [
+        ("a", "000000"),
+        ("b", "100644"),
+    ]
+
+
+def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    root = scratch.commit({"s/a": "1\n" * 50, "s/b": "2\n" * 50, "ü": "3"}, "root")
+    side = scratch.commit({"s/c": "3"}, "side", branch="topic", start=root)
+    scratch.commit({"s/a": None, "moved": "1\n" * 50}, "moved")
+    scratch.commit({"s/c": "3"}, "merge", merge=side)
+    expected = steps(scratch)
+    for name, value in {
+        "diff.renames": "copies",
+        "log.showRoot": "false",
+        "log.showSignature": "true",
+        "log.diffMerges": "combined",
+        "log.abbrevCommit": "true",
+        "log.decorate": "full",
+        "diff.relative": "true",
+        "diff.noPrefix": "true",
+        "diff.orderFile": "nowhere",
+        "diff.ignoreSubmodules": "all",
+        "diff.external": "false",
+        "core.abbrev": "5",
+        "core.quotePath": "true",
+        "i18n.logOutputEncoding": "latin1",
+        "format.pretty": "oneline",
+        "color.ui": "always",
+        "core.pager": "false",
+    }.items():
+        scratch.git("config", name, value)
+    scratch.write({"s/here": ""})
+    with Repository.open(scratch.path / "s") as repository:
+        tip = repository.commit("main")
+        assert tip
+        assert [(step.commit.subject, step.changes) for step in record(repository, tip)] == expected
+
+
+@pytest.mark.parametrize(
+    "path", ["a b", "n\newline", "[x]*", ":colon", 'q"uote\\', "\udcff.yaml", "e\u0301", "\u00e9"]
+)
+def test_odd_paths_come_through(tmp_path: Path, path: str) -> None:
+    scratch = Scratch(tmp_path / "r.git", bare=True)
+    scratch.commit({path: "content"})
+    ((_, [change]),) = steps(scratch)
+    assert change.path == path
+
+
+def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r", object_format="sha256")
+    scratch.commit({"a": "x"})
+    ((_, [change]),) = steps(scratch)
+    assert len(change.blob) == 64
+    with Repository.open(scratch.path) as repository:
+        assert repository.object_format == "sha256"
+        assert repository.read(change.blob) == b"x"
+
+
+def test_a_replace_ref_is_ignored(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a": "1"}, "one")
+    middle = scratch.commit({"a": "2"}, "two")
+    scratch.commit({"a": "3"}, "three")
+    expected = steps(scratch)
+    other = scratch.commit({"a": "9"}, "other", branch="other")
+    scratch.git("replace", scratch.id(middle), scratch.id(other))
+    assert "other" in scratch.git("log", "--format=%s", "main")
+    assert steps(scratch) == expected
+
+
+def test_symlinks_and_submodules_show_their_mode(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    mark = scratch.commit({"a": "1"})
+    commit = scratch.id(mark)
+    scratch.git("update-index", "--add", "--cacheinfo", f"160000,{commit},module")
+    blob = scratch.git("rev-parse", "main:a")
+    scratch.git("update-index", "--add", "--cacheinfo", f"120000,{blob},link")
+    scratch.git("commit", "-qm", "odd")
+    assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [
+        ("link", "120000"),
+        ("module", "160000"),
+    ]
