@@ -19,12 +19,13 @@ _LOG = (
     *("--format=%x01%H %ct%x00%s", "--end-of-options"),
 )
 
-REGULAR = frozenset({"100644", "100755"})
-"""The modes of files with content of their own; 120000 is a symlink, 160000 a submodule, 000000 a deletion."""
-
 
 class Change(NamedTuple):
-    """One path of a commit, as it is afterwards. Bytes of the path that are not UTF-8 are surrogate escapes."""
+    """One path of a commit, as it is afterwards.
+
+    Bytes of the path that are not UTF-8 are surrogate escapes. `mode` is Git's: 100644 and 100755 are files, 120000 is a
+    symlink, 160000 a submodule, 000000 a deletion.
+    """
 
     path: str
     mode: str

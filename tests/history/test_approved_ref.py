@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,6 @@ from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
 from schemactl.history.repository import Repository
 from schemactl.model import Project
-
-
-@pytest.fixture(autouse=True)
-def _no_git_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith("GIT_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 def chosen(path: Path, ref: str | None = None, *, configured: str | None = None) -> tuple[str, str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,6 @@ from schemactl.errors import HistoryError
 from schemactl.history.record import Change, record
 from schemactl.history.repository import Repository
 from schemactl.model import Commit
-
-
-@pytest.fixture(autouse=True)
-def _no_git_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith("GIT_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[Change]]]:

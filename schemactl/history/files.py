@@ -1,0 +1,119 @@
+"""The files of a commit and of the index, as declarations see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from schemactl.declare.files import SUFFIXES, Kind
+from schemactl.errors import HistoryError
+from schemactl.history.repository import Repository
+from schemactl.model import Commit
+
+_KINDS: Mapping[str, Kind] = {
+    "100644": "file",
+    "100755": "file",
+    "120000": "symlink",
+    "160000": "submodule",
+}
+"""Git's modes of what a tree holds besides trees."""
+
+_EMPTY_TREE = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""The id of the tree without entries (`git hash-object -t tree /dev/null`), which git knows without having it."""
+
+
+class Entry(NamedTuple):
+    """What a tree has at a path: the kind, and the id of its content."""
+
+    kind: Kind
+    blob: str
+
+
+def entry(mode: str, blob: str) -> Entry | None:
+    """The entry of a raw record; None for a deletion (mode 000000)."""
+    kind = _KINDS.get(mode)
+    return Entry(kind, blob) if kind else None
+
+
+class TreeFiles:
+    """Files whose contents are Git's blobs: what was committed or staged, whatever the working tree looks like."""
+
+    def __init__(self, repository: Repository, entries: Mapping[str, Entry]) -> None:
+        self.repository = repository
+        self.entries = entries
+
+    def paths(self) -> Iterable[str]:
+        """Every path, links and submodules among them."""
+        return self.entries
+
+    def read(self, path: str) -> bytes:
+        """The content of the file.
+
+        Raises:
+            FileNotFoundError: there is no file at `path`.
+        """
+        found = self.entries.get(path)
+        if found is None or found.kind != "file":
+            raise FileNotFoundError(path)
+        return self.repository.read(found.blob)
+
+    def kind(self, path: str) -> Kind:
+        """What is at `path`."""
+        found = self.entries.get(path)
+        return found.kind if found else "missing"
+
+
+class CommitFiles(TreeFiles):
+    """The files of one commit."""
+
+    def __init__(self, repository: Repository, commit: Commit) -> None:
+        entries: dict[str, Entry] = {}
+        for record in repository.stream("ls-tree", "-r", "-z", "--full-tree", commit.id):
+            facts, _, path = record.partition(b"\t")
+            mode, _, blob = facts.decode().split(" ")
+            if found := entry(mode, blob):
+                entries[path.decode("utf-8", "surrogateescape")] = found
+        super().__init__(repository, entries)
+
+
+class IndexFiles(TreeFiles):
+    """The files of the index that git uses here and now: what `git commit` would record.
+
+    In a hook that is the index git made for this commit (`git commit -a`, `git commit PATH` and `git commit -p` have one
+    of their own). Files noted by `git add --intent-to-add` are not in it yet.
+
+    Raises:
+        HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        if repository.top is None:
+            raise HistoryError(
+                "a bare repository has no index, so nothing can be staged in it",
+                fix="name a commit to check with `--base`, or work in a clone",
+            )
+        entries: dict[str, Entry] = {}
+        unmerged: list[str] = []
+        # Against the empty tree every entry is an addition, but for those of `--intent-to-add`.
+        tokens = repository.stream(
+            *("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative"),
+            *("--ignore-submodules=none", "--ita-invisible-in-index", "-O/dev/null"),
+            _EMPTY_TREE[repository.object_format],
+        )
+        for token in tokens:
+            _, mode, _, blob, status = token.decode().split(" ")
+            path = next(tokens).decode("utf-8", "surrogateescape")
+            if status == "U":
+                unmerged.append(path)
+            elif found := entry(mode, blob):
+                entries[path] = found
+        unmerged = [path for path in unmerged if path.endswith(SUFFIXES)]
+        if unmerged:
+            raise HistoryError(
+                f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
+                fix=f"resolve them, then `git add {' '.join(unmerged)}`",
+            )
+        super().__init__(repository, entries)

@@ -1,0 +1,209 @@
+"""The index as a hook sees it, whatever way `git commit` was called."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from scratch import Scratch
+
+from schemactl.errors import HistoryError
+from schemactl.history.files import CommitFiles, IndexFiles, TreeFiles
+from schemactl.history.repository import Repository
+
+HOOK = """#!@PYTHON@
+import json
+from schemactl.history.files import IndexFiles
+from schemactl.history.repository import Repository
+with Repository.open(".") as repository:
+    files = IndexFiles(repository)
+    seen = {path: files.read(path).decode() for path in files.paths()}
+with open("@OUT@", "w") as out:
+    json.dump(seen, out)
+"""
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A repository with three committed files, and a hook that writes down what it sees."""
+    made = Scratch(tmp_path / "r")
+    made.commit({"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"})
+    made.flush()
+    script = HOOK.replace("@PYTHON@", sys.executable).replace("@OUT@", str(tmp_path / "seen.json"))
+    hooks = made.path / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("pre-commit", "pre-merge-commit"):
+        (hooks / name).write_text(script)
+        (hooks / name).chmod(0o755)
+    return made
+
+
+def seen(scratch: Scratch) -> dict[str, str]:
+    found: dict[str, str] = json.loads((scratch.path.parent / "seen.json").read_text())
+    return found
+
+
+def contents(files: TreeFiles) -> dict[str, str]:
+    return {path: files.read(path).decode() for path in files.paths() if files.kind(path) == "file"}
+
+
+def index(path: Path) -> dict[str, str]:
+    with Repository.open(path) as repository:
+        return contents(IndexFiles(repository))
+
+
+def test_a_plain_commit_shows_what_is_staged_and_not_the_working_tree(scratch: Scratch) -> None:
+    scratch.write({"a.yaml": "a1"})
+    scratch.git("add", "a.yaml")
+    scratch.write({"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"})
+    scratch.git("rm", "-q", "--cached", "sub/c.yaml")
+    scratch.git("commit", "-qm", "x")
+    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
+
+
+def test_commit_all_shows_every_tracked_file_as_it_is(scratch: Scratch) -> None:
+    scratch.write({"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"})
+    scratch.git("commit", "-qam", "x")
+    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
+
+
+def test_commit_of_paths_shows_those_paths_alone(scratch: Scratch) -> None:
+    scratch.write({"a.yaml": "a1", "b.yaml": "b1"})
+    scratch.git("add", "b.yaml")
+    scratch.git("commit", "-qm", "x", "a.yaml")
+    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
+
+
+def test_commit_from_a_sub_folder_shows_the_whole_index(scratch: Scratch) -> None:
+    scratch.write({"sub/c.yaml": "c1"})
+    scratch.git("-C", "sub", "commit", "-qam", "x")
+    assert seen(scratch) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c1"}
+
+
+def test_commit_in_a_linked_worktree_shows_that_worktrees_index(scratch: Scratch) -> None:
+    linked = scratch.path.parent / "linked"
+    scratch.git("worktree", "add", "-q", "-b", "other", str(linked))
+    (linked / "a.yaml").write_text("a1")
+    scratch.write({"b.yaml": "b1"})
+    scratch.git("add", "b.yaml")
+    scratch.git("-C", str(linked), "commit", "-qam", "x")
+    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
+
+
+def test_the_first_commit_of_a_repository_shows_its_files(scratch: Scratch) -> None:
+    scratch.git("checkout", "-q", "--orphan", "fresh")
+    scratch.git("rm", "-q", "--cached", "-r", "sub")
+    scratch.git("commit", "-qm", "x")
+    assert seen(scratch) == {"a.yaml": "a0", "b.yaml": "b0"}
+
+
+def test_a_merge_shows_what_both_sides_bring(scratch: Scratch) -> None:
+    scratch.commit({"a.yaml": "a1"}, branch="side", start=1)
+    scratch.commit({"b.yaml": "b1"})
+    scratch.git("merge", "-q", "--no-ff", "-m", "merge", "side")
+    assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
+
+
+def test_a_file_noted_by_intent_to_add_is_not_staged_but_an_empty_one_is(scratch: Scratch) -> None:
+    scratch.write({"later.yaml": "l", "empty.yaml": ""})
+    scratch.git("add", "empty.yaml")
+    scratch.git("add", "-N", "later.yaml")
+    assert index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0", "empty.yaml": ""}
+
+
+def test_an_unfinished_merge_is_an_error_that_names_the_file(scratch: Scratch) -> None:
+    scratch.commit({"a.yaml": "a1"}, branch="side", start=1)
+    scratch.commit({"a.yaml": "a2"})
+    scratch.git("merge", "-q", "side", check=False)
+    with pytest.raises(HistoryError, match=r"merge is not finished: a\.yaml has conflicts") as caught:
+        index(scratch.path)
+    assert "git add a.yaml" in caught.value.fix
+
+
+def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(scratch: Scratch) -> None:
+    scratch.commit({"notes.txt": "1"}, branch="side", start=1)
+    scratch.commit({"notes.txt": "2"})
+    scratch.git("merge", "-q", "side", check=False)
+    assert "notes.txt" not in index(scratch.path)
+
+
+def test_a_bare_repository_has_no_index(tmp_path: Path) -> None:
+    bare = Scratch(tmp_path / "r.git", bare=True)
+    with pytest.raises(HistoryError, match="bare repository has no index"):
+        index(bare.path)
+
+
+def test_links_and_submodules_are_told_apart_from_files(scratch: Scratch) -> None:
+    (scratch.path / "link.yaml").symlink_to("a.yaml")
+    scratch.git("add", "link.yaml")
+    scratch.git("update-index", "--add", "--cacheinfo", f"160000,{scratch.id(1)},module")
+    with Repository.open(scratch.path) as repository:
+        files = IndexFiles(repository)
+        kinds = {path: files.kind(path) for path in ["a.yaml", "link.yaml", "module", "sub", "nothing"]}
+    assert kinds == {
+        "a.yaml": "file",
+        "link.yaml": "symlink",
+        "module": "submodule",
+        "sub": "missing",
+        "nothing": "missing",
+    }
+
+
+def test_a_sha256_repositorys_index_reads_like_any_other(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r", object_format="sha256")
+    scratch.write({"a.yaml": "a0"})
+    scratch.git("add", ".")
+    assert index(scratch.path) == {"a.yaml": "a0"}
+
+
+def test_a_sparse_index_still_holds_every_file(scratch: Scratch) -> None:
+    scratch.git("sparse-checkout", "init", "--cone", "--sparse-index")
+    assert not (scratch.path / "sub").exists()
+    assert index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+
+
+def test_a_commit_has_the_files_of_its_tree(scratch: Scratch) -> None:
+    mark = scratch.commit({"a.yaml": None, "sub/\udcff.yaml": "odd", "b.yaml": "b1"})
+    with Repository.open(scratch.path) as repository:
+        first, second = (repository.commit(scratch.id(number)) for number in (1, mark))
+        assert first
+        assert second
+        assert contents(CommitFiles(repository, first)) == {
+            "a.yaml": "a0",
+            "b.yaml": "b0",
+            "sub/c.yaml": "c0",
+        }
+        assert contents(CommitFiles(repository, second)) == {
+            "b.yaml": "b1",
+            "sub/c.yaml": "c0",
+            "sub/\udcff.yaml": "odd",
+        }
+
+
+def test_what_a_branch_adds_is_counted_from_where_it_left(scratch: Scratch) -> None:
+    scratch.commit({"a.yaml": "s1"}, "s1", branch="side", start=1)
+    side = scratch.commit({"a.yaml": "s2"}, "s2", branch="side")
+    scratch.commit({"b.yaml": "m1"}, "m1")
+    with Repository.open(scratch.path) as repository:
+        scratch.flush()
+        main, tip = repository.commit("main"), repository.commit("side")
+        assert main
+        assert tip
+        base = repository.merge_base(main, tip)
+        assert base
+        assert base.id == scratch.id(1)
+        assert [step.subject for step in repository.steps(base, tip)] == ["s1", "s2"]
+        assert repository.steps(tip, tip) == ()
+    assert tip.id == scratch.id(side)
+
+
+def test_unrelated_histories_have_no_merge_base(scratch: Scratch) -> None:
+    scratch.git("checkout", "-q", "--orphan", "fresh")
+    scratch.git("commit", "-qm", "x")
+    with Repository.open(scratch.path) as repository:
+        one, other = repository.commit("main"), repository.commit("fresh")
+        assert one
+        assert other
+        assert repository.merge_base(one, other) is None
