@@ -1,0 +1,1 @@
+"""Declared files: YAML and definitions in, a catalog or all their problems out."""

@@ -1,0 +1,248 @@
+"""Files of a repository as declarations see them: the slot for where they come from, and the working tree.
+
+Whatever a path may lead to (a folder outside, a link, another repository, a pointer to large-file storage) is refused
+here, so that the parts that read content meet plain files of the repository alone.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.source import place
+
+MAX_BYTES: Final = 5 * 1024 * 1024
+"""The largest file that is read: a broker refuses larger definitions (5,242,710 bytes were the most it took)."""
+
+YAML_SUFFIXES: Final = (".yaml", ".yml")
+AVRO_SUFFIXES: Final = (".avsc", ".json")
+PROTO_SUFFIX: Final = ".proto"
+DESCRIPTOR_SUFFIX: Final = ".binpb"
+
+SUFFIXES: Final = (*YAML_SUFFIXES, *AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
+"""How the names of all files end that declarations can consist of."""
+
+Kind = Literal["file", "symlink", "submodule", "missing"]
+
+
+class Files(Protocol):
+    """The files of one state of a repository: a commit, the index, or the working tree.
+
+    Paths are relative to the repository's top, with `/`, and name files alone: for a folder `kind` says `missing`,
+    unless it is a link or another repository.
+    """
+
+    def paths(self) -> Iterable[str]:
+        """Every file, in any order; links and submodules may be among them."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            OSError: it cannot be read.
+            DeclarationError: it is too large to be one of ours.
+        """
+        ...
+
+    def kind(self, path: str) -> Kind:
+        """What is at `path`."""
+        ...
+
+
+class WorktreeFiles:
+    """The working tree below `top`, without `.git`. Links are never followed.
+
+    `paths` walks `folders` alone, so that a large repository costs no more than its declarations; `read` and `kind`
+    answer for every path.
+    """
+
+    def __init__(self, top: str, *, folders: Sequence[str] = ("",)) -> None:
+        self.top = Path(top)
+        self.folders = tuple(folders)
+
+    def paths(self) -> Iterator[str]:
+        """Every file below the folders, sorted within each folder; links and submodules among them."""
+        seen: set[str] = set()
+        for folder in self.folders:
+            if folder not in seen:
+                seen.add(folder)
+                yield from self._walk(folder)
+
+    def read(self, path: str) -> bytes:
+        """The content of the file.
+
+        Raises:
+            OSError: it cannot be read.
+            DeclarationError: it is larger than MAX_BYTES.
+        """
+        # Whoever swaps the file for a link or a pipe in between gets an error, not another file's content.
+        descriptor = os.open(self.top / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            size_bytes = os.fstat(descriptor).st_size
+            if size_bytes > MAX_BYTES:
+                raise DeclarationError([too_large(path, size_bytes)])
+            return file.read()
+
+    def kind(self, path: str) -> Kind:
+        """What is at `path`, or the first link or submodule on the way to it."""
+        here = self.top
+        parts = Path(path).parts
+        for number, part in enumerate(parts, start=1):
+            here = here / part
+            try:
+                mode = here.lstat().st_mode
+            except (OSError, ValueError):
+                return "missing"
+            if stat.S_ISLNK(mode):
+                return "symlink"
+            if stat.S_ISDIR(mode) and os.path.lexists(here / ".git"):
+                return "submodule"
+            if number == len(parts) and stat.S_ISREG(mode):
+                return "file"
+        return "missing"
+
+    def _walk(self, folder: str) -> Iterator[str]:
+        start = self.top / folder
+        if folder and self.kind(folder) != "missing":
+            yield folder
+            return
+        for here, folders, names in os.walk(start):
+            within = Path(here).relative_to(self.top).as_posix()
+            prefix = "" if within == "." else within + "/"
+            apart = [name for name in folders if self._apart(here, name)]
+            yield from (prefix + name for name in sorted([*names, *apart]))
+            folders[:] = sorted(name for name in folders if name != ".git" and name not in apart)
+
+    def _apart(self, here: str, name: str) -> bool:
+        """Whether a folder is a link or another repository: named, never entered."""
+        path = os.path.join(here, name)  # noqa: PTH118  a Path for every folder of a large tree is slow
+        return name != ".git" and (os.path.islink(path) or os.path.lexists(os.path.join(path, ".git")))  # noqa: PTH114, PTH118  same
+
+
+def too_large(path: str, size_bytes: int) -> Problem:
+    """That a file is larger than what is read."""
+    return Problem(
+        Source(shown(path)),
+        f"the file has {size_bytes:,} bytes; a declaration or definition has at most {MAX_BYTES:,}",
+        "split it: a broker refuses larger definitions, too",
+    )
+
+
+def shown(path: str) -> str:
+    """`path` as it can be printed: bytes that are no UTF-8, and line breaks, are escaped."""
+    if path.isprintable():
+        return path
+    return (
+        path.encode("utf-8", "surrogateescape")
+        .decode("utf-8", "backslashreplace")
+        .encode("unicode_escape")
+        .decode()
+    )
+
+
+def resolve(folder: str, written: str) -> str:
+    """The path in the repository that `written` means in a file of `folder`.
+
+    Raises:
+        ValueError: it leads out of the repository, or is no path that works everywhere; says why.
+    """
+    if not written.isprintable() or not written.strip():
+        raise ValueError(f"{written!r} is not a path")
+    if "\\" in written:
+        raise ValueError(f"`{written}` has a backslash: folders are separated by `/`")
+    if written.startswith(("/", "~")) or re.match(r"[A-Za-z]:", written):
+        raise ValueError(
+            f"`{written}` is not relative: a path starts at the folder of the file that names it"
+        )
+    path = posixpath.normpath(posixpath.join(folder, written))
+    if path == ".." or path.startswith("../"):
+        raise ValueError(f"`{written}` leads out of the repository")
+    if ".git" in path.split("/"):
+        raise ValueError(f"`{written}` leads into Git's own folder")
+    return "" if path == "." else path
+
+
+def obstacle(files: Files, path: str) -> str | None:
+    """Why `path` cannot be read as a file of this repository, in words; None: it can."""
+    parts = path.split("/")
+    for length in range(1, len(parts) + 1):
+        part = "/".join(parts[:length])
+        kind = files.kind(part)
+        if kind == "symlink":
+            return f"`{part}` is a symbolic link; links are not followed"
+        if kind == "submodule":
+            return f"`{part}` is another repository (a submodule); its files are not part of this one"
+    return None if kind == "file" else f"there is no file `{shown(path)}`"
+
+
+_LFS: Final = b"version https://git-lfs.github.com/spec/v1"
+_CONFLICT: Final = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+
+
+def check_bytes(path: str, data: bytes) -> None:
+    """`data` is small enough, and the file's own content.
+
+    Raises:
+        DeclarationError: it is too large, or a pointer to large-file storage.
+    """
+    if len(data) > MAX_BYTES:
+        raise DeclarationError([too_large(path, len(data))])
+    if data.startswith(_LFS):
+        raise DeclarationError(
+            [
+                Problem(
+                    Source(shown(path)),
+                    "this is a Git LFS pointer, not the file itself: history could not be read from it",
+                    "take it out of LFS: `git lfs untrack` its pattern, then add and commit the file again",
+                )
+            ]
+        )
+
+
+def decode(path: str, data: bytes) -> str:
+    """The text of a file.
+
+    Raises:
+        DeclarationError: one problem: it is too large, a pointer, binary, no UTF-8, or has conflict markers.
+    """
+    check_bytes(path, data)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()
+        raise _unreadable(
+            place(shown(path), before, len(before)),
+            f"byte 0x{data[error.start]:02X} is not UTF-8"
+            + (" (the file is binary)" if b"\0" in data else ""),
+            "save the file as UTF-8",
+        ) from None
+    if text.startswith("\ufeff"):
+        raise _unreadable(
+            Source(shown(path)), "the file starts with a byte order mark", "save it as UTF-8 without BOM"
+        )
+    if "\0" in text:
+        raise _unreadable(
+            place(shown(path), text, text.index("\0")),
+            "the file is binary: it holds a zero byte",
+            "save it as UTF-8 text",
+        )
+    if "<<<<<<< " in text or ">>>>>>> " in text:
+        marker = _CONFLICT.search(text)
+        if marker:
+            raise _unreadable(
+                place(shown(path), text, marker.start()),
+                f"`{marker[0].strip()}` is the marker of a merge conflict",
+                "resolve the conflict, then stage the file",
+            )
+    return text
+
+
+def _unreadable(source: Source, what: str, fix: str) -> DeclarationError:
+    return DeclarationError([Problem(source, what, fix)])

@@ -1,0 +1,303 @@
+"""YAML files as values with places, by the rules of YAML 1.2's core schema.
+
+Values are built from composed nodes instead of with `yaml.load`. That is faster, knows the place of everything, sees
+repeated keys (`yaml.load` keeps the last), and leaves YAML 1.1 behind: `no` is a text, `12:30` and `2024-01-01` are
+texts, `010` is ten. Left out on purpose: tags, merge keys (`<<` is no part of YAML 1.2), keys that are no text.
+Anchors and aliases work, as long as the document written out would not exceed MAX_BYTES.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+from yaml.composer import Composer
+from yaml.parser import Parser
+from yaml.reader import Reader
+from yaml.scanner import Scanner
+
+from schemactl.declare.files import MAX_BYTES, decode, shown
+from schemactl.declare.yaml_syntax import syntax_problem, tab_problem
+from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.source import MAX_DEPTH, JsonText, Tokens, node_at, node_place
+
+
+class _Resolver:
+    """Leaves plain values unresolved, so that only explicit tags are set; and stops before the composer's own stack ends.
+
+    The C composer calls itself for every level without asking how deep it is: 100,000 brackets end the process.
+    """
+
+    depth = 0
+
+    def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _TooDeep
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+    def resolve(self, _kind: type[yaml.Node], _value: str | None, _implicit: object) -> None:
+        return
+
+
+class _TooDeep(Exception):
+    """A document is nested deeper than MAX_DEPTH."""
+
+
+class PythonComposer(Reader, Scanner, Parser, Composer, _Resolver):
+    """Nodes of a YAML text, by PyYAML's own parser: for installations without libyaml."""
+
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        Composer.__init__(self)
+
+
+COMPOSER: Any = PythonComposer
+
+if yaml.__with_libyaml__:
+    from yaml._yaml import CParser
+
+    class CComposer(CParser, _Resolver):
+        """Nodes of a YAML text, by libyaml: twenty times as fast."""
+
+    COMPOSER = CComposer
+
+
+@dataclass(slots=True)
+class YamlText:
+    """A YAML file that can say where its parts are. Nodes are made again on demand, so that holding one costs nothing."""
+
+    path: str
+    data: bytes = field(repr=False)
+
+    def locate(self, document: int, parts: Tokens) -> Source:
+        """The nearest place to `parts` in the document of that number, counted from 0."""
+        try:
+            nodes = compose(self.path, self.data)
+        except DeclarationError:
+            return Source(shown(self.path))
+        return node_place(shown(self.path), node_at(nodes[document], parts))
+
+    def node(self, document: int, parts: Tokens) -> yaml.Node:
+        """The node at `parts`, which exists."""
+        return node_at(compose(self.path, self.data)[document], parts)
+
+
+def compose(path: str, data: bytes) -> list[yaml.Node]:
+    """The root nodes of the documents of a YAML file.
+
+    Raises:
+        DeclarationError: one problem: the file is no UTF-8 text, or not YAML.
+    """
+    text = decode(path, data)
+    nodes = []
+    try:
+        composer = COMPOSER(text)
+        while composer.check_node():
+            nodes.append(composer.get_node())
+    except _TooDeep:
+        raise DeclarationError(
+            [Problem(Source(shown(path)), f"the file is nested more than {MAX_DEPTH} levels deep")]
+        ) from None
+    except yaml.YAMLError as error:
+        raise DeclarationError([syntax_problem(shown(path), text, error)]) from None
+    if "\t" in text:
+        problem = tab_problem(shown(path), text, nodes)
+        if problem:
+            raise DeclarationError([problem])
+    return nodes
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """One document of a YAML file: its value, and the node it was built from."""
+
+    node: yaml.Node
+    value: Any
+
+
+def read_yaml(path: str, data: bytes) -> tuple[list[YamlDocument], list[Problem]]:
+    """The documents of a YAML file, and what is wrong with them short of syntax: repeated keys, tags, keys of no text.
+
+    Raises:
+        DeclarationError: one problem, with which there is nothing to build: no UTF-8 text, not YAML, an alias bomb.
+    """
+    nodes = compose(path, data)
+    builder = _Builder(shown(path), aliases=b"*" in data)
+    return [YamlDocument(node, builder.value(node)) for node in nodes], builder.problems
+
+
+_CONSTANTS: Final = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_NUMBER_STARTS: Final = frozenset("0123456789+-.")
+_UNUSUAL: Final = _NUMBER_STARTS | {"<"}
+"""What an unquoted key that is no text, or a merge key, can start with."""
+_INT: Final = re.compile(r"[-+]?[0-9]+")
+_PREFIXED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+def plain(text: str) -> Any:
+    """The value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
+
+    Raises:
+        ValueError: a number beyond what a double or Python's own limit on digits holds.
+    """
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text[0] not in _NUMBER_STARTS:
+        return text
+    if _INT.fullmatch(text):
+        return int(text)
+    if _PREFIXED.fullmatch(text):
+        return int(text, base=0)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        if math.isinf(number):
+            raise ValueError("beyond a double")
+        return number
+    return text
+
+
+class _Builder:
+    """Builds the values of a file's documents and collects what is wrong with them."""
+
+    def __init__(self, path: str, *, aliases: bool) -> None:
+        self.path = path
+        self.aliases = aliases
+        self.problems: list[Problem] = []
+        # By node: the weight and value of what was built, None while it is being built.
+        self._built: dict[int, tuple[int, Any] | None] = {}
+        self._weight = 0
+
+    def value(self, node: yaml.Node) -> Any:
+        """The value of `node`: a dict, list, str, int, float, bool or None."""
+        if self.aliases:
+            return self._shared(node)
+        return self._make(node)
+
+    def _make(self, node: yaml.Node) -> Any:
+        if node.tag is not None:
+            self._tell(
+                node,
+                "tags (`!...`) are not used here",
+                "write the value alone; put it in quotes if it is text",
+            )
+        if node.__class__ is yaml.ScalarNode:
+            return node.value if node.style else self._plain(node)
+        value = self.value if self.aliases else self._make
+        if node.__class__ is yaml.SequenceNode:
+            return [value(item) for item in node.value]
+        built: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = key_node.value
+            if key_node.__class__ is not yaml.ScalarNode:
+                self._tell(
+                    key_node, "a key is text, not a list or a mapping", "write one word before the colon"
+                )
+                continue
+            if key in built:
+                self._tell(key_node, f"the key `{key[:60]}` is repeated", "keep one of the two")
+                continue
+            if not key_node.style and (key in _CONSTANTS or key[0] in _UNUSUAL or key_node.tag is not None):
+                self._key(key_node)
+            built[key] = value(value_node)
+        return built
+
+    def _key(self, node: yaml.Node) -> None:
+        """What is wrong with an unquoted key that may be no text."""
+        if node.tag is not None:
+            self._make(node)
+        elif node.value == "<<":
+            self._tell(
+                node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value"
+            )
+        elif not isinstance(self._plain(node), str):
+            self._tell(
+                node, f"a key is text, but `{node.value[:60]}` is not", f'write "{node.value[:60]}" in quotes'
+            )
+
+    def _plain(self, node: yaml.Node) -> Any:
+        try:
+            return plain(node.value)
+        except ValueError:
+            self._tell(
+                node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text"
+            )
+            return 0
+
+    def _shared(self, node: yaml.Node) -> Any:
+        """The value of `node`, built once however many aliases lead to it, and weighed every time."""
+        if id(node) not in self._built:
+            self._built[id(node)] = None
+            before = self._weight
+            self._weight += 1 + (len(node.value) if node.__class__ is yaml.ScalarNode else 0)
+            value = self._make(node)
+            self._built[id(node)] = (self._weight - before, value)
+            return value
+        known = self._built[id(node)]
+        if known is None:
+            self._tell(node, "this value contains an alias of itself", "write it out")
+            return None
+        weight, value = known
+        self._weight += weight
+        if self._weight > MAX_BYTES:
+            raise DeclarationError(
+                [
+                    Problem(
+                        node_place(self.path, node),
+                        f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out",
+                        "use fewer aliases",
+                    )
+                ]
+            )
+        return value
+
+    def _tell(self, node: yaml.Node, what: str, fix: str) -> None:
+        self.problems.append(Problem(node_place(self.path, node), what, fix))
+
+
+def scalar_text(path: str, data: bytes, node: yaml.ScalarNode) -> JsonText:
+    """The JSON that stands in a scalar of the file, with places in the file.
+
+    They are exact in `|` texts and in quotes on one line. In a folded text (`>`) or over several lines in quotes, every
+    place is where the scalar starts.
+    """
+    lines = decode(path, data).split("\n")
+    start, end = node.start_mark, node.end_mark
+    value: str = node.value
+
+    def locate(offset: int) -> Source:
+        row = value.count("\n", 0, offset)
+        column = offset - (value.rfind("\n", 0, offset) + 1)
+        if node.style == "|" and start.line + 1 + row < len(lines):
+            line, content = lines[start.line + 1 + row].removesuffix("\r"), value.split("\n")[row]
+            if content and line.endswith(content):
+                return Source(path, start.line + row + 2, len(line) - len(content) + column + 1)
+        elif node.style in ("'", '"') and start.line == end.line:
+            raw = lines[start.line][start.column + 1 : end.column - 1]
+            units = [unit[0] for unit in _UNIT[node.style].finditer(raw)]
+            return Source(path, start.line + 1, start.column + 2 + sum(map(len, units[:offset])))
+        return node_place(path, node)
+
+    return JsonText(value, locate)
+
+
+_UNIT: Final = {
+    "'": re.compile(r"''|."),
+    '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
+}
+"""What stands for one character inside quotes."""
