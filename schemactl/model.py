@@ -105,6 +105,8 @@ class SchemaInfo:
 
     `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a
     descriptor set; KEY_VALUE two length-prefixed halves; every other type nothing (STRING from Python: `null`).
+    `proto` is what `proto:` beside a PROTOBUF definition names, as PROTOBUF_NATIVE: Pulsar never sees it, but wire
+    rules and codecs do.
     """
 
     type: SchemaType
@@ -112,6 +114,7 @@ class SchemaInfo:
     properties: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
+    proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
         """The nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
@@ -296,19 +299,28 @@ class Catalog:
 class Target:
     """A registry to plan against, by the name the project file gives it.
 
-    `registry` is its URL (`sqlite:PATH` or `http(s)://HOST:PORT`); `namespaces` maps declared names to this target's.
+    Attributes:
+        registry: its URL as written: `sqlite:PATH` (relative to the project's folder) or `http(s)://HOST:PORT`.
+        release: None: the project's.
+        pulsar: the release as written.
+        namespaces: maps declared names to this target's.
+        credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
     """
 
     name: str
     registry: str
     release: Release | None = None
+    pulsar: str | None = None
     namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
     credentials: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark."""
+    """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark.
+
+    `out` is relative to the repository's top level.
+    """
 
     package: str
     out: str = "generated"
@@ -322,6 +334,9 @@ class Project:
     Attributes:
         folder: the project's folder relative to the repository's top level, "" when it is the top level.
         path: of the project file, relative to the repository's top level.
+        roots: the folders of declarations, relative to the repository's top level, as are `previous_roots` and
+            `waivers` ("" is the top level itself).
+        release: whose answers to predict: the nearest that is not newer than `pulsar`, the release as written.
         severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
     """
 
@@ -331,6 +346,7 @@ class Project:
     previous_roots: tuple[str, ...] = ()
     approved: str | None = None
     release: Release = Release.R4_0
+    pulsar: str = "4.0"
     defaults: BrokerDefaults = BrokerDefaults()
     severities: Mapping[str, Severity | Literal["off"]] = field(default_factory=dict)
     namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(
