@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 CHECK_FORMATS: dict[str, str] = {
     "text": "schemactl.report.check_text",
     "json": "schemactl.report.check_json",
+    "markdown": "schemactl.report.check_markdown",
+    "github": "schemactl.report.check_github",
+    "sarif": "schemactl.report.check_sarif",
+    "junit": "schemactl.report.check_junit",
+    "gitlab": "schemactl.report.check_gitlab",
 }
 """`--format` of `check` to the module that renders it; only the modules asked for are imported."""
 

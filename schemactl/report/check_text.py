@@ -15,7 +15,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:
     if report.topics:
         blocks.append(_topics(report))
     blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(_summary(report, color=color))
+    blocks.append(summary(report, color=color))
     return "\n\n".join(blocks)
 
 
@@ -36,12 +36,13 @@ def _finding(finding: Finding, *, color: bool) -> str:
 def _topics(report: CheckReport) -> str:
     head = ("topic", "change", "strategy", f"broker ({report.release})", "data")
     rows = [
-        (str(topic.topic), _change(topic), topic.strategy.value, *_verdicts(topic)) for topic in report.topics
+        (str(topic.topic), change(topic), topic.strategy.value, *verdicts(topic)) for topic in report.topics
     ]
     return "\n".join(table([head, *rows]))
 
 
-def _change(topic: TopicCheck) -> str:
+def change(topic: TopicCheck) -> str:
+    """What happens to the topic, in few words."""
     match topic.change:
         case "added" if topic.version is not None:
             return f"new topic, version {topic.version}"
@@ -55,7 +56,8 @@ def _change(topic: TopicCheck) -> str:
             return other
 
 
-def _verdicts(topic: TopicCheck) -> tuple[str, str]:
+def verdicts(topic: TopicCheck) -> tuple[str, str]:
+    """The broker's verdict and the data's, a word or two each."""
     if topic.verdict is None:
         return "-", "-"
     data = topic.verdict.data
@@ -69,7 +71,9 @@ def _verdicts(topic: TopicCheck) -> tuple[str, str]:
     return topic.verdict.broker.outcome.value, said
 
 
-def _summary(report: CheckReport, *, color: bool) -> str:
+def summary(report: CheckReport, *, color: bool = False) -> str:
+    """The sum of the report in one line."""
+
     def plural(count: int, noun: str) -> str:
         return f"{count} {noun}{'' if count == 1 else 's'}"
 

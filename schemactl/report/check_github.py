@@ -1,0 +1,46 @@
+"""A check's report as GitHub workflow commands: each finding becomes an annotation in the pull request."""
+
+from __future__ import annotations
+
+from schemactl.check import CheckReport
+from schemactl.model import Finding
+from schemactl.report.check_text import summary
+
+_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
+
+SHOWN = 10
+"""GitHub shows ten annotations of a level for each step; the last one says how many more there are."""
+
+
+def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+    """One command a line, at most ten of each level, and the sum as plain text."""
+    lines: list[str] = []
+    for severity, level in _LEVELS.items():
+        findings = [finding for finding in report.findings if finding.severity == severity]
+        shown = findings if len(findings) <= SHOWN else findings[: SHOWN - 1]
+        lines += [_command(level, finding) for finding in shown]
+        if len(shown) < len(findings):
+            more = len(findings) - len(shown)
+            lines.append(f"::{level} title=schemactl::{more} more: run `schemactl check` to see all of them")
+    return "\n".join([*lines, summary(report)])
+
+
+def _command(level: str, finding: Finding) -> str:
+    properties = {"title": finding.rule}
+    if finding.source:
+        properties |= {
+            "file": finding.source.path,
+            "line": str(finding.source.line),
+            "col": str(finding.source.column),
+        }
+    said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    fix = f"\nFix: {finding.fix}" if finding.fix else ""
+    return f"::{level} {said}::{_message(finding.message + fix)}"
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

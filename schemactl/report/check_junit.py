@@ -1,0 +1,67 @@
+"""A check's report as JUnit XML: a suite for each changed topic, a case for each verdict and finding."""
+
+from __future__ import annotations
+
+import re
+from xml.sax.saxutils import escape, quoteattr
+
+from schemactl.check import CheckReport, TopicCheck
+from schemactl.model import Finding
+
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+
+
+def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+    """Errors are failures; warnings and notes stand in `system-out`. A topic without errors has a passing case."""
+    suites = [
+        _suite(topic, [f for f in report.findings if f.topic == topic.topic]) for topic in report.topics
+    ]
+    failures = report.count("error")
+    tests = failures + sum(
+        not any(f.severity == "error" for f in report.findings if f.topic == t.topic) for t in report.topics
+    )
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<testsuites name="schemactl check" tests="{tests}" failures="{failures}" errors="0">',
+            *suites,
+            "</testsuites>",
+        ]
+    )
+
+
+def _suite(topic: TopicCheck, findings: list[Finding]) -> str:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    others = [finding for finding in findings if finding.severity != "error"]
+    cases = [_case(topic, finding) for finding in errors]
+    if not errors:
+        said = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
+        inner = f"<system-out>{_text(said)}</system-out>" if said else ""
+        cases = [
+            f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(topic.change)}>{inner}</testcase>"
+        ]
+    head = f'  <testsuite name={_attribute(str(topic.topic))} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="0">'
+    return "\n".join([head, *cases, "  </testsuite>"])
+
+
+def _case(topic: TopicCheck, finding: Finding) -> str:
+    place = (
+        f" file={_attribute(finding.source.path)} line={_attribute(str(finding.source.line))}"
+        if finding.source
+        else ""
+    )
+    name = f"{finding.rule} {finding.pointer} {finding.direction or ''}".strip()
+    fix = f"\nFix: {finding.fix}" if finding.fix else ""
+    first = finding.message.splitlines()[0]
+    return (
+        f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(name)}{place}>"
+        f"<failure type={_attribute(finding.rule)} message={_attribute(first)}>{_text(finding.message + fix)}</failure></testcase>"
+    )
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_ILLEGAL.sub("\ufffd", text))
+
+
+def _text(text: str) -> str:
+    return escape(_ILLEGAL.sub("\ufffd", text))

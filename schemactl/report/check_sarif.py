@@ -1,0 +1,68 @@
+"""A check's report as SARIF 2.1.0, as GitHub code scanning and editors read it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from schemactl.check import CheckReport
+from schemactl.model import Finding
+from schemactl.report.fingerprint import fingerprint
+from schemactl.rules import Rule, rules
+
+
+def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+    """One run with the rules that fired and a result for each finding."""
+    known = rules()
+    fired = sorted({finding.rule for finding in report.findings})
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "schemactl", "rules": [_rule(known[rule]) for rule in fired]}},
+                "automationDetails": {"id": "schemactl/check/"},
+                "columnKind": "unicodeCodePoints",
+                "invocations": [{"executionSuccessful": True}],
+                "results": [_result(finding, fired.index(finding.rule)) for finding in report.findings],
+            }
+        ],
+    }
+    return json.dumps(log, indent=2, ensure_ascii=False)
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": f"{rule.fix}\n\n{rule.example}"},
+        "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _result(finding: Finding, index: int) -> dict[str, Any]:
+    fix = f"\nFix: {finding.fix}" if finding.fix else ""
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity,
+        "message": {"text": finding.message + fix},
+        "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(finding)}:1"},
+    }
+    if finding.source:
+        result["locations"] = [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(finding.source.path)},
+                    "region": {"startLine": finding.source.line, "startColumn": finding.source.column},
+                },
+                "logicalLocations": [{"fullyQualifiedName": _logical(finding)}],
+            }
+        ]
+    return result
+
+
+def _logical(finding: Finding) -> str:
+    return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"

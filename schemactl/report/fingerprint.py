@@ -1,0 +1,13 @@
+"""What makes a finding the same finding in the next run."""
+
+from __future__ import annotations
+
+import hashlib
+
+from schemactl.model import Finding
+
+
+def fingerprint(finding: Finding) -> str:
+    """32 hex digits from rule, topic, pointer, direction and versions: lines may move without changing it."""
+    parts = (finding.rule, str(finding.topic), finding.pointer, str(finding.direction), str(finding.against))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
