@@ -1,0 +1,155 @@
+"""`schemactl check`: the hook and the pull-request check."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.report import CHECK_FORMATS, render_check
+
+if TYPE_CHECKING:
+    from schemactl.check import CheckReport
+    from schemactl.model import Catalog, TopicName
+
+FINDINGS = 100
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `check`."""
+    parser.description = (
+        "Compare the declared files with the approved history, and say for every changed schema what the broker will answer "
+        "and what happens to readers. Exits with 100 when either is bad."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl check                          the working tree\n"
+        "  schemactl check --staged                 what `git commit` would commit: the pre-commit hook\n"
+        "  schemactl check --base origin/main       a pull request, against the branch it goes to\n"
+        "  schemactl check --format github --format sarif=schemactl.sarif\n"
+        "  schemactl check --topic 'shop/sales/*'\n"
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--staged", action="store_true", help="the index, not the working tree")
+    what.add_argument(
+        "--base",
+        metavar="REF",
+        help="the approved ref to compare with (default: `approved` of the project file)",
+    )
+    parser.add_argument(
+        "--format",
+        action="append",
+        metavar="FORMAT[=FILE]",
+        help=f"{', '.join(CHECK_FORMATS)}; may be given several times, each but one with a file (default: text)",
+    )
+    parser.add_argument("--topic", action="append", metavar="GLOB", help="only topics whose name matches")
+    parser.add_argument("--namespace", action="append", metavar="NS", help="only topics of this namespace")
+    parser.add_argument("--strict", action="store_true", help="warnings fail, too")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: fine; 100: findings that fail."""
+    outputs = _outputs(args.format or ["text"])
+    report = _report(args, context)
+    for name, path in outputs:
+        text = render_check(report, name, color=context.color and path is None)
+        if path is None:
+            print(text)
+        else:
+            _write(Path(context.directory) / path, text + "\n")
+    failing = report.count("error") + (report.count("warning") if args.strict else 0)
+    return FINDINGS if failing else 0
+
+
+def _report(args: argparse.Namespace, context: Context) -> CheckReport:
+    from schemactl import declare, history
+    from schemactl.check import check
+
+    with history.Repository.open(context.directory) as repository:
+        files: declare.Files
+        if args.staged:
+            files = history.IndexFiles(repository)
+            project = declare.load_project(context.directory, context.config, files=files)[0]
+        else:
+            project, top = declare.load_project(context.directory, context.config)
+            files = declare.WorktreeFiles(top, folders=(*project.roots,))
+        target = declare.load(files, project)
+        approved = history.read(repository, project, args.base)
+        base = approved
+        head = repository.commit("HEAD")
+        if head and approved.tip and head.id != approved.tip.id:
+            fork = repository.merge_base(head, approved.tip)
+            if fork is None:
+                raise SchemactlError(
+                    f"HEAD and {approved.ref} have no common ancestor: what was changed here cannot be told",
+                    fix="fetch the whole history (`git fetch --unshallow`), or name another ref with --base",
+                )
+            if fork.id != approved.tip.id:
+                base = history.read(repository, project, fork.id)
+        for note in approved.notes:
+            context.say(f"note: {note}")
+        label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
+        return check(
+            target,
+            base=base.catalog,
+            approved=approved.catalog,
+            project=project,
+            label=label,
+            only=_only(args, target, approved.catalog),
+        )
+
+
+def _only(args: argparse.Namespace, *catalogs: Catalog) -> frozenset[TopicName] | None:
+    """The topics that --topic and --namespace leave; None: all."""
+    if not args.topic and not args.namespace:
+        return None
+    names = {name for catalog in catalogs for name in catalog.topics}
+    chosen = frozenset(
+        name
+        for name in names
+        if (not args.namespace or str(name.namespace_name) in args.namespace)
+        and (
+            not args.topic
+            or any(fnmatchcase(str(name), glob) or fnmatchcase(name.schema_id, glob) for glob in args.topic)
+        )
+    )
+    if not chosen:
+        raise UsageError("no topic matches --topic and --namespace")
+    return chosen
+
+
+def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
+    """Formats with their files; None is standard output, which only one of them may have."""
+    outputs: list[tuple[str, str | None]] = []
+    for entry in wanted:
+        name, separator, path = entry.partition("=")
+        if name not in CHECK_FORMATS:
+            raise UsageError(
+                f"--format {entry}: expected one of {', '.join(CHECK_FORMATS)}, each with an optional =FILE"
+            )
+        if separator and not path:
+            raise UsageError(f"--format {entry}: a file name must follow the =")
+        outputs.append((name, path or None))
+    if sum(path is None for _, path in outputs) > 1:
+        raise UsageError(
+            "only one --format can go to standard output: give the others a file, as in sarif=report.sarif"
+        )
+    return outputs
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole text is in the file, or the file is as it was."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
+    print(f"wrote {path}", file=sys.stderr)
