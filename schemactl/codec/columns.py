@@ -1,0 +1,193 @@
+"""What a reader's Avro schema becomes in Arrow, and so in Spark: spark-avro's mapping, every part nullable.
+
+Values of a schema are kept in one *storage* form everywhere: what `pyarrow.array` takes for the column's type. Integers
+for times (microseconds, days), `decimal.Decimal`, bytes, str, dicts for structs, lists, and lists of pairs for maps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from .errors import InvalidDefinition
+from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+TIME = pa.time64("ns")
+
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+
+_LOGICAL = {
+    "date": pa.date32(),
+    "timestamp-millis": TIMESTAMP,
+    "timestamp-micros": TIMESTAMP,
+    "local-timestamp-millis": TIMESTAMP_NTZ,
+    "local-timestamp-micros": TIMESTAMP_NTZ,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What decides on the columns besides the schema.
+
+    Attributes:
+        time_type: give times of day as Spark's `time` (which 4.2 and newer have for Avro), not as a number of
+            microseconds.
+        recursion_depth: how often a record may hold itself before the field is dropped, as Spark counts
+            (`recursiveFieldMaxDepth`); below 1: a recursive schema is refused.
+        strict: bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise the former are
+            ignored and the latter has U+FFFD for what is wrong, as in Java.
+    """
+
+    time_type: bool = False
+    recursion_depth: int = 0
+    strict: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Leaf:
+    """A value without parts."""
+
+    schema: Primitive | Fixed | Enum
+    type: pa.DataType
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A struct: a record's fields that are kept, in the record's order."""
+
+    schema: Record
+    type: pa.DataType
+    fields: dict[str, Shape]
+
+
+@dataclass(slots=True, eq=False)
+class Items:
+    """A list, or a map with strings as keys; `part` is the element or value."""
+
+    schema: Array | Map
+    type: pa.DataType
+    part: Shape
+
+
+@dataclass(slots=True, eq=False)
+class Choice:
+    """A union.
+
+    Attributes:
+        branches: for each branch of the union its shape, None where a null is read or the value is dropped.
+        members: for each branch the struct's field it goes into; None throughout where the union has one branch besides
+            null, or is widened to one type: then the branch's value is the union's.
+    """
+
+    schema: Union
+    type: pa.DataType
+    branches: tuple[Shape | None, ...]
+    members: tuple[str | None, ...]
+
+
+Shape = Leaf | Group | Items | Choice
+
+
+def shape_of(schema: Schema, options: Options) -> Shape:
+    """The columns for values of `schema`.
+
+    Raises:
+        InvalidDefinition: Spark has no type for it: recursion without a depth, a decimal of more than 38 digits.
+    """
+    shape = _Shaper(options).shape(schema, {})
+    # The outermost record is never cut: its depth is 0.
+    assert shape is not None  # noqa: S101  an invariant
+    return shape
+
+
+class _Shaper:
+    """None stands for what is dropped because a recursion is cut there."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def shape(self, schema: Schema, depths: dict[str, int]) -> Shape | None:
+        shape: Shape | None
+        match schema:
+            case Primitive() | Fixed() | Enum():
+                shape = Leaf(schema, self._leaf_type(schema))
+            case Array():
+                part = self.shape(schema.items, depths)
+                shape = part and Items(schema, pa.list_(pa.field("element", part.type)), part)
+            case Map():
+                part = self.shape(schema.values, depths)
+                shape = part and Items(schema, pa.map_(pa.string(), pa.field("value", part.type)), part)
+            case Union():
+                shape = self._choice(schema, depths)
+            case Record():
+                shape = self._group(schema, depths)
+        return shape
+
+    def _leaf_type(self, schema: Primitive | Fixed | Enum) -> pa.DataType:
+        if isinstance(schema, Enum):
+            return pa.string()
+        logical = schema.logical
+        if isinstance(logical, Decimal):
+            if logical.precision > 38:
+                raise InvalidDefinition(
+                    f"a decimal of {logical.precision} digits: Spark and Arrow hold 38 at most"
+                )
+            return pa.decimal128(logical.precision, logical.scale)
+        if isinstance(schema, Fixed):
+            return pa.binary()
+        if logical == "time-micros":
+            return TIME if self._options.time_type else pa.int64()
+        return _LOGICAL[logical] if logical else _PRIMITIVES[schema.type]
+
+    def _group(self, schema: Record, depths: dict[str, int]) -> Group | None:
+        depth = depths.get(schema.full_name, 0)
+        limit = self._options.recursion_depth
+        if depth > 0 and limit <= 0:
+            raise InvalidDefinition(
+                f"the record {schema.full_name} holds itself: Spark needs to know how deep to follow"
+            )
+        if depth > 0 and depth >= limit:
+            return None
+        inner = {**depths, schema.full_name: depth + 1}
+        shapes = ((part.name, self.shape(part.schema, inner)) for part in schema.fields)
+        fields = {name: shape for name, shape in shapes if shape is not None}
+        return Group(
+            schema, pa.struct([pa.field(name, shape.type) for name, shape in fields.items()]), fields
+        )
+
+    def _choice(self, schema: Union, depths: dict[str, int]) -> Choice | None:
+        kinds = [branch.type for branch in schema.branches]
+        branches = tuple(self.shape(b, depths) if b.type != "null" else None for b in schema.branches)
+        others = [index for index, kind in enumerate(kinds) if kind != "null"]
+        kept = [branches[index] for index in others]
+        nowhere: tuple[None, ...] = (None,) * len(branches)
+        if len(others) == 1:
+            only = kept[0]
+            return Choice(schema, only.type, branches, nowhere) if only else None
+        for pair, wide in (({"int", "long"}, pa.int64()), ({"float", "double"}, pa.float64())):
+            if len(others) == 2 and {kinds[index] for index in others} == pair:
+                # Spark forgets the logical types here: the numbers are taken as they are.
+                plain = tuple(Leaf(Primitive(kind), wide) if kind != "null" else None for kind in kinds)
+                return Choice(schema, wide, plain, nowhere)
+        names = {
+            index: f"member{number}" for number, index in enumerate(others) if branches[index] is not None
+        }
+        members = tuple(names.get(index) for index in range(len(branches)))
+        fields = [
+            pa.field(names[index], shape.type)
+            for index, shape in enumerate(branches)
+            if shape and index in names
+        ]
+        return Choice(schema, pa.struct(fields), branches, members)

@@ -1,0 +1,102 @@
+"""The binary form of a field's default (ResolvingGrammarGenerator.encode): Java reads a default like any other value."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from .errors import InvalidDefinition
+from .schema import NO_DEFAULT, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
+
+
+def encode_default(schema: Schema, value: Any) -> bytes:
+    """The bytes of the JSON value `value` as a default of `schema`.
+
+    Raises:
+        InvalidDefinition: it is no default for that schema.
+    """
+    out = bytearray()
+    try:
+        _encode(out, schema, value)
+    except (TypeError, ValueError, AttributeError, KeyError, struct.error) as error:
+        raise InvalidDefinition(f"{value!r} is no default for {schema.type}: {error}") from None
+    return bytes(out)
+
+
+def zigzag(value: int) -> bytes:
+    """A number as Avro writes it, seven bits a byte, lowest first."""
+    bits = ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
+    if bits < 0x80:
+        return bytes((bits,))
+    out = bytearray()
+    while bits >= 0x80:
+        out.append(bits & 0x7F | 0x80)
+        bits >>= 7
+    out.append(bits)
+    return bytes(out)
+
+
+def _encode(out: bytearray, schema: Schema, value: Any) -> None:
+    match schema:
+        case Record():
+            for part in schema.fields:
+                given = value.get(part.name, part.default)
+                if given is NO_DEFAULT:
+                    raise InvalidDefinition(f"the default of {schema.full_name} lacks {part.name}")
+                _encode(out, part.schema, given)
+        case Enum():
+            out += zigzag(schema.symbols.index(value))
+        case Array():
+            _encode_items(out, [(None, item) for item in value], schema.items)
+        case Map():
+            _encode_items(out, list(value.items()), schema.values)
+        case Union():
+            index = [_fits(branch, value) for branch in schema.branches].index(True)
+            out += zigzag(index)
+            _encode(out, schema.branches[index], value)
+        case Fixed():
+            # Java pads or cuts to the size.
+            out += value.encode("latin-1", "replace")[: schema.size].ljust(schema.size, b"\0")
+        case Primitive():
+            out += _primitive(schema.type, value)
+
+
+def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: Schema) -> None:
+    if items:
+        out += zigzag(len(items))
+    for key, item in items:
+        if key is not None:
+            text = key.encode()
+            out += zigzag(len(text)) + text
+        _encode(out, schema, item)
+    out.append(0)
+
+
+def _primitive(kind: str, value: Any) -> bytes:
+    match kind:
+        case "null":
+            return b""
+        case "boolean":
+            return b"\1" if value else b"\0"
+        case "int" | "long":
+            return zigzag(int(value))
+        case "float":
+            return struct.pack("<f", value)
+        case "double":
+            return struct.pack("<d", value)
+    text: bytes = value.encode("utf-8" if kind == "string" else "latin-1")
+    return zigzag(len(text)) + text
+
+
+def _fits(schema: Schema, value: Any) -> bool:
+    """Whether a union's default is for this branch, by its JSON kind alone."""
+    kind = schema.type
+    if kind == "null":
+        return value is None
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind in ("int", "long", "float", "double"):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind in ("string", "bytes", "fixed", "enum"):
+        return isinstance(value, str)
+    return isinstance(value, list if kind == "array" else dict)

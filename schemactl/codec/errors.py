@@ -1,0 +1,76 @@
+"""What can go wrong with a message, or with a codec.
+
+CodecError
+├── Unreadable         a message's bytes are not what its schema says; `reason` names the place
+├── Unwritable         a value does not fit the schema it is to be written with; `reason` names the place
+├── UnknownVersion     the codec has no schema of that number
+├── InvalidDefinition  a schema's definition cannot be used
+└── CodecUnavailable   there is no codec for that schema type
+"""
+
+from __future__ import annotations
+
+
+class CodecError(Exception):
+    """Something is wrong with a message or a codec."""
+
+
+class _Placed(CodecError):
+    """A problem at a place inside a message's value.
+
+    `path` is the field's, for people: `lines[2].price`; "" for the whole value. Readers and writers add to it on the way
+    out, innermost first, so that no path is built for a good message.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.path = ""
+
+    def inside(self, part: str) -> None:
+        """Put `part` (a field's name, or `[n]`) in front of the path."""
+        separator = "" if not self.path or self.path.startswith("[") else "."
+        self.path = f"{part}{separator}{self.path}"
+
+
+class Unreadable(_Placed):
+    """A message cannot be decoded. `offset` is the byte where that shows, counted from 0, None if there is no one byte."""
+
+    def __init__(self, what: str, offset: int | None = None) -> None:
+        super().__init__(what)
+        self.offset = offset
+
+    @property
+    def reason(self) -> str:
+        """Where and what, in one line."""
+        places = [self.path] if self.path else []
+        if self.offset is not None:
+            places.append(f"byte {self.offset}")
+        return f"{', '.join(places)}: {self.what}" if places else self.what
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Unwritable(_Placed):
+    """A value cannot be encoded."""
+
+    @property
+    def reason(self) -> str:
+        """Where and what, in one line."""
+        return f"{self.path}: {self.what}" if self.path else self.what
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class UnknownVersion(CodecError):
+    """The codec has no schema of that number."""
+
+
+class InvalidDefinition(CodecError):
+    """A schema's definition cannot be used."""
+
+
+class CodecUnavailable(CodecError):
+    """There is no codec for that schema type."""

@@ -1,0 +1,381 @@
+"""How a reader's schema reads what a writer's schema wrote: Avro's schema resolution, as Java carries it out.
+
+Follows org.apache.avro.Resolver and Schema.applyAliases, which differ from the specification's words in places (records
+match by shape inside unions, names of records are not compared); messages are read by Java consumers, so Java is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from .errors import InvalidDefinition
+from .schema import (
+    NO_DEFAULT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    full_name,
+)
+
+_PROMOTIONS: Final = frozenset(
+    {
+        ("int", "long"),
+        ("int", "float"),
+        ("int", "double"),
+        ("long", "float"),
+        ("long", "double"),
+        ("float", "double"),
+        ("string", "bytes"),
+        ("bytes", "string"),
+    }
+)
+"""Writer's type, reader's type."""
+
+
+@dataclass(slots=True, eq=False)
+class Same:
+    """The reader takes a primitive or fixed value as it is written; logical types are the reader's."""
+
+    writer: Schema
+    reader: Schema
+
+
+@dataclass(slots=True, eq=False)
+class Promote:
+    """The reader's primitive is wider than the writer's."""
+
+    writer: Schema
+    reader: Schema
+
+
+@dataclass(slots=True, eq=False)
+class Failed:
+    """No such value can be read; `reason` says why. The bytes before it can."""
+
+    writer: Schema
+    reader: Schema
+    reason: str
+
+
+@dataclass(slots=True, eq=False)
+class Symbols:
+    """An enum; `table` has the reader's symbol for each of the writer's, None where the reader has none."""
+
+    writer: Enum
+    reader: Enum
+    table: tuple[str | None, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Items:
+    """An array, or a map's values."""
+
+    writer: Array | Map
+    reader: Array | Map
+    action: Action
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One field as written: into which of the reader's fields it goes, and how; skipped if `name` is None."""
+
+    written: Field
+    name: str | None
+    action: Action | None
+
+
+@dataclass(slots=True, eq=False)
+class Fields:
+    """A record: the writer's fields in order, then the reader's own fields, which have their defaults."""
+
+    writer: Record
+    reader: Record
+    steps: list[Step]
+    defaults: list[Field]
+
+
+@dataclass(slots=True, eq=False)
+class Written:
+    """The writer's union: an index in the bytes says which of `branches` follows."""
+
+    writer: Union
+    reader: Schema
+    branches: list[Action]
+
+
+@dataclass(slots=True, eq=False)
+class Chosen:
+    """The value becomes branch `index` of the reader's union."""
+
+    writer: Schema
+    reader: Union
+    index: int
+    action: Action
+
+
+Action = Same | Promote | Failed | Symbols | Items | Fields | Written | Chosen
+
+
+def resolve(writer: Schema, reader: Schema) -> Action:
+    """What to do with each value of `writer` so that it becomes one of `reader`. Actions of recursive types are cyclic.
+
+    Raises:
+        InvalidDefinition: the reader's aliases give two of the writer's fields one name.
+    """
+    return _Resolver().resolve(_apply_aliases(writer, reader), reader)
+
+
+class _Resolver:
+    def __init__(self) -> None:
+        self._records: dict[tuple[int, int], Fields | Failed] = {}
+
+    def resolve(self, writer: Schema, reader: Schema) -> Action:
+        if isinstance(writer, Union):
+            return self._writer_union(writer, reader)
+        if writer.type != reader.type:
+            if isinstance(reader, Union):
+                return self._reader_union(writer, reader)
+            if (writer.type, reader.type) in _PROMOTIONS:
+                return Promote(writer, reader)
+            return _failed(writer, reader)
+        match writer, reader:
+            case (Array(), Array()):
+                return Items(writer, reader, self.resolve(writer.items, reader.items))
+            case (Map(), Map()):
+                return Items(writer, reader, self.resolve(writer.values, reader.values))
+            case (Enum(), Enum()):
+                return _symbols(writer, reader)
+            case (Record(), Record()):
+                return self._record(writer, reader)
+            case (Fixed(), Fixed()) if writer.name != reader.name:
+                return _failed(writer, reader)
+            case (Fixed(), Fixed()) if writer.size != reader.size:
+                return _failed(writer, reader, f": {writer.size} bytes are not {reader.size}")
+        return Same(writer, reader)
+
+    def _record(self, writer: Record, reader: Record) -> Fields | Failed:
+        pair = (id(writer), id(reader))
+        if pair in self._records:
+            return self._records[pair]
+        action = self._records[pair] = Fields(writer, reader, [], [])
+        wanted = {part.name: part for part in reader.fields}
+        for part in writer.fields:
+            target = wanted.pop(part.name, None)
+            resolved = self.resolve(part.schema, target.schema) if target else None
+            action.steps.append(Step(part, target.name if target else None, resolved))
+        action.defaults = list(wanted.values())
+        missing = [part.name for part in action.defaults if part.default is NO_DEFAULT]
+        if missing:
+            names = ", ".join(missing)
+            self._records[pair] = _failed(
+                writer, reader, f", which requires {names} and has no default for it"
+            )
+        return self._records[pair]
+
+    def _writer_union(self, writer: Union, reader: Schema) -> Written:
+        if isinstance(reader, Union) and _equivalent(writer, reader, {}):
+            pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
+            branches: list[Action] = [Chosen(w, reader, index, self.resolve(w, r)) for index, (w, r) in pairs]
+        else:
+            branches = [self.resolve(branch, reader) for branch in writer.branches]
+        return Written(writer, reader, branches)
+
+    def _reader_union(self, writer: Schema, reader: Union) -> Action:
+        index = self._first_match(writer, reader)
+        if index is None:
+            return _failed(writer, reader)
+        return Chosen(writer, reader, index, self.resolve(writer, reader.branches[index]))
+
+    def _first_match(self, writer: Schema, reader: Union) -> int | None:
+        """The branch Java takes: same type (and name), else a record of fitting shape, else the first promotion."""
+        shape: int | None = None
+        for index, branch in enumerate(reader.branches):
+            if branch.type != writer.type:
+                continue
+            if not isinstance(writer, Named) or not isinstance(branch, Named):
+                return index
+            if writer.full_name == branch.full_name:
+                return index
+            if isinstance(writer, Record) and isinstance(branch, Record):
+                fits = not _hopeless(self._record(writer, branch))
+                if fits and (shape is None or writer.name == branch.name):
+                    shape = index
+        if shape is not None:
+            return shape
+        for index, branch in enumerate(reader.branches):
+            if (writer.type, branch.type) in _PROMOTIONS:
+                return index
+        return None
+
+
+def _failed(writer: Schema, reader: Schema, why: str = "") -> Failed:
+    return Failed(
+        writer, reader, f"{full_name(writer)} was written and cannot be read as {full_name(reader)}{why}"
+    )
+
+
+def _hopeless(action: Fields | Failed) -> bool:
+    return isinstance(action, Failed) or any(isinstance(step.action, Failed) for step in action.steps)
+
+
+def _symbols(writer: Enum, reader: Enum) -> Symbols | Failed:
+    if writer.name != reader.name:
+        return _failed(writer, reader)
+    known = set(reader.symbols)
+    # The default counts only if the reader lists it among its symbols.
+    default = reader.default if reader.default in known else None
+    return Symbols(writer, reader, tuple(s if s in known else default for s in writer.symbols))
+
+
+def _equivalent(writer: Schema, reader: Schema, seen: dict[tuple[int, int], bool]) -> bool:
+    """Whether both are the same up to namespaces, logical types and defaults (Resolver.unionEquiv)."""
+    if writer.type != reader.type:
+        return False
+    if isinstance(writer, Named) and isinstance(reader, Named) and writer.name != reader.name:
+        return False
+    match writer, reader:
+        case (Array(), Array()):
+            return _equivalent(writer.items, reader.items, seen)
+        case (Map(), Map()):
+            return _equivalent(writer.values, reader.values, seen)
+        case (Fixed(), Fixed()):
+            return writer.size == reader.size
+        case (Enum(), Enum()):
+            return writer.symbols == reader.symbols
+        case (Union(), Union()):
+            return _all_equivalent(writer.branches, reader.branches, seen)
+        case (Record(), Record()):
+            pair = (id(writer), id(reader))
+            if pair not in seen:
+                # Assumed for a record inside itself, until something else says otherwise.
+                seen[pair] = True
+                names = [part.name for part in writer.fields] == [part.name for part in reader.fields]
+                schemas = [part.schema for part in writer.fields], [part.schema for part in reader.fields]
+                seen[pair] = names and _all_equivalent(*schemas, seen)
+            return seen[pair]
+    return True
+
+
+def _all_equivalent(
+    writers: list[Schema] | tuple[Schema, ...],
+    readers: list[Schema] | tuple[Schema, ...],
+    seen: dict[tuple[int, int], bool],
+) -> bool:
+    return len(writers) == len(readers) and all(
+        _equivalent(w, r, seen) for w, r in zip(writers, readers, strict=True)
+    )
+
+
+def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
+    """The writer's schema under the reader's names (Schema.applyAliases)."""
+    if _equal(writer, reader, set()):
+        return writer
+    names: dict[str, str] = {}
+    fields: dict[str, dict[str, str]] = {}
+    _collect_aliases(reader, names, fields, set())
+    if not names and not fields:
+        return writer
+    return _Renamer(names, fields).rename(writer)
+
+
+def _collect_aliases(
+    schema: Schema, names: dict[str, str], fields: dict[str, dict[str, str]], seen: set[int]
+) -> None:
+    if isinstance(schema, Named):
+        names.update(dict.fromkeys(schema.aliases, schema.full_name))
+    match schema:
+        case Array():
+            _collect_aliases(schema.items, names, fields, seen)
+        case Map():
+            _collect_aliases(schema.values, names, fields, seen)
+        case Union():
+            for branch in schema.branches:
+                _collect_aliases(branch, names, fields, seen)
+        case Record() if id(schema) not in seen:
+            seen.add(id(schema))
+            for part in schema.fields:
+                for alias in part.aliases:
+                    fields.setdefault(schema.full_name, {})[alias] = part.name
+                _collect_aliases(part.schema, names, fields, seen)
+            if schema.full_name in fields:
+                for alias in schema.aliases:
+                    fields[alias] = fields[schema.full_name]
+
+
+class _Renamer:
+    def __init__(self, names: dict[str, str], fields: dict[str, dict[str, str]]) -> None:
+        self._names = names
+        self._fields = fields
+        self._records: dict[int, Record] = {}
+
+    def rename(self, schema: Schema) -> Schema:
+        match schema:
+            case Array():
+                return Array(self.rename(schema.items))
+            case Map():
+                return Map(self.rename(schema.values))
+            case Union():
+                return Union(tuple(self.rename(branch) for branch in schema.branches))
+            case Enum() | Fixed():
+                return replace(schema, full_name=self._names.get(schema.full_name, schema.full_name))
+            case Record():
+                return self._record(schema)
+            case Primitive():
+                return schema
+
+    def _record(self, schema: Record) -> Record:
+        if id(schema) in self._records:
+            return self._records[id(schema)]
+        name = self._names.get(schema.full_name, schema.full_name)
+        renamed = self._records[id(schema)] = Record(name, ())
+        aliases = self._fields.get(name, {})
+        for part in schema.fields:
+            field_name = aliases.get(part.name, part.name)
+            renamed.fields.append(Field(field_name, self.rename(part.schema), part.default, ()))
+        names = [part.name for part in renamed.fields]
+        twice = sorted({field_name for field_name in names if names.count(field_name) > 1})
+        if twice:
+            raise InvalidDefinition(
+                f"by its aliases the reader calls two fields of {name} {', '.join(twice)}"
+            )
+        return renamed
+
+
+def _equal(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
+    """Whether the schemas are one in all that is kept of them here but aliases."""
+    if left is right or (id(left), id(right)) in seen:
+        return True
+    if left.type != right.type:
+        return False
+    if isinstance(left, Named) and isinstance(right, Named) and left.full_name != right.full_name:
+        return False
+    match left, right:
+        case (Primitive(), Primitive()):
+            return left.logical == right.logical
+        case (Array(), Array()):
+            return _equal(left.items, right.items, seen)
+        case (Map(), Map()):
+            return _equal(left.values, right.values, seen)
+        case (Union(), Union()):
+            return len(left.branches) == len(right.branches) and all(
+                _equal(a, b, seen) for a, b in zip(left.branches, right.branches, strict=True)
+            )
+        case (Fixed(), Fixed()):
+            return (left.size, left.logical) == (right.size, right.logical)
+        case (Enum(), Enum()):
+            return left.symbols == right.symbols
+        case (Record(), Record()):
+            seen.add((id(left), id(right)))
+            return len(left.fields) == len(right.fields) and all(
+                a.name == b.name and a.default == b.default and _equal(a.schema, b.schema, seen)
+                for a, b in zip(left.fields, right.fields, strict=True)
+            )
+    return False

@@ -1,0 +1,107 @@
+"""Between the storage form of a value and the one people work with: dates, times and timestamps as `datetime` objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ
+from .errors import Unreadable, Unwritable
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
+_EPOCH_DAY: Final = EPOCH.toordinal()
+DAY_MICROS: Final = 86_400_000_000
+
+Convert = Callable[[Any], Any]
+
+
+def to_python(arrow_type: pa.DataType) -> Convert | None:
+    """From storage to Python's own types; None where they are the same."""
+    return _TO_PYTHON.get(arrow_type)
+
+
+def to_storage(arrow_type: pa.DataType) -> Convert | None:
+    """From Python's own types to storage; a number is taken as storage already. None where they are the same."""
+    return _TO_STORAGE.get(arrow_type)
+
+
+def _timestamp(micros: int) -> datetime:
+    return _within_years(EPOCH, micros)
+
+
+def _timestamp_ntz(micros: int) -> datetime:
+    return _within_years(EPOCH_NTZ, micros)
+
+
+def _within_years(epoch: datetime, micros: int) -> datetime:
+    try:
+        return epoch + timedelta(microseconds=micros)
+    except OverflowError:
+        raise Unreadable(
+            f"{micros} microseconds since 1970 lie outside the years 1 to 9999 of Python"
+        ) from None
+
+
+def _date(days: int) -> date:
+    try:
+        return date.fromordinal(days + _EPOCH_DAY)
+    except (ValueError, OverflowError):
+        raise Unreadable(f"{days} days since 1970 lie outside the years 1 to 9999 of Python") from None
+
+
+def _time(nanos: int) -> time:
+    return (datetime.min + timedelta(microseconds=nanos // 1000)).time()
+
+
+def _from_timestamp(value: Any) -> int:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise Unwritable(f"{value.isoformat()} has no time zone, and a timestamp is a point in time")
+        return (value - EPOCH) // timedelta(microseconds=1)
+    return _number(value, "a datetime")
+
+
+def _from_timestamp_ntz(value: Any) -> int:
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise Unwritable(f"{value.isoformat()} has a time zone, and a local timestamp has none")
+        return (value - EPOCH_NTZ) // timedelta(microseconds=1)
+    return _number(value, "a datetime")
+
+
+def _from_date(value: Any) -> int:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH_DAY
+    return _number(value, "a date")
+
+
+def _from_time(value: Any) -> int:
+    if isinstance(value, time):
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return (seconds * 1_000_000 + value.microsecond) * 1000
+    return _number(value, "a time")
+
+
+def _number(value: Any, expected: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise Unwritable(f"expected {expected}, found {value!r}")
+
+
+_TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
+    TIMESTAMP: _timestamp,
+    TIMESTAMP_NTZ: _timestamp_ntz,
+    pa.date32(): _date,
+    TIME: _time,
+}
+
+_TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
+    TIMESTAMP: _from_timestamp,
+    TIMESTAMP_NTZ: _from_timestamp_ntz,
+    pa.date32(): _from_date,
+    TIME: _from_time,
+}
