@@ -1,0 +1,90 @@
+"""One schema language a module, behind one slot (`formats.base.Format`), and the table that says which type speaks which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from importlib import import_module
+from typing import Any, Final, cast
+
+from schemactl.errors import InvalidSchema
+from schemactl.formats import primitive
+from schemactl.formats.base import Explanation, Format
+from schemactl.formats.key_value import KeyValueFormat, split
+from schemactl.model import AVRO_DESCRIBED, Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+
+
+class _OnUse:
+    """A format whose module is imported when it is first asked: nobody else pays for protobuf's runtime."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._module).FORMAT, name)
+        setattr(self, name, found)
+        return found
+
+
+_AVRO: Final = cast("Format", _OnUse("schemactl.formats.avro"))
+
+FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Format", primitive))
+"""Who answers for a type. A new schema language is one more module, and one more row here."""
+FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, _AVRO))
+FORMATS[SchemaType.PROTOBUF_NATIVE] = cast("Format", _OnUse("schemactl.formats.protobuf_native"))
+FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS)
+
+
+def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+    """Every reason not to declare `info` (see Format.problems)."""
+    return FORMATS[info.type].problems(info, release)
+
+
+def identity(info: SchemaInfo) -> Hashable:
+    """A key that is equal for two definitions exactly when they are one version (see Format.identity).
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    return FORMATS[info.type].identity(info)
+
+
+def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+    """Every reason `reader` may fail on a message of `writer`; both have one type (see Format.resolve).
+
+    PROTOBUF definitions that both know their `.proto` are judged by its wire rules: those are the bytes on the topic.
+
+    Raises:
+        InvalidSchema: a definition does not parse.
+    """
+    if reader.proto and writer.proto:
+        reader, writer = reader.proto, writer.proto
+    return FORMATS[reader.type].resolve(reader=reader, writer=writer)
+
+
+def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+    """`breakage` of `new` with `old` in words for people."""
+    if old.type is not new.type:
+        return Explanation(
+            "",
+            f"The schema type was {old.type.name} and is {new.type.name}: the bytes on the topic mean something else "
+            "from one message to the next, and no reader decodes both.",
+            f"Keep {old.type.name}, or give the new messages a topic of their own.",
+        )
+    if new.proto and old.proto:
+        new, old = new.proto, old.proto
+    return FORMATS[new.type].explain(breakage, new=new, old=old)
+
+
+def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
+    """Whether two definitions of one version say the same, doc, aliases and properties included; layout does not count."""
+    return one.type is other.type and one.properties == other.properties and _said(one) == _said(other)
+
+
+def _said(info: SchemaInfo) -> object:
+    if info.type in AVRO_DESCRIBED:
+        return json.loads(info.schema)
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        return _said(both.key), _said(both.value)
+    return identity(info)

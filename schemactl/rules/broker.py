@@ -1,0 +1,89 @@
+"""What a broker answers to an upload, and the one change that every broker and every reader refuses."""
+
+from __future__ import annotations
+
+from schemactl.rules import Rule
+
+_SOURCE = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema"
+
+RULES = (
+    Rule(
+        id="BROKER_INCOMPATIBLE",
+        verdict="broker",
+        severity="error",
+        summary="The registry will refuse the upload: the schema may not follow the versions it holds.",
+        why=(
+            "An upload is compared with the latest version, or with every live one under a transitive strategy, by the "
+            "checker of its type. Refused, `apply` stops there (HTTP 409), and a producer that brings the schema is not let "
+            "in. The checker is not the specification: it never compares enum symbols, reads defaults strictly, and of "
+            "PROTOBUF_NATIVE it looks at the root message's name alone, so it can refuse what every reader can read."
+        ),
+        example=(
+            "# namespace: schema_compatibility_strategy: FORWARD\n"
+            '# before: {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}\n'
+            '# after:  {"type": "record", "name": "Order", "fields": []}     id has no default to fall back on'
+        ),
+        fix=(
+            "Change the schema as the data finding beside this one says. If there is none, only the checker minds: an enum or "
+            "fixed that moved to another namespace inside a union, an alias that crosses types, a root message renamed."
+        ),
+        link=f"{_SOURCE}/SchemaRegistryServiceImpl.java",
+    ),
+    Rule(
+        id="BROKER_INVALID",
+        verdict="broker",
+        severity="error",
+        summary="The registry will refuse the upload: the definition is not one of its type.",
+        why=(
+            "Before it compares anything, the registry validates the definition (HTTP 422): Avro text must parse with the "
+            "broker's own Avro, an AVRO schema must not be a union at the top, a primitive type has no definition, a "
+            "PROTOBUF_NATIVE definition must hold its root message. Releases differ: 4.0 refuses `$` in names, 4.2 and 5.0 "
+            "refuse namespaces such as `a-b` and the JSON definitions of clients before 2.1."
+        ),
+        example=(
+            "schema:\n"
+            "  type: AVRO\n"
+            '  definition: ["null", {type: record, name: Order, fields: []}]     # a union at the top'
+        ),
+        fix="Write a definition that the release of your brokers reads; `schemactl check` names the place where it does not.",
+        link=f"{_SOURCE}/validator/SchemaDataValidator.java",
+    ),
+    Rule(
+        id="BROKER_ERROR",
+        verdict="broker",
+        severity="error",
+        summary="The registry will fail on the upload with an internal error.",
+        why=(
+            "Something among the live versions, or in the new definition, throws an exception that the registry does not catch "
+            "(HTTP 500). The usual cause is a default that is no value of its field's type: as a topic's first version it is "
+            "accepted, and from then on every upload and every producer with a schema fails, whatever it brings and whatever "
+            "the strategy, while the compatibility endpoint still says yes. A JSON definition from a client before 2.1 among "
+            "the versions does the same."
+        ),
+        example=(
+            '# accepted as version 0, and the topic is stuck: {"name": "note", "type": "string", "default": null}\n'
+            '# write: {"name": "note", "type": ["null", "string"], "default": null}'
+        ),
+        fix=(
+            "If the new definition is at fault, give the field a default of its type. If a stored version is, no upload can "
+            "repair it: delete the topic's schema (a tombstone, then numbering goes on) and upload again."
+        ),
+        link=f"{_SOURCE}/SchemaRegistryServiceImpl.java",
+    ),
+    Rule(
+        id="SCHEMA_TYPE_CHANGED",
+        verdict="data",
+        severity="error",
+        summary="The schema type is another one than before.",
+        why=(
+            "The bytes of an AVRO, a JSON and a STRING message have nothing in common, and a topic keeps its old messages. A "
+            "consumer decodes every message by its own type: what the other type wrote is garbage to it or an exception. The "
+            "registry refuses a change of type under every strategy but ALWAYS_COMPATIBLE."
+        ),
+        example=(
+            "schema: {type: JSON, definition: order.avsc}     # before\nschema: {type: AVRO, definition: order.avsc}     # after"
+        ),
+        fix="Keep the type, or declare a new topic for the new messages and move the consumers over.",
+        link=f"{_SOURCE}/SchemaRegistryServiceImpl.java",
+    ),
+)

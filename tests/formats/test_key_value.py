@@ -1,0 +1,137 @@
+"""KEY_VALUE: its framing, its text in the admin API, and what its properties decide."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemactl import formats
+from schemactl.errors import InvalidSchema
+from schemactl.formats.key_value import Encoding, from_text, join, split, to_text
+from schemactl.model import PRIMITIVE, Breakage, Release, SchemaInfo, SchemaType
+
+STRING = SchemaInfo(SchemaType.STRING)
+INT64 = SchemaInfo(SchemaType.INT64)
+primitives = st.builds(
+    SchemaInfo,
+    st.sampled_from(sorted(PRIMITIVE, key=lambda kind: kind.name)),
+    st.just(b""),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+)
+encodings: st.SearchStrategy[Encoding] = st.sampled_from(("INLINE", "SEPARATED"))
+
+
+@given(primitives, primitives, encodings)
+def test_halves_come_back_as_they_were_joined(key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> None:
+    both = split(join(key=key, value=value, encoding=encoding))
+    assert (both.key, both.value, both.encoding) == (key, value, encoding)
+
+
+@given(
+    st.binary(max_size=40),
+    st.dictionaries(st.sampled_from(["key.schema.type", "kv.encoding.type"]), st.text()),
+)
+def test_arbitrary_bytes_are_split_or_refused(data: bytes, properties: dict[str, str]) -> None:
+    info = SchemaInfo(SchemaType.KEY_VALUE, data, properties)
+    with contextlib.suppress(InvalidSchema):
+        split(info)
+        return
+    assert list(formats.problems(info, Release.R4_0))
+
+
+@pytest.mark.parametrize(
+    ("data", "pointer"),
+    [
+        (b"", "/key"),
+        (b"\0\0\0", "/key"),
+        (b"\0\0\0\x05ab", "/key"),
+        (b"\xff\xff\xff\xfe\0\0\0\0", "/key"),
+        (b"\0\0\0\0", "/value"),
+        (b"\0\0\0\0\0\0\0\x01", "/value"),
+        (b"\0\0\0\0\0\0\0\0!", ""),
+    ],
+)
+def test_broken_framing_is_one_problem_at_its_half(data: bytes, pointer: str) -> None:
+    (problem,) = formats.problems(SchemaInfo(SchemaType.KEY_VALUE, data), Release.R4_0)
+    assert problem.pointer == pointer
+
+
+def test_the_admin_text_keeps_numbers_and_key_order_as_they_are_written() -> None:
+    text = '{ "key": "", "value": {"b": 1.50, "a": [1e2, {"\\u00e9": null}]} }'
+    info = from_text(text, {"key.schema.type": "STRING", "value.schema.type": "AVRO"})
+    assert info.schema[8:] == '{"b":1.50,"a":[1e2,{"é":null}]}'.encode()
+    assert json.loads(to_text(info)) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"x"', '{"key": ""}', "{", "nul", "[" * 100_000])
+def test_other_admin_text_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSchema, match="KEY_VALUE"):
+        from_text(text, {})
+
+
+def test_an_absent_half_is_an_empty_one() -> None:
+    properties = join(key=STRING, value=INT64, encoding="INLINE").properties
+    absent = SchemaInfo(SchemaType.KEY_VALUE, b"\xff\xff\xff\xff\0\0\0\0", properties)
+    assert formats.identity(absent) == formats.identity(join(key=STRING, value=INT64, encoding="INLINE"))
+
+
+def test_what_the_registry_cannot_see_is_another_version_here() -> None:
+    inline = join(key=STRING, value=STRING, encoding="INLINE")
+    separated = join(key=STRING, value=STRING, encoding="SEPARATED")
+    numbers = join(key=INT64, value=STRING, encoding="INLINE")
+    assert inline.schema == separated.schema == numbers.schema
+    assert len({formats.identity(info) for info in (inline, separated, numbers)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("new", "rule", "pointer", "field"),
+    [
+        (join(key=STRING, value=STRING, encoding="SEPARATED"), "KEY_VALUE_ENCODING_CHANGED", "", ""),
+        (join(key=INT64, value=STRING, encoding="INLINE"), "KEY_VALUE_TYPE_CHANGED", "/key", "key"),
+        (join(key=STRING, value=INT64, encoding="INLINE"), "KEY_VALUE_TYPE_CHANGED", "/value", "value"),
+        (
+            join(
+                key=STRING,
+                value=SchemaInfo(SchemaType.STRING, properties={"__charset": "UTF-16"}),
+                encoding="INLINE",
+            ),
+            "STRING_CHARSET_CHANGED",
+            "/value",
+            "value",
+        ),
+    ],
+)
+def test_it_breaks_data(new: SchemaInfo, rule: str, pointer: str, field: str) -> None:
+    old = join(key=STRING, value=STRING, encoding="INLINE")
+    (found,) = formats.resolve(reader=new, writer=old)
+    assert (found.rule, found.pointer) == (rule, pointer)
+    told = formats.explain(Breakage(found, "new_reads_old", 3), new=new, old=old)
+    assert told.field == field
+    assert "ersion 3" in told.reason
+    assert told.fix
+
+
+@pytest.mark.parametrize(
+    ("properties", "pointer"),
+    [
+        ({"value.schema.type": "STRING"}, "/key"),
+        ({"key.schema.type": "STRING", "value.schema.type": "string"}, "/value"),
+        ({"key.schema.type": "STRING", "value.schema.type": "KEY_VALUE"}, "/value"),
+        ({"key.schema.type": "STRING", "value.schema.type": "AUTO_CONSUME"}, "/value"),
+        (
+            {"key.schema.type": "STRING", "value.schema.type": "STRING", "kv.encoding.type": "OUTLINE"},
+            "/encoding",
+        ),
+        (
+            {"key.schema.type": "STRING", "value.schema.type": "STRING", "value.schema.properties": "[]"},
+            "/value",
+        ),
+    ],
+)
+def test_half_types_and_encoding_are_checked(properties: dict[str, str], pointer: str) -> None:
+    (problem,) = formats.problems(SchemaInfo(SchemaType.KEY_VALUE, bytes(8), properties), Release.R4_0)
+    assert problem.pointer == pointer

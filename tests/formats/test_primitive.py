@@ -1,0 +1,76 @@
+"""The types without a definition."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemactl import formats
+from schemactl.model import PRIMITIVE, Breakage, Release, SchemaInfo, SchemaType
+
+
+def string(charset: str | None = None) -> SchemaInfo:
+    return SchemaInfo(SchemaType.STRING, b"", {"__charset": charset} if charset else {})
+
+
+@pytest.mark.parametrize("kind", sorted(PRIMITIVE, key=lambda kind: kind.value))
+def test_a_primitive_has_no_definition(kind: SchemaType) -> None:
+    assert not list(formats.problems(SchemaInfo(kind), Release.R4_0))
+    (problem,) = formats.problems(SchemaInfo(kind, b'"int"'), Release.R4_0)
+    assert kind.name in problem.what
+
+
+@pytest.mark.parametrize(
+    "kind", [SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO, SchemaType.AUTO_CONSUME]
+)
+def test_what_is_never_a_topics_schema_is_refused(kind: SchemaType) -> None:
+    (problem,) = formats.problems(SchemaInfo(kind), Release.R5_0)
+    assert problem.fix
+
+
+def test_external_is_known_from_4_2_on() -> None:
+    external = SchemaInfo(SchemaType.EXTERNAL)
+    assert list(formats.problems(external, Release.R4_0))
+    assert not list(formats.problems(external, Release.R4_2))
+
+
+def test_strings_of_java_and_python_are_two_versions() -> None:
+    python = SchemaInfo(SchemaType.STRING, b"null")
+    assert not list(formats.problems(python, Release.R4_0))
+    assert formats.identity(python) != formats.identity(string())
+
+
+def test_an_unknown_charset_is_refused() -> None:
+    (problem,) = formats.problems(string("UTF-9"), Release.R4_0)
+    assert "UTF-9" in problem.what
+    assert list(formats.resolve(reader=string(), writer=string("UTF-9")))
+    assert not list(formats.resolve(reader=string("UTF-9"), writer=string("UTF-9")))
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "breaks"),
+    [
+        (None, "utf8", False),
+        ("ISO-8859-1", "latin1", False),
+        (None, "US-ASCII", False),
+        ("ISO-8859-1", "US-ASCII", False),
+        ("UTF-16", "US-ASCII", True),
+        ("US-ASCII", None, True),
+        (None, "ISO-8859-1", True),
+    ],
+)
+def test_a_reader_decodes_with_its_own_charset(
+    reader: str | None, writer: str | None, *, breaks: bool
+) -> None:
+    found = list(formats.resolve(reader=string(reader), writer=string(writer)))
+    assert [each.rule for each in found] == ["STRING_CHARSET_CHANGED"] * breaks
+    if found:
+        told = formats.explain(Breakage(found[0], "new_reads_old", 0), new=string(reader), old=string(writer))
+        assert "charset" in told.reason
+
+
+def test_only_what_is_said_counts_as_text() -> None:
+    assert formats.same_text(string(), string())
+    assert not formats.same_text(string(), string("UTF-16"))
+    one = SchemaInfo(SchemaType.AVRO, b'{"type": "string"}')
+    assert formats.same_text(one, SchemaInfo(SchemaType.AVRO, b'{\n"type":"string"}'))
+    assert not formats.same_text(one, SchemaInfo(SchemaType.AVRO, b'"string"'))
