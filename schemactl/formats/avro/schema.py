@@ -33,8 +33,14 @@ NO_DEFAULT: Final = _NoDefault()
 Order = Literal["ascending", "descending", "ignore"]
 
 
+class Node:
+    """What every schema is."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True, eq=False, repr=False)
-class Primitive:
+class Primitive(Node):
     """`null`, `boolean`, `int`, `long`, `float`, `double`, `bytes` or `string`."""
 
     type: str
@@ -50,7 +56,7 @@ class Primitive:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Array:
+class Array(Node):
     """An array of `items`."""
 
     type: ClassVar[str] = "array"
@@ -63,7 +69,7 @@ class Array:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Map:
+class Map(Node):
     """A map from strings to `values`."""
 
     type: ClassVar[str] = "map"
@@ -76,7 +82,7 @@ class Map:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Union:
+class Union(Node):
     """One of `branches`, none of which is a union. A union has no properties of its own."""
 
     type: ClassVar[str] = "union"
@@ -89,7 +95,7 @@ class Union:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Named:
+class Named(Node):
     """What the three named types share.
 
     Attributes:

@@ -1,0 +1,211 @@
+"""Whether a field's default is a value of its type, as Java's Schema.isValidDefault says in each release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from typing import Final
+
+from schemactl.formats.avro.names import Path, pointer
+from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    Field,
+    JsonValue,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from schemactl.formats.avro.text import InvalidAvro, shown
+from schemactl.model import Release
+
+INT_RANGE: Final = range(-(2**31), 2**31)
+LONG_RANGE: Final = range(-(2**63), 2**63)
+
+_JAVA_DOUBLE: Final = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
+    r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
+)
+"""What Java's Double.valueOf reads."""
+
+
+class _FieldsNotSet(Exception):
+    """A default was looked at while the record type it is meant for was still being read."""
+
+
+def field_default(schema: Schema, value: JsonValue, path: Path) -> JsonValue:
+    """The default that Java's parser takes `value` for: a float's or double's may be written as text.
+
+    Raises:
+        InvalidAvro: such a text is not a number.
+    """
+    if not isinstance(value, str) or schema.type not in ("float", "double"):
+        return value
+    text = value.strip("".join(map(chr, range(33))))
+    match = _JAVA_DOUBLE.fullmatch(text)
+    if not match:
+        raise InvalidAvro(
+            f"the default is {shown(value)}; expected a {schema.type}",
+            pointer=pointer(path),
+            exception="NumberFormatException",
+        )
+    if match["hex"]:
+        sign = -1.0 if text[0] == "-" else 1.0
+        return sign * _from_hex(match["hex"])
+    return float(text.rstrip("fFdD") if match["decimal"] else text)
+
+
+def _from_hex(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return float("inf")
+
+
+class FieldDefaults:
+    """Judges the defaults of one definition's fields, and collects what is wrong with them.
+
+    Attributes:
+        bad: the problems found.
+        of_records: places of the good defaults that depend on a record type's fields, by the identity of their fields.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self.bad: list[InvalidAvro] = []
+        self.of_records: dict[int, Path] = {}
+        self._release = release
+        self._check = _Check(any_branch=release is not Release.R4_0)
+
+    def check(self, field: Field, record: str, path: Path, unfinished: Container[int]) -> None:
+        """Judges `field.default`; `unfinished` holds the identities of the records whose fields are not known yet."""
+        self._check.saw_record = False
+        try:
+            valid = self._check.is_valid(field.schema, field.default, unfinished)
+        except _FieldsNotSet:
+            what = f"the default of {record}.{field.name} is for a record type that is not complete at this place"
+            fix = "make the field a union with null first and null as default"
+            self._add(what, path, fix, exception="AvroRuntimeException")
+            return
+        if not valid:
+            self._add(_what(field, record), path, self._fix(field))
+        elif self._check.saw_record:
+            self.of_records[id(field)] = path
+
+    def check_again(self, order: list[Record]) -> None:
+        """Judges the defaults `of_records` as Avro 1.12 does while it copies records, which it does in this `order`."""
+        places, self.of_records = self.of_records, {}
+        self._check = _Check(any_branch=True)
+        unfinished = {id(record) for record in order}
+        for record in order:
+            for field in record.fields:
+                if id(field) in places:
+                    self.check(field, record.full_name, places[id(field)], unfinished)
+            unfinished.discard(id(record))
+
+    def _add(self, what: str, path: Path, fix: str, exception: str = "AvroTypeException") -> None:
+        self.bad.append(InvalidAvro(what, pointer=pointer((path, "default")), fix=fix, exception=exception))
+
+    def _fix(self, field: Field) -> str:
+        schema = field.schema
+        if not isinstance(schema, Union):
+            return ""
+        if self._release is Release.R4_0:
+            return "put the branch that the default belongs to first; before Pulsar 4.2 it must match the first branch"
+        return ""
+
+
+def _what(field: Field, record: str) -> str:
+    schema = field.schema
+    expected = schema.full_name
+    if isinstance(schema, Union):
+        expected = "one of " + ", ".join(branch.full_name for branch in schema.branches)
+    default = "null" if field.default is None else shown(field.default)
+    return f"the default of {record}.{field.name} is {default}; expected a value of type {expected}"
+
+
+class _Check:
+    """Judges single defaults.
+
+    Answers are remembered by the identity of schema and value, so that defaults which lead through the defaults of
+    other records are not followed again and again.
+    """
+
+    def __init__(self, *, any_branch: bool) -> None:
+        """`any_branch`: the default of a union may match any branch (Avro 1.12), not the first only (Avro 1.11)."""
+        self._any_branch = any_branch
+        self._known: dict[tuple[int, int], bool] = {}
+        self.saw_record = False
+
+    def is_valid(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> bool:
+        return run(self._is_valid(schema, value, unfinished))
+
+    def _is_valid(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
+        match schema:
+            case Primitive():
+                return _is_primitive(schema.type, value)
+            case Union():
+                return bool((yield self._is_branch(schema, value, unfinished)))
+            case Array() | Map() | Record():
+                return bool((yield self._is_container(schema, value, unfinished)))
+            case _:  # an enum's symbols and a fixed's size are not looked at
+                return isinstance(value, str)
+
+    def _is_branch(self, union: Union, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
+        for branch in union.branches if self._any_branch else union.branches[:1]:
+            if (yield self._is_valid(branch, value, unfinished)):
+                return True
+        return False
+
+    def _is_container(
+        self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]
+    ) -> Deep[bool]:
+        if not isinstance(value, list if isinstance(schema, Array) else dict):
+            return False
+        if isinstance(schema, Record):
+            self.saw_record = True
+            if id(schema) in unfinished:
+                raise _FieldsNotSet
+        place = (id(schema), id(value))
+        known = self._known.get(place)
+        if known is None:
+            known = True
+            for part, item in _parts(schema, value):
+                if item is NO_DEFAULT or not (yield self._is_valid(part, item, unfinished)):
+                    known = False
+                    break
+            self._known[place] = known
+        return known
+
+
+def _parts(schema: Array | Map | Record, value: JsonValue) -> list[tuple[Schema, JsonValue]]:
+    """What a container's default consists of, each part with its schema."""
+    match schema:
+        case Array():
+            return [(schema.items, item) for item in value]
+        case Map():
+            return [(schema.values, item) for item in value.values()]
+        case Record():
+            return [(field.schema, value.get(field.name, field.default)) for field in schema.fields]
+
+
+def _is_primitive(type_name: str, value: JsonValue) -> bool:
+    match type_name:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "string" | "bytes":
+            return isinstance(value, str)
+        case "int":
+            return _is_integer(value) and value in INT_RANGE
+        case "long":
+            return _is_integer(value) and value in LONG_RANGE
+        case _:  # float and double
+            return _is_integer(value) or isinstance(value, float)
+
+
+def _is_integer(value: JsonValue) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

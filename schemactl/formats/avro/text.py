@@ -1,0 +1,232 @@
+"""The JSON text of an Avro definition, read as Jackson reads it for Avro's Java parser.
+
+That is JSON with comments (`/* */` and `//`) before its end, where the last of two equal keys counts, within Jackson's
+default limits (StreamReadConstraints).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from json.decoder import scanstring  # type: ignore[attr-defined]  # in json's C module, typeshed leaves it out
+from typing import Any, Final, NoReturn
+
+from schemactl.errors import InvalidSchema
+
+MAX_DEPTH: Final = 1_000
+MAX_NUMBER_LENGTH: Final = 1_000
+MAX_KEY_LENGTH: Final = 50_000
+
+_SHALLOW: Final = 200
+"""Up to this depth the standard library's reader is used, which recurses."""
+
+_SHOWN: Final = 60
+"""How many characters of a value a message shows."""
+
+_WHITESPACE: Final = re.compile(r"[ \t\r\n]*")
+_STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\r\n]*', re.DOTALL)
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"(?:[ \t\r\n]*:)?|[\[\]{}]', re.DOTALL)
+_NUMBER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_CONSTANTS: Final = {"true": True, "false": False, "null": None}
+
+
+class InvalidAvro(InvalidSchema):
+    """Avro's Java parser refuses a definition; `exception` is the simple name of what it throws."""
+
+    def __init__(
+        self, what: str, *, pointer: str = "", fix: str = "", exception: str = "SchemaParseException"
+    ) -> None:
+        super().__init__(what, pointer=pointer, fix=fix)
+        self.exception = exception
+
+
+def decode(text: bytes | str) -> str:
+    """The text of a definition; what is not UTF-8 becomes U+FFFD, as in the broker."""
+    return text if isinstance(text, str) else text.decode("utf-8", errors="replace")
+
+
+def without_comments(text: str) -> str:
+    """`text` with every comment blanked out, so that all positions stay."""
+    if "/" not in text:
+        return text
+    return _STRING_OR_COMMENT.sub(_blank, text)
+
+
+def read(text: str) -> Any:
+    """The JSON value in `text`.
+
+    Raises:
+        InvalidAvro: it is not JSON that Jackson reads with Avro's settings, or something follows the value.
+    """
+    plain = without_comments(text)
+    start = _WHITESPACE.match(plain).end()  # type: ignore[union-attr]  # it matches the empty string, too
+    if start == len(plain):
+        raise InvalidAvro("the definition is empty; expected an Avro schema in JSON")
+    depth = _depth(plain)
+    try:
+        value, end = _DECODER.raw_decode(plain, start) if depth <= _SHALLOW else _read_deep(plain, start)
+    except json.JSONDecodeError as problem:
+        raise _not_json(plain, problem) from None
+    # Java's String.trim takes every control character for a space, and a comment for something.
+    rest = text[end:].lstrip("".join(map(chr, range(33))))
+    if rest:
+        position = len(text) - len(rest)
+        raise InvalidAvro(
+            f"{_excerpt(rest)} follows the schema at {_place(text, position)}; expected the end of the definition",
+            fix="remove what stands after the schema; comments may stand before its end only",
+        )
+    return value
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match[0]
+    return found if found[0] == '"' else re.sub(r"[^\r\n]", " ", found)
+
+
+def _depth(text: str) -> int:
+    """How deep the brackets in `text` nest, or a bound where they are few; checks Jackson's limits on the way."""
+    brackets = text.count("{") + text.count("[")
+    if brackets <= _SHALLOW and len(text) <= MAX_KEY_LENGTH:
+        return brackets
+    depth = deepest = 0
+    for match in _STRING_OR_BRACKET.finditer(text):
+        found = match[0]
+        if found in "[{":
+            depth += 1
+            deepest = max(depth, deepest)
+        elif found in "]}":
+            depth -= 1
+        elif len(found) > MAX_KEY_LENGTH and found[-1] == ":":
+            raise InvalidAvro(
+                f"a key at {_place(text, match.start())} is longer than {MAX_KEY_LENGTH:,} characters"
+            )
+        if depth > MAX_DEPTH:
+            raise InvalidAvro(
+                f"the definition nests deeper than {MAX_DEPTH:,} levels at {_place(text, match.start())}",
+                fix="give inner types names of their own and refer to them by name",
+            )
+    return deepest
+
+
+def _integer(digits: str) -> int:
+    _check_number(digits)
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    _check_number(digits)
+    return float(digits)
+
+
+def _check_number(digits: str) -> None:
+    if len(digits) > MAX_NUMBER_LENGTH:
+        raise InvalidAvro(f"the number {digits[:20]}... has more than {MAX_NUMBER_LENGTH:,} digits")
+
+
+def _constant(name: str) -> NoReturn:
+    raise InvalidAvro(
+        f"{name} is not JSON", fix=f'write "{name}" as text where a float or double default is meant'
+    )
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
+
+
+def _read_deep(text: str, start: int) -> tuple[Any, int]:
+    """As JSONDecoder.raw_decode, with a stack of its own in place of recursion."""
+    outer: list[tuple[Any, str | None]] = []
+    container: Any = None
+    key: str | None = None
+    position = start
+    while True:
+        if isinstance(container, dict):
+            key, position = _key(text, position)
+        position = _skip(text, position)
+        opening = text[position : position + 1]
+        if opening in ("{", "["):
+            outer.append((container, key))
+            container = {} if opening == "{" else []
+            position = _skip(text, position + 1)
+            if text[position : position + 1] != {"{": "}", "[": "]"}[opening]:
+                continue
+            position += 1
+            value, (container, key) = container, outer.pop()
+        else:
+            value, position = _scalar(text, position)
+        while True:
+            if container is None:
+                return value, position
+            if isinstance(container, dict):
+                container[key] = value
+            else:
+                container.append(value)
+            position = _skip(text, position)
+            following = text[position : position + 1]
+            position += 1
+            if following == ",":
+                break
+            if following != ("}" if isinstance(container, dict) else "]"):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, position - 1)
+            value, (container, key) = container, outer.pop()
+
+
+def _skip(text: str, position: int) -> int:
+    return _WHITESPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty string, too
+
+
+def _key(text: str, position: int) -> tuple[str, int]:
+    position = _skip(text, position)
+    if text[position : position + 1] != '"':
+        raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
+    key, position = scanstring(text, position + 1, True)  # noqa: FBT003  the C function takes it by position
+    position = _skip(text, position)
+    if text[position : position + 1] != ":":
+        raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
+    return key, position + 1
+
+
+def _scalar(text: str, position: int) -> tuple[Any, int]:
+    if text[position : position + 1] == '"':
+        return scanstring(text, position + 1, True)  # type: ignore[no-any-return]  # noqa: FBT003  as above
+    number = _NUMBER.match(text, position)
+    if number:
+        whole = number[2] is None and number[3] is None
+        return (_integer if whole else _float)(number[0]), number.end()
+    for name, constant in _CONSTANTS.items():
+        if text.startswith(name, position):
+            return constant, position + len(name)
+    raise json.JSONDecodeError("Expecting value", text, position)
+
+
+def _not_json(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
+    if text.startswith("\ufeff"):
+        return InvalidAvro(
+            "the definition starts with a byte order mark, which Avro's parser refuses",
+            fix="save the file as UTF-8 without byte order mark",
+        )
+    return InvalidAvro(
+        f"the definition is not JSON: {problem.msg} at {_place(text, problem.pos)}, "
+        f"found {_excerpt(text[problem.pos :]) or 'the end of the text'}"
+    )
+
+
+def _place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def shown(value: Any) -> str:
+    """A parsed value as messages show it: short, on one line."""
+    if value is None:
+        return "missing or null"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= _SHOWN else written[:_SHOWN] + "..."
+
+
+def _excerpt(text: str) -> str:
+    if not text:
+        return ""
+    shown = text[:20].splitlines()[0]
+    return repr(shown) + ("..." if len(text) > len(shown) else "")
