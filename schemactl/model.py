@@ -432,6 +432,21 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Witness:
+    """One message that proves a breakage.
+
+    Attributes:
+        message: the smallest one, as JSON text.
+        data: the same as bytes on the topic.
+        result: what the other side gets: the exception, or the wrong value. It has been seen, not guessed.
+    """
+
+    message: str
+    data: bytes
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something a report shows: a rule that fires, placed in a file, for somebody.
 
@@ -443,6 +458,7 @@ class Finding:
         pointer: the JSON pointer, "" for the whole.
         against: the numbers of the versions that break.
         older: the place in the older version, where the pointer belongs to it.
+        witness: a message that proves a breakage of data; None where none can exist, or none was found.
     """
 
     rule: str
@@ -457,3 +473,4 @@ class Finding:
     direction: Direction | None = None
     against: tuple[int, ...] = ()
     older: str = ""
+    witness: Witness | None = None
