@@ -27,9 +27,6 @@ JsonNode = int | tuple[int, "dict[str, JsonNode]"] | tuple[int, "list[JsonNode]"
 
 N = TypeVar("N")
 
-_STRUCTURE: Final = frozenset({"fields", "symbols", "items", "values", "size"})
-"""Pointer tokens that only a type has. Avro's pointers step over a type written as `{"type": {...}}`."""
-
 
 def tokens(pointer: str) -> Tokens:
     """The parts of `pointer` (RFC 6901); the root is "" and, as Avro's Java prints it, "/"."""
@@ -56,10 +53,6 @@ def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
     node = root
     for token in parts:
         child = step(node, token)
-        wrapped: N | None = node
-        while child is None and wrapped is not None and token in _STRUCTURE:
-            wrapped = step(wrapped, "type")
-            child = None if wrapped is None else step(wrapped, token)
         if child is None:
             return node
         node = child
@@ -124,7 +117,7 @@ _BLANK: Final = re.compile(r"(?:[ \t\n\r]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _STRING: Final = re.compile(
     r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"',
 )
-_SCALAR: Final = re.compile(
+SCALAR: Final = re.compile(
     _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])",
 )
 _COMMENT: Final = re.compile(_STRING.pattern + r"|/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -175,7 +168,7 @@ class _Scanner:
         start, character = self.at, self._peek()
         if character and character in "[{":
             return self._entered(start, {} if character == "{" else [])
-        match = _SCALAR.match(self.text, start)
+        match = SCALAR.match(self.text, start)
         if match is None:
             raise _unexpected(self.text, start, "a value")
         self.at = match.end()

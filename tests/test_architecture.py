@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
     "broker": {"errors", "model", "formats"},
     "compat": {"errors", "model", "formats", "broker"},
     "wording": {"model"},
-    "declare": {"errors", "model", "source", "formats"},
+    "declare": {"errors", "rules", "model", "source", "formats"},
     "history": {"errors", "model", "formats", "declare"},
     "changes": {"errors", "model", "formats"},
     "check": {"errors", "model", "rules", "formats", "compat", "wording"},

@@ -1,1 +1,34 @@
 """Declared files: YAML and definitions in, a catalog or all their problems out."""
+
+from schemactl.declare.catalog import Declared, build, in_roots, judged, load, read
+from schemactl.declare.definition import Definition, Definitions
+from schemactl.declare.document import (
+    Documents,
+    NamespaceDocument,
+    SchemaDeclaration,
+    TopicDocument,
+    read_documents,
+)
+from schemactl.declare.files import Files, WorktreeFiles
+from schemactl.declare.project import PROJECT_FILE, load_project, read_project
+
+__all__ = [
+    "PROJECT_FILE",
+    "Declared",
+    "Definition",
+    "Definitions",
+    "Documents",
+    "Files",
+    "NamespaceDocument",
+    "SchemaDeclaration",
+    "TopicDocument",
+    "WorktreeFiles",
+    "build",
+    "in_roots",
+    "judged",
+    "load",
+    "load_project",
+    "read",
+    "read_documents",
+    "read_project",
+]

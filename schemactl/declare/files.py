@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+from schemactl.declare.words import nearest
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.source import place
 
@@ -180,6 +181,34 @@ def obstacle(files: Files, path: str) -> str | None:
         if kind == "submodule":
             return f"`{part}` is another repository (a submodule); its files are not part of this one"
     return None if kind == "file" else f"there is no file `{shown(path)}`"
+
+
+def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:
+    """The file that was probably meant by `path`: of the same name in another folder, or of nearly that name in this one."""
+    folder, name = posixpath.split(path)
+    candidates = [each for each in files.paths() if each.endswith(suffixes)]
+    same = [each for each in candidates if posixpath.basename(each).casefold() == name.casefold()]
+    if same:
+        return min(same, key=lambda each: (posixpath.dirname(each) != folder, len(each), each))
+    beside = {posixpath.basename(each): each for each in candidates if posixpath.dirname(each) == folder}
+    near = nearest(name, beside)
+    return beside[near] if near else None
+
+
+def read_bytes(files: Files, path: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        DeclarationError: it cannot be read, is too large, or is a pointer to large-file storage.
+    """
+    try:
+        data = files.read(path)
+    except OSError as error:
+        raise _unreadable(
+            Source(shown(path)), f"the file cannot be read: {error.strerror or error}", ""
+        ) from None
+    check_bytes(path, data)
+    return data
 
 
 _LFS: Final = b"version https://git-lfs.github.com/spec/v1"

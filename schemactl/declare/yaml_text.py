@@ -22,7 +22,7 @@ from yaml.scanner import Scanner
 from schemactl.declare.files import MAX_BYTES, decode, shown
 from schemactl.declare.yaml_syntax import syntax_problem, tab_problem
 from schemactl.errors import DeclarationError, Problem, Source
-from schemactl.source import MAX_DEPTH, JsonText, Tokens, node_at, node_place
+from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
 
 
 class _Resolver:
@@ -270,30 +270,27 @@ class _Builder:
         self.problems.append(Problem(node_place(self.path, node), what, fix))
 
 
-def scalar_text(path: str, data: bytes, node: yaml.ScalarNode) -> JsonText:
-    """The JSON that stands in a scalar of the file, with places in the file.
+def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source:
+    """The place of the character at `offset` of a text in the file.
 
-    They are exact in `|` texts and in quotes on one line. In a folded text (`>`) or over several lines in quotes, every
-    place is where the scalar starts.
+    It is exact in `|` texts and in quotes on one line. In a folded text (`>`), or in quotes over several lines, it is where
+    the text starts.
     """
     lines = decode(path, data).split("\n")
     start, end = node.start_mark, node.end_mark
-    value: str = node.value
-
-    def locate(offset: int) -> Source:
-        row = value.count("\n", 0, offset)
-        column = offset - (value.rfind("\n", 0, offset) + 1)
-        if node.style == "|" and start.line + 1 + row < len(lines):
-            line, content = lines[start.line + 1 + row].removesuffix("\r"), value.split("\n")[row]
-            if content and line.endswith(content):
-                return Source(path, start.line + row + 2, len(line) - len(content) + column + 1)
-        elif node.style in ("'", '"') and start.line == end.line:
-            raw = lines[start.line][start.column + 1 : end.column - 1]
-            units = [unit[0] for unit in _UNIT[node.style].finditer(raw)]
-            return Source(path, start.line + 1, start.column + 2 + sum(map(len, units[:offset])))
-        return node_place(path, node)
-
-    return JsonText(value, locate)
+    style = node.style if isinstance(node, yaml.ScalarNode) else None
+    if style == "|":
+        row = node.value.count("\n", 0, offset)
+        content = node.value.split("\n")[row]
+        line = lines[start.line + 1 + row].removesuffix("\r") if start.line + 1 + row < len(lines) else ""
+        if content and line.endswith(content):
+            column = offset - node.value.rfind("\n", 0, offset)
+            return Source(shown(path), start.line + row + 2, len(line) - len(content) + column)
+    elif style in ("'", '"') and start.line == end.line:
+        raw = lines[start.line][start.column + 1 : end.column - 1]
+        before = [unit[0] for unit in _UNIT[style].finditer(raw)][:offset]
+        return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, before)))
+    return node_place(shown(path), node)
 
 
 _UNIT: Final = {

@@ -1,0 +1,197 @@
+"""All declarations together: one catalog, or every problem of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from schemactl.declare.definition import Definition, Definitions
+from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
+from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, obstacle, read_bytes, shown
+from schemactl.declare.yaml_text import YamlText
+from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.formats import problems as format_problems
+from schemactl.model import (
+    Catalog,
+    Finding,
+    Namespace,
+    NamespaceName,
+    Project,
+    Release,
+    SchemaInfo,
+    Topic,
+    TopicName,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the files declare.
+
+    Attributes:
+        catalog: every namespace and topic without problems.
+        problems: everything wrong, ordered by place; where there is any, the catalog is not the whole.
+        dependencies: the files that a topic's definition is made of, read or missed, besides the YAML file.
+        findings: what is allowed but worth a look.
+    """
+
+    catalog: Catalog
+    problems: tuple[Problem, ...] = ()
+    dependencies: Mapping[TopicName, frozenset[str]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def load(files: Files, project: Project) -> Catalog:
+    """Everything the project's files declare.
+
+    Raises:
+        DeclarationError: all problems of all files.
+    """
+    declared = read(files, project)
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    return declared.catalog
+
+
+def read(files: Files, project: Project) -> Declared:
+    """Everything the project's files declare, and everything that is wrong with them."""
+    paths = sorted(files.paths())
+    problems: list[Problem] = list(_empty_roots(files, project, paths))
+    documents = []
+    for path in (path for path in paths if in_roots(path, project)):
+        if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
+            why = obstacle(files, path)
+            if why is not None:
+                problems.append(
+                    Problem(Source(shown(path)), why, "put the file itself here, or take this away")
+                )
+            elif path.endswith(YAML_SUFFIXES):
+                documents.append(_read(files, path))
+    declared = build(documents, files, project)
+    return replace(declared, problems=tuple(sorted({*problems, *declared.problems})))
+
+
+def in_roots(path: str, project: Project, *, previous: bool = False) -> bool:
+    """Whether `path` lies in a folder of declarations: below a root, no part of it hidden, not the project's own file.
+
+    With `previous` the folders of older commits count, too.
+    """
+    if path in (project.path, project.waivers):
+        return False
+    for root in (*project.roots, *(project.previous_roots if previous else ())):
+        prefix = root + "/" if root else ""
+        if path.startswith(prefix) or path == root:
+            return not any(part.startswith(".") for part in path[len(prefix) :].split("/"))
+    return False
+
+
+def build(documents: Iterable[Documents], files: Files, project: Project) -> Declared:
+    """The catalog of `documents`, with the definitions they name read from `files`."""
+    return _Builder(files, project).build(documents)
+
+
+class _Builder:
+    """One run over all documents."""
+
+    def __init__(self, files: Files, project: Project) -> None:
+        self.project = project
+        self.definitions = Definitions(files)
+        self.namespaces: dict[NamespaceName, Namespace] = {}
+        self.topics: dict[TopicName, Topic] = {}
+        self.by_schema: dict[str, TopicDocument] = {}
+        self.dependencies: dict[TopicName, frozenset[str]] = {}
+        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
+
+    def build(self, documents: Iterable[Documents]) -> Declared:
+        for file in documents:
+            self.problems += file.problems
+            for document in file.documents:
+                if isinstance(document, TopicDocument):
+                    self._topic(document)
+                else:
+                    self._namespace(document)
+        return Declared(
+            Catalog(self.namespaces, self.topics),
+            tuple(sorted(set(self.problems))),
+            self.dependencies,
+            tuple(self.findings),
+        )
+
+    def _namespace(self, document: NamespaceDocument) -> None:
+        first = self.namespaces.setdefault(document.namespace.name, document.namespace)
+        if first is not document.namespace:
+            what = f"the namespace {first.name} is declared for the second time; first at {first.source}"
+            self.problems.append(Problem(document.source, what, "keep one of the two"))
+
+    def _topic(self, document: TopicDocument) -> None:
+        topic = document.topic
+        first = self.by_schema.setdefault(topic.name.schema_id, document)
+        if first is not document:
+            self.problems.append(_twice(document, first))
+            return
+        if document.schema is not None:
+            definition = self.definitions.read(document.schema)
+            self.problems += definition.problems
+            self.dependencies[topic.name] = definition.paths
+            if definition.info is None:
+                return
+            self.problems += judged(definition.info, self.project.release)
+            self.findings += _unused(topic.name, definition)
+            topic = replace(topic, schema=definition.info)
+        self.topics[topic.name] = topic
+
+
+def judged(info: SchemaInfo, release: Release) -> Iterator[Problem]:
+    """Every reason not to declare `info`, at its place."""
+    for problem in format_problems(info, release):
+        source = info.locate(problem.pointer)
+        if source is not None:
+            yield Problem(source, problem.what, problem.fix)
+
+
+def _twice(document: TopicDocument, first: TopicDocument) -> Problem:
+    name, other = document.topic.name, first.topic.name
+    if name == other:
+        what, fix = f"{name} is declared for the second time; first at {first.source}", "keep one of the two"
+    else:
+        what = f"{name} and {other} ({first.source}) share one list of schemas in Pulsar"
+        fix = "keep one of the two, or give one another name"
+    return Problem(document.source, what, fix)
+
+
+def _unused(topic: TopicName, definition: Definition) -> Iterator[Finding]:
+    for source in definition.unused:
+        yield Finding(
+            "REFERENCE_UNUSED",
+            "warning",
+            "declaration",
+            topic,
+            source,
+            f"{topic} lists a reference from which its definition takes no type.",
+            "Remove it from `references`.",
+        )
+
+
+def _read(files: Files, path: str) -> Documents:
+    try:
+        return read_documents(path, read_bytes(files, path))
+    except DeclarationError as error:
+        return Documents(path, (), error.problems)
+
+
+def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[Problem]:
+    """A root without a single file is a slip of the pen: else every topic below it would count as deleted."""
+    for index, root in enumerate(project.roots):
+        if not any(path.startswith(root + "/") or path == root or not root for path in paths):
+            try:
+                text = YamlText(project.path, files.read(project.path))
+            except OSError:
+                source = Source(shown(project.path))
+            else:
+                source = text.locate(0, ("roots", str(index)))
+            yield Problem(
+                source,
+                f"there is no folder `{root}` with declarations",
+                "name the folder that holds them, or put the first one there",
+            )

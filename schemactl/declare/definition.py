@@ -1,0 +1,250 @@
+"""From the declaration of a schema to what Pulsar stores of it.
+
+The text that is uploaded is the text of the file (or of the JSON in YAML) as it stands, with line ends of LF. Where there
+is no such text, because the definition is written as YAML or takes types of other files, it is rendered: JSON indented
+by two spaces, keys in the order they are written, no line end at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from schemactl.declare.document import SchemaDeclaration
+from schemactl.declare.files import (
+    AVRO_SUFFIXES,
+    Files,
+    decode,
+    obstacle,
+    read_bytes,
+    resolve,
+    shown,
+    suggestion,
+)
+from schemactl.declare.json_text import read_json
+from schemactl.declare.references import AvroFile, inline
+from schemactl.declare.yaml_text import scalar_place
+from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.formats.key_value import Encoding, join
+from schemactl.model import AVRO_DESCRIBED, Locator, SchemaInfo, SchemaType
+from schemactl.source import JsonText, Tokens, place, tokens
+
+MAX_DEFINITION_BYTES: Final = 5_242_710
+"""The largest definition that a broker was seen to accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What the declaration of a schema leads to.
+
+    Attributes:
+        info: None where there are problems.
+        paths: every file that the definition is made of, read or missed.
+        unused: the places that name references from which nothing was taken.
+    """
+
+    info: SchemaInfo | None
+    problems: tuple[Problem, ...]
+    paths: frozenset[str]
+    unused: tuple[Source, ...] = ()
+
+
+class Definitions:
+    """Reads definitions from `files`. Each Avro file is read and parsed once, however many topics use it."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
+
+    def read(self, declaration: SchemaDeclaration) -> Definition:
+        """The schema that `declaration` declares. Whether a broker would take it is not judged here."""
+        reading = _Reading(self, declaration)
+        info = reading.info()
+        return Definition(
+            None if reading.problems else info,
+            tuple(reading.problems),
+            frozenset(reading.paths),
+            tuple(reading.unused),
+        )
+
+    def avro_file(self, path: str) -> tuple[AvroFile, str]:
+        """The JSON file at `path`, and its text with line ends of LF.
+
+        Raises:
+            DeclarationError: it cannot be read, or is not JSON.
+        """
+        if path not in self._avro:
+            try:
+                self._avro[path] = self._read_avro(path)
+            except DeclarationError as error:
+                self._avro[path] = error
+        found = self._avro[path]
+        if isinstance(found, DeclarationError):
+            raise found
+        return found
+
+    def _read_avro(self, path: str) -> tuple[AvroFile, str]:
+        text = decode(path, read_bytes(self.files, path))
+        json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
+        return AvroFile(path, read_json(json_text), json_text.locate), text.replace("\r\n", "\n")
+
+
+class _Reading:
+    """The reading of one declaration: what is wrong with it, and the files it touched."""
+
+    def __init__(self, definitions: Definitions, declaration: SchemaDeclaration) -> None:
+        self.definitions = definitions
+        self.declaration = declaration
+        self.problems: list[Problem] = []
+        self.paths: set[str] = set()
+        self.unused: list[Source] = []
+
+    def info(self) -> SchemaInfo | None:
+        """The schema; of no use where there are problems."""
+        kind = self.declaration.type
+        if kind is SchemaType.KEY_VALUE:
+            return self._key_value()
+        if kind in AVRO_DESCRIBED:
+            return self._avro()
+        return self._made(
+            b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer))
+        )
+
+    def _made(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
+        if len(schema) > MAX_DEFINITION_BYTES:
+            what = (
+                f"the definition has {len(schema):,} bytes; a broker takes at most {MAX_DEFINITION_BYTES:,}"
+            )
+            self._tell(what, "definition")
+        return SchemaInfo(self.declaration.type, schema, self.declaration.properties, source, locator)
+
+    def _key_value(self) -> SchemaInfo | None:
+        halves: dict[str, SchemaInfo] = {}
+        for half, declaration in (("key", self.declaration.key), ("value", self.declaration.value)):
+            if declaration is not None:
+                found = self.definitions.read(declaration)
+                self.problems += found.problems
+                self.paths |= found.paths
+                self.unused += found.unused
+                if found.info:
+                    halves[half] = found.info
+        if len(halves) < 2:
+            return None
+        joined = join(
+            key=halves["key"], value=halves["value"], encoding=cast("Encoding", self.declaration.encoding)
+        )
+
+        def locate(pointer: str) -> Source:
+            half, *rest = tokens(pointer) or ("",)
+            if half in halves:
+                return halves[half].locate("".join(f"/{part}" for part in rest)) or self.declaration.source
+            return self.declaration.locate(*tokens(pointer))
+
+        return SchemaInfo(
+            joined.type,
+            joined.schema,
+            {**joined.properties, **self.declaration.properties},
+            self.declaration.source,
+            locate,
+        )
+
+    def _avro(self) -> SchemaInfo | None:
+        main = self._main()
+        references = list(self._references())
+        if main is None or self.problems:
+            return None
+        file, text = main
+        inlined = inline(file, [reference for reference, _ in references])
+        self.problems += inlined.problems
+        self.unused += [named_at for reference, named_at in references if reference.path not in inlined.used]
+        source = file.locate(()) if file.path == self.declaration.text.path else Source(shown(file.path))
+        if inlined.used or text is None:
+            text = self._rendered(inlined.value)
+        return self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
+
+    def _main(self) -> tuple[AvroFile, str | None] | None:
+        """The definition as it is written, and its text; None for the text where there is none."""
+        definition, yaml_text = self.declaration.definition, self.declaration.text
+        if not isinstance(definition, str):
+            return AvroFile(
+                yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
+            ), None
+        try:
+            if definition.lstrip().startswith(("{", "[", '"')):
+                json_text = JsonText(definition, self._inside)
+                return AvroFile(yaml_text.path, read_json(json_text), json_text.locate), definition
+            path = self._path(definition, AVRO_SUFFIXES, "definition")
+            return self.definitions.avro_file(path) if path else None
+        except DeclarationError as error:
+            self.problems += error.problems
+        return None
+
+    def _inside(self, offset: int) -> Source:
+        """The place of an offset in a definition that is JSON text in YAML."""
+        text, parts = self.declaration.text, (*self.declaration.parts, "definition")
+        return scalar_place(text.path, text.data, text.node(self.declaration.document, parts), offset)
+
+    def _references(self) -> Iterator[tuple[AvroFile, Source]]:
+        """The files whose types may be used, each with the place that names it."""
+        for index, written in enumerate(self.declaration.references):
+            way = ("references", str(index))
+            path = self._path(written, AVRO_SUFFIXES, *way)
+            if path is None:
+                continue
+            try:
+                yield self.definitions.avro_file(path)[0], self.declaration.locate(*way)
+            except DeclarationError as error:
+                self.problems += error.problems
+
+    def _path(self, written: str, suffixes: tuple[str, ...], *way: str) -> str | None:
+        """The path that is `written` at `way` of the schema; None, and a problem, where it cannot be read."""
+        try:
+            path = resolve(posixpath.dirname(self.declaration.text.path), written)
+        except ValueError as error:
+            self._tell(str(error), *way)
+            return None
+        if path in self.paths:
+            self._tell(f"`{written}` is named twice", *way, fix="remove one of the two")
+        self.paths.add(path)
+        files = self.definitions.files
+        why = obstacle(files, path)
+        if why is None and not path.endswith(suffixes):
+            why = f"`{written}` is no {' or '.join(suffixes)} file"
+        if why is None:
+            return path
+        near = suggestion(files, path, suffixes)
+        here = posixpath.relpath(near, posixpath.dirname(self.declaration.text.path) or ".") if near else ""
+        self._tell(why, *way, fix=f"write {here}" if near else "")
+        return None
+
+    def _rendered(self, value: Any) -> str:
+        try:
+            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            for way in _not_finite(value, ()):
+                self._tell(
+                    "infinite numbers and .nan are not JSON", "definition", *way, fix="write a text instead"
+                )
+            return ""
+        # Half a surrogate pair has no UTF-8; as an escape it passes.
+        return re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
+
+    def _tell(self, what: str, *way: str, fix: str = "") -> None:
+        self.problems.append(Problem(self.declaration.locate(*way), what, fix))
+
+
+def _not_finite(value: Any, way: Tokens) -> Iterator[Tokens]:
+    """The ways to the numbers in `value` that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield way
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _not_finite(each, (*way, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _not_finite(each, (*way, str(index)))

@@ -1,0 +1,250 @@
+"""Topic and namespace documents: one YAML file in, what it declares out. Definitions are not followed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from schemactl.declare.files import shown
+from schemactl.declare.misfit import misfits
+from schemactl.declare.words import found, nearest
+from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
+from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.model import (
+    EMPTY,
+    Client,
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    Policies,
+    SchemaType,
+    Topic,
+    TopicName,
+)
+from schemactl.source import Tokens, node_at, node_place
+
+MAX_PROBLEMS: Final = 100
+"""As many problems of one file are told; the others are counted."""
+
+RESERVED_PROPERTIES: Final = ("schemactl.",)
+"""What the names of declared properties do not start with: `apply` stamps uploads with such."""
+
+_KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDeclaration:
+    """A `schema:`, or a half of one, as it is written.
+
+    Attributes:
+        source: where it stands.
+        definition: the path of a file as written, or the definition itself (text, or the value of YAML).
+        encoding, key, value: of a KEY_VALUE schema.
+        proto, message: of a PROTOBUF schema; PROTOBUF_NATIVE has `message` alone.
+        text, document, parts: the file, the number of the document, and the way to the schema in it.
+    """
+
+    type: SchemaType
+    source: Source
+    text: YamlText
+    document: int
+    parts: Tokens
+    definition: Any = None
+    references: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    encoding: str = "INLINE"
+    key: SchemaDeclaration | None = None
+    value: SchemaDeclaration | None = None
+    proto: str | None = None
+    message: str = ""
+
+    def locate(self, *parts: str) -> Source:
+        """The nearest place to `parts` of this schema in the YAML file."""
+        return self.text.locate(self.document, self.parts + parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDocument:
+    """A declared topic (its `schema` is still None), and the declaration of its schema."""
+
+    topic: Topic
+    schema: SchemaDeclaration | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceDocument:
+    """A declared namespace."""
+
+    namespace: Namespace
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """What one YAML file declares, and what is wrong with it. A document with problems of its own is left out."""
+
+    path: str
+    documents: tuple[TopicDocument | NamespaceDocument, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_documents(path: str, data: bytes) -> Documents:
+    """What the YAML file `path` with content `data` declares. The result depends on these two alone."""
+    try:
+        found, problems = read_yaml(path, data)
+    except DeclarationError as error:
+        return Documents(path, (), error.problems)
+    if not found:
+        problems = [
+            Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")
+        ]
+    text = YamlText(path, data)
+    documents = []
+    for number, document in enumerate(found):
+        told = list(_problems(document, shown(path)))
+        # What is wrong with a key or value as such needs no second word about its shape.
+        places = {problem.source for problem in problems}
+        problems += [problem for problem in told if problem.source not in places]
+        if not told:
+            documents.append(_document(document, text, number))
+    return Documents(path, tuple(documents), capped(problems))
+
+
+def capped(problems: list[Problem]) -> tuple[Problem, ...]:
+    """The problems of one file by place, no more of them than can be read."""
+    told = sorted(set(problems))
+    if len(told) > MAX_PROBLEMS:
+        more = len(told) - MAX_PROBLEMS
+        told[MAX_PROBLEMS:] = [
+            Problem(told[MAX_PROBLEMS].source, f"{more:,} more problems in this file from here on")
+        ]
+    return tuple(told)
+
+
+def _problems(document: YamlDocument, path: str) -> Iterator[Problem]:
+    value = document.value
+    if not isinstance(value, dict):
+        what = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
+        yield Problem(node_place(path, document.node), what, "declare a topic or a namespace: `topic: ...`")
+    elif "topic" not in value and "namespace" not in value:
+        near = next((key for key in value if nearest(key, ("topic", "namespace"))), None)
+        fix = (
+            f"write `{nearest(near, ('topic', 'namespace'))}` for `{near}`"
+            if near
+            else "add one of the two keys"
+        )
+        yield Problem(
+            node_place(path, document.node),
+            "this document has neither `topic` nor `namespace`, so it declares nothing",
+            fix,
+        )
+    else:
+        told = misfits("topic" if "topic" in value else "namespace", document, path)
+        yield from told
+        if not told and "topic" in value:
+            yield from _topic_problems(document, path)
+
+
+def _topic_problems(document: YamlDocument, path: str) -> Iterator[Problem]:
+    """What is wrong between the values of a topic, each of which is fine alone."""
+    value = document.value
+
+    def problem(parts: Tokens, what: str, fix: str) -> Problem:
+        return Problem(node_place(path, node_at(document.node, parts)), what, fix)
+
+    if "renamed_from" in value and TopicName.parse(value["renamed_from"]) == TopicName.parse(value["topic"]):
+        yield problem(
+            ("renamed_from",), "the topic is renamed from itself", "write its former name, or remove the key"
+        )
+    names: set[str] = set()
+    for index, client in enumerate(value.get("clients", ())):
+        if client["name"] in names:
+            yield problem(
+                ("clients", str(index), "name"),
+                f"a second client is called `{client['name']}`",
+                "give it another name",
+            )
+        names.add(client["name"])
+    schema = value.get("schema", {})
+    for half in ((), ("key",), ("value",)):
+        part = schema if not half else schema.get(half[0], {})
+        for name in part.get("properties", ()):
+            at = ("schema", *half, "properties", name)
+            if name.startswith(RESERVED_PROPERTIES):
+                yield problem(
+                    at, f"the property `{name}` is written by schemactl itself", "give it another name"
+                )
+            elif "key" in part and name.startswith(_KEY_VALUE_PROPERTIES):
+                yield problem(
+                    at, f"the property `{name}` follows from `key`, `value` and `encoding`", "remove it"
+                )
+    if ("proto" in schema) != ("message" in schema) and schema.get("type") == "PROTOBUF":
+        given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
+        yield problem(
+            ("schema", given),
+            f"`{given}` needs `{missing}` beside it",
+            f"add `{missing}`, or remove `{given}`",
+        )
+
+
+def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:
+    value = document.value
+    path = shown(text.path)
+    if "topic" not in value:
+        source = node_place(path, node_at(document.node, ("namespace",)))
+        name = NamespaceName.parse(value["namespace"])
+        return NamespaceDocument(Namespace(name, _policies(value), source), source)
+    source = node_place(path, node_at(document.node, ("topic",)))
+    topic = Topic(
+        TopicName.parse(value["topic"]),
+        policies=_policies(value),
+        partitions=value.get("partitions"),
+        renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
+        reader=value.get("reader", "latest"),
+        lifecycle=value.get("lifecycle", "stable"),
+        clients=tuple(
+            Client(client["name"], client["role"], client.get("version", "latest"))
+            for client in value.get("clients", ())
+        ),
+        source=source,
+    )
+    schema = _schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
+    return TopicDocument(topic, schema, source)
+
+
+def _policies(value: Mapping[str, Any]) -> Policies:
+    strategy = value.get("schema_compatibility_strategy")
+    return Policies(
+        CompatibilityStrategy(strategy) if strategy else None,
+        value.get("is_allow_auto_update_schema"),
+        value.get("schema_validation_enforced"),
+    )
+
+
+def _schema(
+    value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: int, parts: Tokens
+) -> SchemaDeclaration:
+    halves = {
+        half: _schema(value[half], root, text, number, (*parts, half))
+        for half in ("key", "value")
+        if half in value
+    }
+    return SchemaDeclaration(
+        SchemaType[value["type"]],
+        node_place(shown(text.path), node_at(root, parts)),
+        text,
+        number,
+        parts,
+        definition=value.get("definition"),
+        references=tuple(value.get("references", ())),
+        properties=value.get("properties", EMPTY),
+        encoding=value.get("encoding", "INLINE"),
+        key=halves.get("key"),
+        value=halves.get("value"),
+        proto=value.get("proto"),
+        message=value.get("message", ""),
+    )

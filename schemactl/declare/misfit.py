@@ -1,0 +1,138 @@
+"""What to say of a document whose values do not fit its shape: our words, at the place in the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from schemactl.declare.words import found, nearest, shortened
+from schemactl.declare.yaml_text import YamlDocument
+from schemactl.errors import Problem
+from schemactl.model import CLIENT_SIDE, SchemaType
+from schemactl.source import node_at, node_place
+
+if TYPE_CHECKING:
+    from schemactl.declare.shapes import Mismatch
+
+_HOMES: Final = {
+    "is_allow_auto_update_schema": "a namespace",
+    "schema_validation_enforced": "a namespace",
+    "partitions": "a topic",
+    "renamed_from": "a topic",
+    "reader": "a topic",
+    "lifecycle": "a topic",
+    "clients": "a topic",
+    "schema": "a topic",
+    "type": "`schema`",
+    "definition": "`schema`, with a type that has a definition",
+    "references": "`schema`, with a type that has a definition",
+    "properties": "`schema`",
+    "encoding": "`schema`, with the type KEY_VALUE",
+    "key": "`schema`, with the type KEY_VALUE",
+    "value": "`schema`, with the type KEY_VALUE",
+    "proto": "the `schema` of a topic, with the type PROTOBUF",
+    "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
+}
+"""Where a key belongs that stands in the wrong mapping."""
+
+_NEVER: Final = {
+    SchemaType.BYTES: "BYTES is what a topic without `schema` has",
+    SchemaType.NONE: "NONE is what a topic without `schema` has",
+    SchemaType.KEY_VALUE: "a KEY_VALUE schema cannot be the half of another",
+    SchemaType.EXTERNAL: "an EXTERNAL schema cannot be the half of another",
+    **{each: f"{each.name} exists only inside a client and is never stored" for each in CLIENT_SIDE},
+}
+"""Why a schema type cannot stand where it stands."""
+
+
+def misfits(kind: str, document: YamlDocument, path: str) -> list[Problem]:
+    """Everything in `document` that does not fit the shape of `kind` (topic, namespace or project)."""
+    from schemactl.declare.shapes import mismatches
+
+    return [_problem(document.node, mismatch, path) for mismatch in mismatches(kind, document.value)]
+
+
+def _problem(root: yaml.Node, mismatch: Mismatch, path: str) -> Problem:
+    parts = tuple(map(str, mismatch.parts))
+    node = node_at(root, parts)
+    if mismatch.kind == "extra_forbidden":
+        what, fix = _unknown_key(parts[-1], mismatch.keys)
+        node = _key_node(node_at(root, parts[:-1]), parts[-1]) or node
+    elif mismatch.kind == "missing":
+        what, fix = f"the key `{parts[-1]}` is missing", ""
+    elif mismatch.kind in ("union_tag_not_found", "union_tag_invalid"):
+        what, fix = _schema_type(mismatch.value, half=len(parts) > 1)
+        node = node_at(root, (*parts, "type"))
+    else:
+        what, fix = _WORDS.get(mismatch.kind, _unforeseen)(mismatch)
+    return Problem(node_place(path, node), what, fix)
+
+
+def _unknown_key(key: str, keys: tuple[str, ...]) -> tuple[str, str]:
+    near = nearest(key, keys)
+    if near:
+        return f"unknown key `{shortened(key)}`", f"write `{near}`"
+    if key in _HOMES:
+        return f"`{key}` does not belong here", f"it belongs to {_HOMES[key]}"
+    return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(keys)}"
+
+
+def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
+    """What is wrong with the `type` of a schema that has no shape."""
+    if not isinstance(schema, dict):
+        return f"expected a mapping with a `type`, found {found(schema)}", "write {type: STRING}, for example"
+    if "type" not in schema:
+        return "the key `type` is missing", "write the schema's type: AVRO, JSON, STRING, ..."
+    name = schema["type"]
+    if not isinstance(name, str):
+        return f"expected a schema type, found {found(name)}", "write AVRO, JSON, STRING, ..."
+    if name in SchemaType.__members__:
+        fix = "leave `schema` away" if "without `schema`" in _NEVER[SchemaType[name]] and not half else ""
+        return _NEVER[SchemaType[name]], fix
+    allowed = [each.name for each in SchemaType if each not in _NEVER or each is SchemaType.KEY_VALUE]
+    near = nearest(name, allowed)
+    return f"`{shortened(name)}` is no schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
+
+
+def _key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
+    if not isinstance(mapping, yaml.MappingNode):
+        return None
+    return next((node for node, _ in mapping.value if node.value == key), None)
+
+
+def _said(mismatch: Mismatch) -> tuple[str, str]:
+    return mismatch.context["what"], mismatch.context["fix"]
+
+
+def _mapping(mismatch: Mismatch) -> tuple[str, str]:
+    return f"expected a mapping, found {found(mismatch.value)}", ""
+
+
+def _list(mismatch: Mismatch) -> tuple[str, str]:
+    fix = f"write [{mismatch.value}]" if isinstance(mismatch.value, str) and len(mismatch.value) < 40 else ""
+    return f"expected a list, found {found(mismatch.value)}", fix
+
+
+def _too_long(mismatch: Mismatch) -> tuple[str, str]:
+    return f"at most {mismatch.context['max_length']:,} entries can stand here", ""
+
+
+def _too_short(_mismatch: Mismatch) -> tuple[str, str]:
+    return "expected at least one entry, found an empty list", ""
+
+
+def _unforeseen(mismatch: Mismatch) -> tuple[str, str]:
+    raise AssertionError(f"no words for {mismatch}")
+
+
+_WORDS: Final = {
+    "said": _said,
+    "dict_type": _mapping,
+    "model_type": _mapping,
+    "model_attributes_type": _mapping,
+    "list_type": _list,
+    "too_long": _too_long,
+    "too_short": _too_short,
+}
+"""By pydantic's name of what is wrong."""

@@ -1,0 +1,262 @@
+"""The project file, schemactl.yaml: found, read, and its paths made relative to the repository's top."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from schemactl.declare.files import Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
+from schemactl.declare.misfit import misfits
+from schemactl.declare.words import found, nearest, shortened
+from schemactl.declare.yaml_text import YamlDocument, read_yaml
+from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
+from schemactl.model import (
+    BrokerDefaults,
+    CompatibilityStrategy,
+    Generate,
+    NamespaceName,
+    Project,
+    Release,
+    Target,
+)
+from schemactl.rules import rules
+from schemactl.source import Tokens, node_at, node_place
+
+PROJECT_FILE: Final = "schemactl.yaml"
+
+
+def load_project(
+    directory: str, config: str | None = None, *, files: Files | None = None
+) -> tuple[Project, str]:
+    """The project that `directory` belongs to, and the top of its working tree.
+
+    The project file is `config`, or the nearest schemactl.yaml in `directory` or above, within the repository. The top is
+    the folder with `.git`; outside of a repository, the project's own folder. With `files` the project file is looked for
+    and read there instead of in the working tree.
+
+    Raises:
+        UsageError: `config` is no file of the repository.
+        SchemactlError: there is no project file.
+        DeclarationError: it has problems.
+    """
+    here = Path(directory).absolute()
+    top: Path | None
+    if config is not None:
+        path = (here / config).absolute()
+        top = _top(path.parent) or path.parent
+        name = Path(os.path.normpath(path)).relative_to(top).as_posix()
+        if (files or WorktreeFiles(str(top))).kind(name) != "file":
+            raise UsageError(f"--config {config}: there is no such file")
+        return read_project(name, read_bytes(files or WorktreeFiles(str(top)), name)), str(top)
+    top = _top(here)
+    for folder in (here, *here.parents):
+        base = top or folder
+        name = (folder / PROJECT_FILE).relative_to(base).as_posix()
+        source = files or WorktreeFiles(str(base))
+        if source.kind(name) != "missing":
+            why = obstacle(source, name)
+            if why:
+                raise DeclarationError([Problem(Source(shown(name)), why, "put the file itself here")])
+            return read_project(name, read_bytes(source, name)), str(base)
+        if folder == top:
+            break
+    raise SchemactlError(
+        f"there is no {PROJECT_FILE} in {here}" + (" or above it" if here != top else ""),
+        fix="start a project with `schemactl init`, or name its folder with -C",
+    )
+
+
+def _top(folder: Path) -> Path | None:
+    """The nearest folder with `.git` (a file in a linked worktree), from `folder` upwards."""
+    return next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
+
+
+def read_project(path: str, data: bytes) -> Project:
+    """The project that the file `path`, relative to the repository's top, declares.
+
+    Raises:
+        DeclarationError: all problems of the file.
+    """
+    documents, problems = read_yaml(path, data)
+    source = Source(shown(path))
+    if len(documents) != 1:
+        what = "the project file is empty" if not documents else "the project file has more than one document"
+        raise DeclarationError([*problems, Problem(source, what, "start it with `version: 1`")])
+    document = documents[0]
+    if not isinstance(document.value, dict):
+        what = f"expected the keys of a project, found {found(document.value)}"
+        raise DeclarationError([*problems, Problem(source, what, "start it with `version: 1`")])
+    told = misfits("project", document, shown(path))
+    if not told:
+        told = list(_Checks(path, document).problems())
+    places = {problem.source for problem in problems}
+    problems += [problem for problem in told if problem.source not in places]
+    if problems:
+        raise DeclarationError(problems)
+    return _project(path, document.value)
+
+
+class _Checks:
+    """What is wrong with values of the project file that are of the right shape."""
+
+    def __init__(self, path: str, document: YamlDocument) -> None:
+        self.path = path
+        self.folder = posixpath.dirname(path)
+        self.node = document.node
+        self.value: Mapping[str, Any] = document.value
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._paths()
+        yield from self._severities()
+        for name, target in self.value.get("targets", {}).items():
+            yield from self._target(("targets", name), target)
+        for way in (("pulsar",), *(("targets", name, "pulsar") for name in self.value.get("targets", {}))):
+            release = _at(self.value, way)
+            if release is not None and _nearest_release(release) is None:
+                yield self._problem(
+                    way, f"Pulsar {release} is older than what is known here", 'write "4.0" or newer'
+                )
+
+    def _paths(self) -> Iterator[Problem]:
+        ways: list[Tokens] = [
+            (key, str(index))
+            for key in ("roots", "previous_roots")
+            for index, _ in enumerate(self.value.get(key, ()))
+        ]
+        for way in (*ways, ("waivers",), ("generate", "out")):
+            written = _at(self.value, way)
+            if written is not None:
+                try:
+                    resolve(self.folder, written)
+                except ValueError as error:
+                    yield self._problem(way, str(error), "")
+
+    def _severities(self) -> Iterator[Problem]:
+        severities = self.value.get("severities", {})
+        known = rules() if severities else {}
+        for key, value in severities.items():
+            if isinstance(value, dict):
+                try:
+                    NamespaceName.parse(key)
+                except ValueError as error:
+                    yield self._problem(("severities", key), str(error), "")
+            for rule in value if isinstance(value, dict) else (key,):
+                if rule not in known:
+                    near = nearest(rule, known)
+                    way = ("severities", key, rule) if isinstance(value, dict) else ("severities", key)
+                    fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
+                    yield self._problem(way, f"`{shortened(rule)}` is no rule", fix, key=True)
+
+    def _target(self, way: Tokens, target: Mapping[str, Any]) -> Iterator[Problem]:
+        ways = [key for key in ("token_env", "token_file", "oauth2") if key in target]
+        if len(ways) > 1:
+            yield self._problem(
+                (*way, ways[1]), f"`{ways[0]}` and `{ways[1]}` exclude each other", "keep one", key=True
+            )
+        for one, other in (("cert_file", "key_file"), ("key_file", "cert_file")):
+            if one in target and other not in target:
+                yield self._problem(
+                    (*way, one), f"`{one}` needs `{other}` beside it", f"add `{other}`", key=True
+                )
+        for name in target.get("namespaces", {}):
+            try:
+                NamespaceName.parse(name)
+            except ValueError as error:
+                yield self._problem((*way, "namespaces", name), str(error), "", key=True)
+        mapped = list(target.get("namespaces", {}).values())
+        for name, to in target.get("namespaces", {}).items():
+            if mapped.count(to) > 1:
+                what = f"two namespaces would both be {to} on this target"
+                yield self._problem((*way, "namespaces", name), what, "give each a name of its own")
+
+    def _problem(self, way: Tokens, what: str, fix: str, *, key: bool = False) -> Problem:
+        node = node_at(self.node, way)
+        if key:
+            mapping = node_at(self.node, way[:-1])
+            if isinstance(mapping, yaml.MappingNode):
+                node = next((each for each, _ in mapping.value if each.value == way[-1]), node)
+        return Problem(node_place(shown(self.path), node), what, fix)
+
+
+def _at(value: Any, way: Tokens) -> Any:
+    """The value at `way`; None where there is none."""
+    for part in way:
+        if isinstance(value, list):
+            value = value[int(part)]
+        elif part in value:
+            value = value[part]
+        else:
+            return None
+    return value
+
+
+def _project(path: str, value: Mapping[str, Any]) -> Project:
+    folder = posixpath.dirname(path)
+    pulsar = value.get("pulsar", "4.0")
+    severities: Mapping[str, Any] = value.get("severities", {})
+    generate = value.get("generate")
+    return Project(
+        folder=folder,
+        path=path,
+        roots=tuple(resolve(folder, root) for root in value.get("roots", ("namespaces",))),
+        previous_roots=tuple(resolve(folder, root) for root in value.get("previous_roots", ())),
+        approved=value.get("approved"),
+        release=_nearest_release(pulsar) or Release.R4_0,
+        pulsar=pulsar,
+        defaults=_defaults(value.get("defaults", {})),
+        severities={rule: each for rule, each in severities.items() if not isinstance(each, dict)},
+        namespace_severities={
+            NamespaceName.parse(name): dict(each)
+            for name, each in severities.items()
+            if isinstance(each, dict)
+        },
+        waivers=resolve(folder, value["waivers"]) if "waivers" in value else None,
+        targets={name: _target(name, target) for name, target in value.get("targets", {}).items()},
+        generate=Generate(
+            generate["package"],
+            resolve(folder, generate.get("out", "generated")),
+            generate.get("spark", "4.1"),
+        )
+        if generate
+        else None,
+    )
+
+
+def _defaults(value: Mapping[str, Any]) -> BrokerDefaults:
+    known = BrokerDefaults()
+    return BrokerDefaults(
+        CompatibilityStrategy(
+            value.get("schema_compatibility_strategy", known.schema_compatibility_strategy)
+        ),
+        value.get("is_allow_auto_update_schema", known.is_allow_auto_update_schema),
+        value.get("schema_validation_enforced", known.schema_validation_enforced),
+    )
+
+
+def _target(name: str, value: Mapping[str, Any]) -> Target:
+    pulsar = value.get("pulsar")
+    return Target(
+        name=name,
+        registry=value["registry"],
+        release=_nearest_release(pulsar) if pulsar else None,
+        pulsar=pulsar,
+        namespaces={
+            NamespaceName.parse(one): NamespaceName.parse(other)
+            for one, other in value.get("namespaces", {}).items()
+        },
+        credentials={
+            key: each for key, each in value.items() if key not in ("registry", "pulsar", "namespaces")
+        },
+    )
+
+
+def _nearest_release(text: str) -> Release | None:
+    """The newest known release that is not newer than `text`; None: all are newer."""
+    wanted = tuple(map(int, text.split(".")[:2]))
+    older = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]
+    return older[-1] if older else None

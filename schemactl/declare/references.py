@@ -1,0 +1,215 @@
+"""Avro definitions that use types of other files: each such type is inlined where it is used first.
+
+Files know each other's types by name alone, whatever folder they are in, as long as the declaration lists them. A type
+used by nobody is left out. Which place in the result came from which file is remembered, so that findings point there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from schemactl.errors import Problem, Source
+from schemactl.formats.avro.names import qualify
+from schemactl.formats.avro.schema import PRIMITIVE_TYPES
+from schemactl.source import MAX_DEPTH, Tokens
+
+Locate = Callable[[Tokens], Source]
+"""From a place in a definition to the nearest place in the file it stands in."""
+
+_NAMED: Final = ("record", "error", "enum", "fixed")
+_INSIDE: Final = {"array": "items", "map": "values"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AvroFile:
+    """A definition as it stands in a file: its path, its value, and where its parts are."""
+
+    path: str
+    value: Any
+    locate: Locate
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedType:
+    """A type that a file defines: its definition, and the namespace in force around it."""
+
+    full_name: str
+    file: AvroFile
+    parts: Tokens
+    value: dict[str, Any]
+    around: str | None
+
+
+@dataclass(slots=True)
+class Inlined:
+    """A definition that stands alone.
+
+    Attributes:
+        value: the definition with the types it needs.
+        used: the paths of the files whose types were inlined.
+        origins: by place in `value`, the file that it came from and the place there.
+        problems: types defined twice, files that use each other.
+    """
+
+    value: Any
+    used: set[str] = field(default_factory=set)
+    origins: dict[Tokens, tuple[AvroFile, Tokens]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def locate(self, parts: Tokens) -> Source:
+        """The nearest place to `parts` of `value` in the files."""
+        length = max(n for n in range(len(parts) + 1) if parts[:n] in self.origins)
+        file, start = self.origins[parts[:length]]
+        return file.locate(start + parts[length:])
+
+
+def inline(definition: AvroFile, references: Sequence[AvroFile]) -> Inlined:
+    """`definition` with every type of `references` that it uses, directly or through them, defined at its first use.
+
+    The definition itself comes back where nothing had to be inlined. Names resolve as Avro resolves them: in the
+    namespace around them, then as they stand.
+    """
+    types: dict[str, _NamedType] = {}
+    problems = []
+    for file in (definition, *references):
+        for named in _named_types(file, file.value, None, ()):
+            known = types.setdefault(named.full_name, named)
+            # What one file defines twice is for Avro's parser to judge.
+            if known.file is not file:
+                first = known.file.locate((*known.parts, "name"))
+                problems.append(
+                    Problem(
+                        file.locate((*named.parts, "name")),
+                        f"{named.full_name} is defined here and at {first}",
+                        "keep one of the two definitions, and refer to it",
+                    )
+                )
+    result = Inlined(definition.value, origins={(): (definition, ())}, problems=problems)
+    if not problems:
+        _Inliner(result, types).run(definition)
+    return result
+
+
+class _Inliner:
+    """One walk through a definition and what it uses, in document order."""
+
+    def __init__(self, result: Inlined, types: dict[str, _NamedType]) -> None:
+        self.result = result
+        self.types = types
+        self.defined: set[str] = set()
+        self.files: list[AvroFile] = []
+
+    def run(self, definition: AvroFile) -> None:
+        self.files.append(definition)
+        self.result.value = self._schema(definition.value, None, (), ())
+
+    def _schema(self, value: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
+        """`value`, which stands at `at` in the result and at `origin` in the innermost file, with what it needs."""
+        if len(at) > MAX_DEPTH:
+            self._tell(
+                origin, f"with its references, the definition is nested more than {MAX_DEPTH} levels deep", ""
+            )
+        elif isinstance(value, str):
+            value = self._reference(value, value, namespace, at, origin)
+        elif isinstance(value, list):
+            value = [
+                self._schema(branch, namespace, (*at, str(index)), (*origin, str(index)))
+                for index, branch in enumerate(value)
+            ]
+        elif isinstance(value, dict):
+            kind = value.get("type")
+            if kind in _NAMED:
+                value = self._definition(value, namespace, at, origin)
+            elif isinstance(kind, str) and (key := _INSIDE.get(kind, "")) in value:
+                value = {**value, key: self._schema(value[key], namespace, (*at, key), (*origin, key))}
+            elif isinstance(kind, str):
+                value = self._reference(kind, value, namespace, at, (*origin, "type"))
+        return value
+
+    def _definition(self, value: dict[str, Any], namespace: str | None, at: Tokens, origin: Tokens) -> Any:
+        full_name, within = _names(value, namespace)
+        known = self.types.get(full_name)
+        if full_name in self.defined and known and known.file is self.files[-1] and known.parts == origin:
+            # It was used before this, its place of definition, and stands there.
+            return full_name
+        self.defined.add(full_name)
+        fields = value.get("fields")
+        if not isinstance(fields, list):
+            return value
+        return {
+            **value,
+            "fields": [self._field(each, within, index, at, origin) for index, each in enumerate(fields)],
+        }
+
+    def _field(self, value: Any, namespace: str | None, index: int, at: Tokens, origin: Tokens) -> Any:
+        if not isinstance(value, dict) or "type" not in value:
+            return value
+        way = ("fields", str(index), "type")
+        return {**value, "type": self._schema(value["type"], namespace, at + way, origin + way)}
+
+    def _reference(self, name: str, written: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
+        """`written`, which refers to `name`, or the definition of that type at its first use."""
+        if name in PRIMITIVE_TYPES:
+            return written
+        here = self.files[-1]
+        named = self.types.get(qualify(name, namespace).full) or self.types.get(name)
+        if named is None or named.file is here is self.files[0]:
+            return written
+        if named.file is not here and named.file in self.files:
+            self._tell(
+                origin,
+                f"`{here.path}` uses {named.full_name} of `{named.file.path}`, which itself uses `{here.path}`",
+                "put types that need each other into one file",
+            )
+            return written
+        if named.full_name in self.defined:
+            return written
+        self.result.used.add(named.file.path)
+        self.result.origins[at] = (named.file, named.parts)
+        self.files.append(named.file)
+        value = self._schema(named.value, named.around, at, named.parts)
+        self.files.pop()
+        return value if named.around == namespace else _qualified(value, named.around)
+
+    def _tell(self, origin: Tokens, what: str, fix: str) -> None:
+        self.result.problems.append(Problem(self.files[-1].locate(origin), what, fix))
+
+
+def _named_types(file: AvroFile, value: Any, namespace: str | None, parts: Tokens) -> Iterator[_NamedType]:
+    """Every type that `value` defines, itself first, in document order."""
+    if isinstance(value, list):
+        for index, branch in enumerate(value):
+            yield from _named_types(file, branch, namespace, (*parts, str(index)))
+    if not isinstance(value, dict):
+        return
+    if value.get("type") in _NAMED and isinstance(value.get("name"), str):
+        full_name, within = _names(value, namespace)
+        yield _NamedType(full_name, file, parts, value, namespace)
+        namespace = within
+    fields = value.get("fields")
+    for index, each in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(each, dict):
+            yield from _named_types(file, each.get("type"), namespace, (*parts, "fields", str(index), "type"))
+    for key in ("items", "values"):
+        yield from _named_types(file, value.get(key), namespace, (*parts, key))
+
+
+def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
+    """The full name of a definition, and the namespace in force inside it."""
+    space, name = value.get("namespace"), value.get("name")
+    full = qualify(name if isinstance(name, str) else "", space if isinstance(space, str) else namespace)
+    return full.full, full.namespace
+
+
+def _qualified(value: Any, namespace: str | None) -> Any:
+    """The definition with its namespace written out: it does not stand in it any more."""
+    if not isinstance(value, dict) or isinstance(value.get("namespace"), str) or "." in value["name"]:
+        return value
+    spelled: dict[str, Any] = {}
+    for key, each in value.items():
+        spelled[key] = each
+        if key == "name":
+            spelled["namespace"] = namespace or ""
+    return spelled

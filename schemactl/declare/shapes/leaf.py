@@ -1,0 +1,148 @@
+"""What may stand where no mapping is expected, each with the words for what is not accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from schemactl.declare.words import found, nearest
+from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
+
+MAX_ITEMS: Final = 1_000
+"""Lists, and mappings with free keys, have at most this many entries."""
+
+
+class Shape(BaseModel):
+    """A mapping with these keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def optional(description: str, **more: Any) -> Any:
+    """A key that may be absent. Without a value (`key:`) it is refused, as every wrong type is."""
+    return Field(default=None, description=description, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
+
+    check: Callable[[Any], None]
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._validate)
+
+    def __get_pydantic_json_schema__(
+        self, _core: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return dict(self.schema)
+
+    def _validate(self, value: object) -> object:
+        try:
+            self.check(value)
+        except ValueError as error:
+            what, fix = (*error.args, "")[:2]
+            raise PydanticCustomError("said", "{what}", {"what": what, "fix": fix}) from None
+        return value
+
+
+def text(expected: str, pattern: str = r"(?s).*\S.*", *, fix: str = "") -> Leaf:
+    """Text that matches `pattern` as a whole."""
+    compiled = re.compile(pattern)
+
+    def check(value: object) -> None:
+        if not isinstance(value, str) or not compiled.fullmatch(value):
+            raise ValueError(f"expected {expected}, found {found(value)}", fix)
+
+    return Leaf(check)
+
+
+def choice(noun: str, choices: tuple[str, ...]) -> Leaf:
+    """One of `choices`; a near miss is told which."""
+
+    def check(value: object) -> None:
+        if value in choices:
+            return
+        if not isinstance(value, str):
+            raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see Leaf
+        near = nearest(value, choices)
+        raise ValueError(
+            f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
+        )
+
+    return Leaf(check, {"enum": list(choices)})
+
+
+def named(parse: Callable[[str], object], expected: str) -> Leaf:
+    """A name that `parse` accepts."""
+
+    def check(value: object) -> None:
+        if not isinstance(value, str):
+            raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see Leaf
+        parse(value)
+
+    return Leaf(check)
+
+
+def whole(expected: str, least: int, *words: str) -> Leaf:
+    """A whole number from `least` on, or one of `words`."""
+
+    def check(value: object) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31
+        if not whole and value not in words:
+            raise ValueError(f"expected {expected}, found {found(value)}")
+
+    number = {"type": "integer", "minimum": least}
+    return Leaf(check, {"oneOf": [number, {"enum": list(words)}]} if words else number)
+
+
+def check_flag(value: object) -> None:
+    """ValueError: not a boolean."""
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found {found(value)}")  # noqa: TRY004  see Leaf
+
+
+def check_definition(value: object) -> None:
+    """ValueError: neither a path nor a definition."""
+    if not isinstance(value, dict | list) and not (isinstance(value, str) and value.strip()):
+        raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
+
+
+_STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
+
+TopicText = Annotated[Any, named(TopicName.parse, "a topic such as persistent://tenant/namespace/topic")]
+NamespaceText = Annotated[Any, named(NamespaceName.parse, "a namespace such as tenant/namespace")]
+Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
+BrokerStrategy = Annotated[
+    Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
+]
+Flag = Annotated[Any, Leaf(check_flag, {"type": "boolean"})]
+FilePath = Annotated[Any, text("a file's path")]
+FolderPath = Annotated[Any, text("a folder's path")]
+Definition = Annotated[Any, Leaf(check_definition, {"type": ["string", "object", "array"]})]
+MessageName = Annotated[
+    Any,
+    text(
+        "a message's full name, such as package.Message", r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+    ),
+]
+PropertyText = Annotated[Any, text("text", r"(?s).*", fix="put it in quotes: Pulsar's properties are text")]
+ReleaseText = Annotated[
+    Any, text('a release such as "4.0"', r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?", fix="write it in quotes")
+]
+SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
+
+Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]
+References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
+
+
+def tag_of(shape: type[Shape]) -> str:
+    """The name of a union's branch in pydantic's locations; no key of ours looks like it."""
+    return f"<{shape.__name__}>"

@@ -1,0 +1,143 @@
+"""The project file: its keys."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
+
+from schemactl.declare.shapes.leaf import (
+    MAX_ITEMS,
+    BrokerStrategy,
+    FilePath,
+    Flag,
+    FolderPath,
+    Leaf,
+    NamespaceText,
+    ReleaseText,
+    SeverityText,
+    Shape,
+    named,
+    optional,
+    text,
+)
+from schemactl.declare.words import found
+
+
+def check_format_version(value: object) -> None:
+    """ValueError: not the version that this program reads."""
+    if value != 1 or isinstance(value, bool):
+        raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
+
+
+def check_module(name: str) -> None:
+    """ValueError: Python cannot import it."""
+    if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(
+            f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first"
+        )
+
+
+def check_registry(url: str) -> None:
+    """ValueError: not a URL, or one with a password."""
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*:\S.*", url):
+        raise ValueError(
+            f"`{url[:60]}` is no registry's URL",
+            'write "sqlite:.schemactl/registry.db" or "https://HOST:PORT"',
+        )
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError(
+            "a registry's URL holds no password: this file is in Git", "use token_env or token_file"
+        )
+
+
+class DefaultsShape(Shape):
+    """What the brokers are configured with."""
+
+    schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
+    is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
+    schema_validation_enforced: Flag = optional("Pulsar's own is false.")
+
+
+class OAuth2Shape(Shape):
+    """OAuth 2.0 client credentials."""
+
+    issuer: Annotated[Any, text("an https:// URL", r"https?://\S+")]
+    audience: Annotated[Any, text("an audience")]
+    client_id: Annotated[Any, text("a client's id")]
+    client_secret_env: Annotated[
+        Any, text("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*")
+    ] = Field(description="The environment variable that holds the secret.")
+
+
+class TargetShape(Shape):
+    """A registry to plan against."""
+
+    registry: Annotated[Any, named(check_registry, "a registry's URL")] = Field(
+        description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
+    )
+    pulsar: ReleaseText = optional("Its release, where it is not the project's.")
+    token_env: Annotated[Any, text("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*")] = (
+        optional("The environment variable that holds the bearer token.")
+    )
+    token_file: FilePath = optional("The file that holds the bearer token.")
+    cert_file: FilePath = optional("The client certificate for mutual TLS.")
+    key_file: FilePath = optional("The private key for mutual TLS.")
+    oauth2: OAuth2Shape = optional("OAuth 2.0 client credentials.")
+    ca_file: FilePath = optional("The certificate authority to trust.")
+    namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
+        "Declared namespace to its name on this target."
+    )
+
+
+class GenerateShape(Shape):
+    """What `schemactl generate` writes."""
+
+    package: Annotated[Any, named(check_module, "the name of a Python package")]
+    out: FolderPath = optional("The folder it goes to (default: generated).")
+    spark: ReleaseText = optional('The Spark it is for (default: "4.1").')
+
+
+SEVERITY_TAGS = ("<rule>", "<namespace>")
+"""The names that the two kinds of entries under `severities` have in pydantic's locations."""
+
+
+def _severity_tag(value: object) -> str:
+    return SEVERITY_TAGS[isinstance(value, dict)]
+
+
+class ProjectShape(Shape):
+    """The project file, schemactl.yaml."""
+
+    version: Annotated[Any, Leaf(check_format_version, {"const": 1})] = Field(
+        description="The version of this file's format: 1."
+    )
+    roots: Annotated[list[FolderPath], Field(min_length=1, max_length=MAX_ITEMS)] = optional(
+        "The folders that hold declarations (default: namespaces)."
+    )
+    previous_roots: Annotated[list[FolderPath], Field(max_length=MAX_ITEMS)] = optional(
+        "Where they were in older commits."
+    )
+    approved: Annotated[
+        Any, text("a branch or tag such as origin/main", r"(?!-)[^\s~^:?*\[\\\x00-\x20]+")
+    ] = optional("The ref whose first-parent history is the record of approved schemas.")
+    pulsar: ReleaseText = optional('Whose answers to predict (default: "4.0").')
+    defaults: DefaultsShape = optional("What the brokers are configured with.")
+    severities: Annotated[
+        dict[
+            str,
+            Annotated[
+                Annotated[dict[str, SeverityText], Tag("<namespace>")]
+                | Annotated[SeverityText, Tag("<rule>")],
+                Discriminator(_severity_tag),
+            ],
+        ],
+        Field(max_length=MAX_ITEMS),
+    ] = optional("Rule to error, warning or off; or a namespace to such a mapping.")
+    waivers: FilePath = optional("The waiver file.")
+    targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
+        "The registries to plan against, by name."
+    )
+    generate: GenerateShape = optional("What `schemactl generate` writes.")
