@@ -1,0 +1,204 @@
+"""One SQLite file that several processes may use at once, or a database in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+
+from schemactl.errors import RegistryError
+
+MEMORY = ":memory:"
+
+FORMAT_VERSION = 1
+"""Kept in the file's `user_version`; raised whenever an older schemactl could no longer work with the tables."""
+
+_APPLICATION_ID = 0x5343484D
+"""Kept in the file's header, so that a database of some other program is never written to ("SCHM")."""
+
+_BUSY_TIMEOUT_S = 60.0
+
+_TABLES = """
+CREATE TABLE namespaces (
+  namespace TEXT PRIMARY KEY,
+  schema_compatibility_strategy TEXT NOT NULL DEFAULT 'UNDEFINED',
+  schema_auto_update_compatibility_strategy TEXT,
+  is_allow_auto_update_schema INTEGER,
+  schema_validation_enforced INTEGER
+) WITHOUT ROWID;
+CREATE TABLE topics (
+  topic TEXT PRIMARY KEY,
+  namespace TEXT NOT NULL,
+  partitions INTEGER,
+  schema_compatibility_strategy TEXT NOT NULL DEFAULT 'UNDEFINED',
+  schema_validation_enforced INTEGER,
+  relaxed_from TEXT
+) WITHOUT ROWID;
+-- Neither topic nor namespace own these rows: as on Pulsar, they outlive a deleted namespace. A tombstone has no type.
+CREATE TABLE schemas (
+  schema_id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  type TEXT,
+  schema BLOB NOT NULL,
+  properties TEXT NOT NULL,
+  timestamp_ms INTEGER NOT NULL,
+  PRIMARY KEY (schema_id, number)
+);
+"""
+
+
+class Database:
+    """Transactions on the file at `path`, safe from any thread and any number of processes.
+
+    The file is made by the first write, with its folders; until then there is nothing to read. A process killed at any
+    moment leaves what its last finished transaction wrote.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one state of the database throughout."""
+        with self._lock, self._translated():
+            if self._connection is None and self._path != MEMORY and not Path(self._path).exists():
+                with closing(_connect(MEMORY)) as nothing:
+                    _create(nothing)
+                    yield nothing
+                return
+            with _transaction(self._open(), "BEGIN"):
+                yield self._open()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other writer interleaves with; an exception undoes all of it."""
+        with self._lock, self._translated(), _transaction(self._open(), "BEGIN IMMEDIATE"):
+            yield self._open()
+
+    def close(self) -> None:
+        """The file is released; it opens again on the next use."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            if self._path != MEMORY:
+                _make_folder(Path(self._path).parent)
+            connection = _connect(self._path)
+            try:
+                _create(connection)
+                if self._path != MEMORY:
+                    _use_write_ahead_log(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise RegistryError(
+                f"the registry {self._path} cannot be used: {error}", fix=_advice(error)
+            ) from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:
+                raise  # its subclasses speak of our own statements
+            raise RegistryError(
+                f"the registry {self._path} is not a readable SQLite file: {error}",
+                fix="check the path; if the file is damaged, move it away and run `schemactl apply`, which registers every "
+                "approved version again",
+            ) from error
+        except _NotOurs as error:
+            raise RegistryError(f"the registry {self._path} {error}", fix=error.fix) from error
+
+
+class _NotOurs(Exception):
+    """The database is sound but not one this program may write to."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """The tables are there and are ours; two processes may come here with the same new file."""
+    if _is_ours(connection):
+        return
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        if not _is_ours(connection):
+            for statement in _TABLES.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are there already; False for an empty file. Raises `_NotOurs` for anything else."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application == 0 and version == 0 and tables == 0:
+        return False
+    if application != _APPLICATION_ID:
+        raise _NotOurs(
+            "is a database of some other program", "name a file that does not exist yet; nothing was changed"
+        )
+    if version != FORMAT_VERSION:
+        raise _NotOurs(
+            f"has format {version}, written by another schemactl; this one reads format {FORMAT_VERSION}",
+            "upgrade schemactl",
+        )
+    return True
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Readers no longer wait for a writer, where the file system allows it; without, everything is right but slower."""
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != "wal":
+        # Fails at once while another process holds a lock; whoever opens the file next tries again.
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegistryError(
+            f"the folder {folder} for the registry cannot be made: {error.strerror}",
+            fix="name another path after `sqlite:` in the project file",
+        ) from error
+
+
+def _advice(error: sqlite3.OperationalError) -> str:
+    if "locked" in str(error) or "busy" in str(error):
+        return f"another process has kept it for {_BUSY_TIMEOUT_S:.0f} s; wait for it to end and try again"
+    return (
+        "check that the path names a file you may write, in a folder you may write, on a disk with space left"
+    )

@@ -1,0 +1,240 @@
+"""The registry's file: made when needed, refused when foreign, whole after a kill, shared by processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from schemactl.errors import RegistryError, UsageError
+from schemactl.model import (
+    BrokerDefaults,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    Target,
+    TopicName,
+)
+from schemactl.registry import Scope, open_registry
+from schemactl.registry.database import FORMAT_VERSION
+from schemactl.registry.embedded import EmbeddedRegistry
+
+SALES = NamespaceName("shop", "sales")
+ORDERS = TopicName("shop", "sales", "orders")
+EVERYTHING = Scope(frozenset({SALES}), frozenset({ORDERS}))
+
+# Uploads versions `start`, `start + step`, ... as distinct definitions, printing each number it gets.
+WRITER = """
+import sys
+from schemactl.model import NamespaceName, SchemaInfo, SchemaType, TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
+
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+registry = EmbeddedRegistry(path)
+topic = TopicName("shop", "sales", "orders")
+registry.create_namespace(topic.namespace_name)
+for number in range(count):
+    text = '{"type": "record", "name": "R", "fields": [], "%s": %d}' % (name, number)
+    print(name, number, registry.put_schema(topic, SchemaInfo(SchemaType.AVRO, text.encode())), flush=True)
+"""
+
+
+def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def texts(path: Path) -> list[str]:
+    registry = EmbeddedRegistry(str(path))
+    topic = registry.read(EVERYTHING).topics.get(ORDERS)
+    registry.close()
+    versions = topic.versions if topic else ()
+    assert [version.number for version in versions] == list(range(len(versions)))
+    return [version.info.schema.decode() for version in versions if version.info]
+
+
+def written(name: str, numbers: Sequence[int]) -> list[str]:
+    return [f'{{"type": "record", "name": "R", "fields": [], "{name}": {number}}}' for number in numbers]
+
+
+def opened(path: Path) -> EmbeddedRegistry:
+    return EmbeddedRegistry(str(path))
+
+
+def test_reading_makes_no_file(tmp_path: Path) -> None:
+    registry = opened(tmp_path / "folder" / "registry.db")
+    assert registry.read(EVERYTHING).namespaces == {}
+    assert registry.strategy(ORDERS) is CompatibilityStrategy.FULL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_makes_the_file_with_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "two words" / "Größe" / "registry.db"
+    registry = opened(path)
+    registry.create_namespace(SALES)
+    registry.close()
+    assert path.is_file()
+    assert list(opened(path).read(EVERYTHING).namespaces) == [SALES]
+
+
+def test_a_closed_registry_leaves_one_file(tmp_path: Path) -> None:
+    registry = opened(tmp_path / "registry.db")
+    registry.create_namespace(SALES)
+    registry.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["registry.db"]
+
+
+def test_an_empty_file_becomes_a_registry(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    path.touch()
+    assert opened(path).read(EVERYTHING).namespaces == {}
+    opened(path).create_namespace(SALES)
+    assert list(opened(path).read(EVERYTHING).namespaces) == [SALES]
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough to look", b"SQLite format 3\x00" + b"\xff" * 4096]
+)
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "registry.db"
+    path.write_bytes(content)
+    for use in (lambda: opened(path).read(EVERYTHING), lambda: opened(path).create_namespace(SALES)):
+        with pytest.raises(RegistryError, match=r"registry\.db is not a readable SQLite file"):
+            use()
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_registry_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    registry = opened(path)
+    registry.create_namespace(SALES)
+    registry.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\x5a" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(RegistryError, match="is not a readable SQLite file") as raised:
+        opened(path).read(EVERYTHING)
+    assert "schemactl apply" in raised.value.fix
+
+
+def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE accounts (id INTEGER)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(RegistryError, match="is a database of some other program"):
+        opened(path).create_namespace(SALES)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    registry = opened(path)
+    registry.create_namespace(SALES)
+    registry.close()
+    with sqlite3.connect(path) as newer:
+        newer.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
+    newer.close()
+    with pytest.raises(RegistryError, match=f"has format {FORMAT_VERSION + 1}") as raised:
+        opened(path).read(EVERYTHING)
+    assert raised.value.fix == "upgrade schemactl"
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="cannot be used: unable to open database file"):
+        opened(tmp_path).create_namespace(SALES)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RegistryError, match=r"the folder .* cannot be made"):
+        opened(tmp_path / "file" / "registry.db").create_namespace(SALES)
+
+
+def test_a_url_opens_relative_to_the_project(tmp_path: Path) -> None:
+    target = Target("local", "sqlite:.schemactl/registry.db")
+    registry = open_registry(target, release=Release.R4_2, defaults=BrokerDefaults(), folder=tmp_path)
+    registry.create_namespace(SALES)
+    assert (tmp_path / ".schemactl" / "registry.db").is_file()
+    assert registry.release is Release.R4_2
+    assert registry.url == "sqlite:.schemactl/registry.db"
+    registry.close()
+
+
+@pytest.mark.parametrize("url", ["registry.db", "sqlite", "sqlite:", "mysql://host/db"])
+def test_another_url_is_wrong_usage(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UsageError, match="names no registry"):
+        open_registry(Target("prod", url), release=Release.R4_0, defaults=BrokerDefaults(), folder=tmp_path)
+
+
+def test_the_project_defaults_stand_for_the_brokers_own(tmp_path: Path) -> None:
+    defaults = BrokerDefaults(schema_compatibility_strategy=CompatibilityStrategy.BACKWARD)
+    registry = open_registry(
+        Target("local", "sqlite::memory:"), release=Release.R4_0, defaults=defaults, folder=tmp_path
+    )
+    assert registry.strategy(ORDERS) is CompatibilityStrategy.BACKWARD
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_at_once_lose_nothing_and_keep_each_ones_order(tmp_path: Path) -> None:
+    path, count, names = tmp_path / "registry.db", 12, ["a", "b", "c"]
+    writers = [writer(path, name, count) for name in names]
+    said = [line.split() for process in writers for line in process.communicate()[0].splitlines()]
+    assert [process.returncode for process in writers] == [0, 0, 0]
+    held = texts(path)
+    assert len(held) == count * len(names)
+    for name in names:
+        assert [text for text in held if f'"{name}"' in text] == written(name, range(count))
+    for name, number, version in said:
+        assert held[int(version)] == written(name, [int(number)])[0]
+
+
+def test_processes_with_one_list_register_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    writers = [writer(path, "same", 12) for _ in range(3)]
+    numbers = [[line.split()[2] for line in process.communicate()[0].splitlines()] for process in writers]
+    assert numbers == [[str(number) for number in range(12)]] * 3
+    assert texts(path) == written("same", range(12))
+
+
+def test_threads_share_one_open_registry() -> None:
+    registry = EmbeddedRegistry(":memory:")
+    registry.create_namespace(SALES)
+    registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
+    contents = [SchemaInfo(SchemaType.AVRO, text.encode()) for text in written("n", range(40))]
+    with ThreadPoolExecutor(8) as threads:
+        numbers = list(threads.map(lambda info: registry.put_schema(ORDERS, info), contents * 2))
+    assert numbers[:40] == numbers[40:]
+    held = registry.read(EVERYTHING).topics[ORDERS].versions
+    assert [version.number for version in held] == list(range(40))
+    assert [held[number].info for number in numbers[:40]] == contents
+
+
+def test_a_killed_writer_leaves_a_whole_registry(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    for wait_lines in (1, 3, 8, 15):
+        process = writer(path, "same", 1000)
+        assert process.stdout is not None
+        for _ in range(wait_lines):
+            process.stdout.readline()
+        time.sleep(wait_lines / 1000)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        held = texts(path)
+        assert held == written("same", range(len(held)))
+        assert len(held) >= wait_lines
+        with sqlite3.connect(path) as opened_again:
+            assert opened_again.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        opened_again.close()
