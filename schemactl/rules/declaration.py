@@ -1,0 +1,169 @@
+"""Rules of our own: what a change of the declared files means, whatever broker and readers say of the schema."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from schemactl.rules import Rule
+
+_IDENTITY: Final = "SchemaRegistryServiceImpl.getSchemaVersionBySchemaData (apache/pulsar, pulsar-broker)"
+_STRATEGIES: Final = (
+    "https://pulsar.apache.org/docs/next/schema-understand/#schema-compatibility-check-strategy"
+)
+
+RULES: Final = (
+    Rule(
+        id="DELETED_TOPIC",
+        verdict="declaration",
+        severity="warning",
+        summary="A topic that was approved is no longer declared.",
+        why="Its messages and consumers may still be there, and a registry keeps what it has: nothing is deleted from it "
+        "unless `apply` is told so. The topic's version numbers stay taken; if the same content comes back, it has its "
+        "old number.",
+        example="""
+# before: namespaces/sales.yaml
+topic: persistent://shop/sales/orders
+schema: {type: AVRO, definition: orders.avsc}
+
+# after: the document is gone
+""",
+        fix="Put the topic back if it is still in use. To delete it from a registry as well, run `schemactl apply "
+        "--allow-delete TOPIC`. If it was renamed, name its former self with `renamed_from` in the new one.",
+        link="https://pulsar.apache.org/docs/next/admin-api-schemas/#delete-a-schema",
+    ),
+    Rule(
+        id="SCHEMA_REMOVED",
+        verdict="declaration",
+        severity="warning",
+        summary="A topic is still declared, but no longer has a schema.",
+        why="A registry never forgets a schema by itself: typed clients keep meeting the versions that are there, and "
+        "clients without schema are refused where `schema_validation_enforced` is on.",
+        example="""
+# before
+topic: persistent://shop/sales/notes
+schema: {type: STRING}
+
+# after
+topic: persistent://shop/sales/notes
+""",
+        fix="Put `schema` back, or move clients without schema to a topic of their own.",
+        link="https://pulsar.apache.org/docs/next/schema-understand/",
+    ),
+    Rule(
+        id="NOT_STORED",
+        verdict="declaration",
+        severity="note",
+        summary="The definition differs from the approved one only in what Pulsar does not compare.",
+        why="Pulsar holds two definitions for one when they differ in doc, aliases, an enum's default or the schema's "
+        "properties alone. It answers the upload with the old version's number and keeps the old text. Readers that are "
+        "generated from Git do use the new text, aliases and enum defaults included.",
+        example="""
+# version 3
+{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+# the same version, although the text differs
+{"type": "record", "name": "Order", "doc": "A customer's order.", "fields": [{"name": "id", "type": "long"}]}
+""",
+        fix="Nothing needs to be done. If consumers that ask the registry must see the edit, send it along with the next "
+        "change of a field.",
+        link=_IDENTITY,
+    ),
+    Rule(
+        id="REVERTED_TO_OLDER",
+        verdict="declaration",
+        severity="warning",
+        summary="The definition is that of an older approved version again.",
+        why="A revert makes no new version. Pulsar answers the upload with the older version's number, and its latest "
+        "version stays where it is: consumers that fetch the latest schema keep getting the one that was reverted, and "
+        "the next change is compared with that one, too.",
+        example="""
+# version 0: field a        version 1: fields a, b
+# declared now: field a  ->  the upload answers 0, the latest version stays 1
+""",
+        fix="To make the older content the latest version, change something that Pulsar compares: keep the added field with a "
+        "default, for example.",
+        link=_IDENTITY,
+    ),
+    Rule(
+        id="STRATEGY_RELAXED",
+        verdict="declaration",
+        severity="error",
+        summary="The compatibility strategy is relaxed in the very change that the old strategy would refuse.",
+        why="`apply` sets policies before it uploads schemas, so the registry would take the change. The consumers and "
+        "producers that the old strategy protected were not asked.",
+        example="""
+# before
+schema_compatibility_strategy: FULL
+
+# after, together with a new field that has no default
+schema_compatibility_strategy: FORWARD
+""",
+        fix="Change the schema so that the old strategy accepts it; or relax the strategy in a change of its own, approved by "
+        "those who consume the topic.",
+        link=_STRATEGIES,
+    ),
+    Rule(
+        id="STRATEGY_TIGHTENED",
+        verdict="declaration",
+        severity="warning",
+        summary="A stricter compatibility strategy is declared, and approved versions do not satisfy it.",
+        why="A strategy judges new versions only: what is stored stays. Messages of the named versions are not protected by "
+        "the stricter promise, and a transitive strategy will judge the next version against them.",
+        example="""
+# before
+schema_compatibility_strategy: BACKWARD
+
+# after; version 2 cannot read messages of version 0
+schema_compatibility_strategy: BACKWARD_TRANSITIVE
+""",
+        fix="Keep the looser strategy until messages of the named versions have expired, or choose one that is not transitive.",
+        link=_STRATEGIES,
+    ),
+    Rule(
+        id="PARTITIONS_SHRUNK",
+        verdict="declaration",
+        severity="error",
+        summary="A topic would have fewer partitions than approved, or become partitioned, or cease to be.",
+        why="Pulsar adds partitions to a partitioned topic and does nothing else: it refuses fewer, and a topic without "
+        "partitions stays so until it is deleted with its messages.",
+        example="""
+# before
+partitions: 8
+
+# after
+partitions: 4
+""",
+        fix="Put the approved number back, or a larger one. For anything else declare a new topic.",
+        link="https://pulsar.apache.org/docs/next/admin-api-topics/#update-topic",
+    ),
+    Rule(
+        id="RENAMED_FROM_UNKNOWN",
+        verdict="declaration",
+        severity="error",
+        summary="`renamed_from` names a topic that the approved history does not know.",
+        why="The versions of the former topic are what the schema should be checked against. With a wrong name nothing would "
+        "be checked.",
+        example="""
+topic: persistent://shop/sales/orders
+renamed_from: persistent://shop/sales/ordes
+""",
+        fix="Write the former name as `schemactl log --all` shows it, or remove the key.",
+        link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
+    ),
+    Rule(
+        id="REFERENCE_UNUSED",
+        verdict="declaration",
+        severity="warning",
+        summary="A file is listed under `references`, but the definition takes no type from it.",
+        why="Either the definition was to use it and does not, or the entry is left over. As long as it stands there, a broken "
+        "file makes the topic's declaration invalid.",
+        example="""
+schema:
+  type: AVRO
+  definition: {type: record, name: Order, fields: [{name: id, type: long}]}
+  references: [../common/money.avsc]
+""",
+        fix="Remove it from `references`, or use one of its types by its full name.",
+        link="https://avro.apache.org/docs/1.11.1/specification/#names",
+    ),
+)
