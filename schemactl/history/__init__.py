@@ -1,1 +1,112 @@
-"""Git -> Catalog: which schemas were approved, in which order, by which commit."""
+"""Git -> Catalog: which schemas were approved, in which order, by which commit.
+
+    with history.Repository.open(".") as repository:
+        approved = history.read(repository, project)
+        approved.catalog.topics[name].versions
+
+The version of a schema is its place in the list of distinct contents that its topic has had along the first-parent history
+of the approved ref, counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from schemactl.declare import load_project
+from schemactl.history.approved import approved
+from schemactl.history.files import CommitFiles, IndexFiles
+from schemactl.history.record import Step, record
+from schemactl.history.repository import Repository
+from schemactl.history.versions import Fold, Note
+from schemactl.model import Catalog, Commit, Project, TopicName
+
+__all__ = [
+    "CommitFiles",
+    "History",
+    "IndexFiles",
+    "Note",
+    "Repository",
+    "Step",
+    "approved",
+    "read",
+    "read_here",
+    "record",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a topic stands at the tip.
+
+    Attributes:
+        number: of the version in force; None: the topic is no longer declared, or has no schema.
+        since: the commit that made it so.
+    """
+
+    number: int | None
+    since: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What Git records as approved.
+
+    Attributes:
+        catalog: every topic that was ever declared, with all its versions; the rest of it as declared at the tip. Topics
+            that are no longer declared are `deleted` and keep their versions.
+        ref: whose first-parent history it is, as people write it.
+        tip: its newest commit; None in a repository without commits.
+        notes: what could not be read and made no version, oldest first.
+        standings: how each topic of the catalog stands.
+    """
+
+    catalog: Catalog
+    ref: str
+    tip: Commit | None
+    notes: tuple[Note, ...] = ()
+    standings: Mapping[TopicName, Standing] = field(default_factory=dict)
+
+    def current(self, topic: TopicName) -> int | None:
+        """The number of the version in force: not the highest one after a return to older content. None: there is none."""
+        standing = self.standings.get(topic)
+        return standing.number if standing else None
+
+    def since(self, topic: TopicName) -> Commit | None:
+        """The commit since which the topic stands as it does; None: it was never declared."""
+        standing = self.standings.get(topic)
+        return standing.since if standing else None
+
+
+def read(repository: Repository, project: Project, ref: str | None = None) -> History:
+    """The approved history of the project, up to `ref` or the ref that the project names.
+
+    Raises:
+        HistoryError: Git cannot say which schemas were approved; says the command that repairs it.
+    """
+    name, tip = approved(repository, project, ref)
+    fold = Fold(repository, project)
+    if tip:
+        fold.follow(record(repository, tip))
+    topics = fold.topics()
+    return History(
+        Catalog(fold.namespaces(), topics),
+        name,
+        tip,
+        tuple(fold.notes),
+        {
+            topic: Standing(None if topics[topic].deleted else line.current, line.since)
+            for topic, line in fold.lines.items()
+        },
+    )
+
+
+def read_here(directory: str, config: str | None = None) -> History:
+    """The approved history of the project that `directory` belongs to (see `declare.load_project`).
+
+    Raises:
+        SchemactlError: there is no project, or Git cannot say which schemas were approved.
+    """
+    project, _ = load_project(directory, config)
+    with Repository.open(directory) as repository:
+        return read(repository, project)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from schemactl.declare.files import SUFFIXES, Kind
-from schemactl.errors import HistoryError
-from schemactl.history.repository import Repository
+from schemactl.declare.files import MAX_BYTES, SUFFIXES, Kind, too_large
+from schemactl.errors import DeclarationError, HistoryError
+from schemactl.history.repository import Blob, Repository
 from schemactl.model import Commit
 
 _KINDS: Mapping[str, Kind] = {
@@ -38,6 +38,17 @@ def entry(mode: str, blob: str) -> Entry | None:
     return Entry(kind, blob) if kind else None
 
 
+def content(path: str, blob: Blob) -> bytes:
+    """What `blob` holds, for the file `path`.
+
+    Raises:
+        DeclarationError: it is larger than MAX_BYTES.
+    """
+    if blob.size_bytes > MAX_BYTES:
+        raise DeclarationError([too_large(path, blob.size_bytes)])
+    return blob.content
+
+
 class TreeFiles:
     """Files whose contents are Git's blobs: what was committed or staged, whatever the working tree looks like."""
 
@@ -54,11 +65,17 @@ class TreeFiles:
 
         Raises:
             FileNotFoundError: there is no file at `path`.
+            DeclarationError: it is larger than MAX_BYTES.
         """
         found = self.entries.get(path)
         if found is None or found.kind != "file":
             raise FileNotFoundError(path)
-        return self.repository.read(found.blob)
+        return content(path, self.blob(found.blob))
+
+    def blob(self, blob_id: str) -> Blob:
+        """The blob with this id."""
+        (found,) = self.repository.blobs([blob_id])
+        return found
 
     def kind(self, path: str) -> Kind:
         """What is at `path`."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
 from schemactl.history.process import CHUNK_BYTES, FSCK, GitFailed, Process, run
 from schemactl.model import Commit
@@ -20,10 +21,14 @@ other to read first."""
 
 
 class Blob(NamedTuple):
-    """An object as `git cat-file` gives it: full hex id, type (blob, tree, commit, tag), content."""
+    """An object as `git cat-file` gives it: full hex id, type (blob, tree, commit, tag), size, content.
+
+    The content of what is larger than MAX_BYTES is left out: nothing of ours is.
+    """
 
     id: str
     type: str
+    size_bytes: int
     content: bytes
 
 
@@ -138,16 +143,16 @@ class Repository:
             yield from self._ask(lines[start:end])
             start = end
 
-    def read(self, blob_id: str) -> bytes:
-        """The content of one blob.
+    def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
+        """The blobs with these ids, in order.
 
         Raises:
-            HistoryError: the repository does not have it.
+            HistoryError: the repository does not have one of them.
         """
-        (blob,) = self.objects([blob_id])
-        if blob is None or blob.type != "blob":
-            raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
-        return blob.content
+        for blob_id, blob in zip(ids, self.objects(ids), strict=True):
+            if blob is None or blob.type != "blob":
+                raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
+            yield blob
 
     def commit(self, ref: str) -> Commit | None:
         """The commit that `ref` names, tags followed; None when there is none."""
@@ -198,10 +203,17 @@ def _answer(answers: BufferedReader) -> Blob | None:
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
     object_id, kind, size = header.split()
-    content = answers.read(int(size) + 1)
-    if len(content) != int(size) + 1:
+    size_bytes = rest = int(size)
+    content = b""
+    if size_bytes <= MAX_BYTES:
+        content = answers.read(size_bytes)
+        rest -= len(content)
+    else:
+        while rest and (skipped := answers.read(min(rest, CHUNK_BYTES))):
+            rest -= len(skipped)
+    if rest or answers.read(1) != b"\n":
         raise EOFError
-    return Blob(object_id.decode(), kind.decode(), content[:-1])
+    return Blob(object_id.decode(), kind.decode(), size_bytes, content)
 
 
 def _commit(found: Blob) -> Commit:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from scratch import FIRST_COMMIT_S, Scratch
 
+from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
 from schemactl.history.record import Change, record
 from schemactl.history.repository import Repository
@@ -130,10 +131,22 @@ def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(tm
         assert blob.content == b"7"
 
 
+def test_the_content_of_a_huge_file_is_left_out(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"huge": b"x" * (MAX_BYTES + 1), "large": b"y" * MAX_BYTES})
+    scratch.flush()
+    with Repository.open(scratch.path) as repository:
+        huge, large = repository.objects(["main:huge", "main:large"])
+    assert huge
+    assert large
+    assert (huge.size_bytes, huge.content) == (MAX_BYTES + 1, b"")
+    assert (large.size_bytes, large.content) == (MAX_BYTES, b"y" * MAX_BYTES)
+
+
 def test_a_missing_blob_is_an_error_that_names_it(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="no blob 0123"):
-        repository.read("0123" * 10)
+        list(repository.blobs(["0123" * 10]))
 
 
 def test_a_broken_object_is_an_error_and_no_traceback(
@@ -150,7 +163,7 @@ def test_a_broken_object_is_an_error_and_no_traceback(
         Repository.open(scratch.path) as repository,
         pytest.raises(HistoryError, match="git stopped") as caught,
     ):
-        repository.read(blob)
+        list(repository.blobs([blob]))
     assert "git fsck" in caught.value.fix
     assert blob in capfd.readouterr().err
 
@@ -234,7 +247,7 @@ def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
     assert len(change.blob) == 64
     with Repository.open(scratch.path) as repository:
         assert repository.object_format == "sha256"
-        assert repository.read(change.blob) == b"x"
+        assert [blob.content for blob in repository.blobs([change.blob])] == [b"x"]
 
 
 def test_a_replace_ref_is_ignored(tmp_path: Path) -> None:
