@@ -12,7 +12,7 @@ def string(charset: str | None = None) -> SchemaInfo:
     return SchemaInfo(SchemaType.STRING, b"", {"__charset": charset} if charset else {})
 
 
-@pytest.mark.parametrize("kind", sorted(PRIMITIVE, key=lambda kind: kind.value))
+@pytest.mark.parametrize("kind", [kind for kind in SchemaType if kind in PRIMITIVE])
 def test_a_primitive_has_no_definition(kind: SchemaType) -> None:
     assert not list(formats.problems(SchemaInfo(kind), Release.R4_0))
     (problem,) = formats.problems(SchemaInfo(kind, b'"int"'), Release.R4_0)

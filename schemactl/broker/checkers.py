@@ -1,0 +1,314 @@
+"""One checker for each schema type, as a broker is configured with (`schemaRegistryCompatibilityCheckers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Final, Protocol
+
+from schemactl.broker import avro, legacy_json, native
+from schemactl.broker.data import SchemaData, halves
+from schemactl.broker.exceptions import (
+    IO,
+    NULL_POINTER,
+    PARSE,
+    VALIDATION,
+    incompatible,
+    is_error,
+    shown,
+)
+from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.schema import Schema
+from schemactl.model import CompatibilityStrategy, Release, SchemaType
+
+ENTRY_POINTS: Final = "schemactl.checkers"
+"""The entry point group for checkers of other packages: a SchemaType's name, and a `Checker` class."""
+
+_S = CompatibilityStrategy
+
+READS_OLD: Final = frozenset({_S.BACKWARD, _S.BACKWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
+"""The strategies that have the new schema read what an old one wrote."""
+
+READ_BY_OLD: Final = frozenset({_S.FORWARD, _S.FORWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
+"""The strategies that have an old schema read what the new one writes."""
+
+TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S.FULL_TRANSITIVE})
+"""The strategies that look at every live version, not only the latest."""
+
+
+class Checker(Protocol):
+    """Whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Nothing, when `new` may follow `existing` (oldest first) under `strategy`.
+
+        Args:
+            existing: the latest version alone, or all live ones.
+            new: the proposed definition.
+            strategy: the one in force.
+            listed: the registry hands over a list (transitive strategies, some consumers, halves of KEY_VALUE), not
+                one version.
+
+        Raises:
+            Thrown: IncompatibleSchemaException where it may not; anything else where the check itself fails.
+        """
+        ...
+
+
+class DefaultChecker:
+    """For every type without a checker of its own: PROTOBUF and the primitives pass (SchemaCompatibilityCheck.DEFAULT)."""
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Refuses under ALWAYS_INCOMPATIBLE only."""
+        del existing, new, listed
+        if strategy is _S.ALWAYS_INCOMPATIBLE:
+            raise incompatible("Schema compatibility strategy is ALWAYS_INCOMPATIBLE")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroChecker:
+    """Avro's SchemaValidator over the grammar of reader and writer (AvroSchemaBasedCompatibilityCheck)."""
+
+    release: Release
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Newest first; BACKWARD, FORWARD and FULL look at that one only."""
+        del listed
+        try:
+            olds = [avro.parse(old, self.release) for old in existing]
+            schema = avro.parse(new, self.release)
+            self._validate(schema, olds[::-1], strategy)
+        except Thrown as thrown:
+            if thrown.exception == PARSE:
+                raise incompatible(shown(thrown)) from thrown
+            if thrown.exception == VALIDATION:
+                message = f"Error during schema compatibility check with strategy {strategy}: {shown(thrown)}"
+                raise incompatible(message) from thrown
+            raise
+
+    def _validate(self, new: Schema, olds: Sequence[Schema], strategy: CompatibilityStrategy) -> None:
+        if strategy is _S.ALWAYS_COMPATIBLE or not olds:
+            return
+        if strategy not in READS_OLD | READ_BY_OLD:
+            raise avro.refusal(new)
+        for old in olds if strategy in TRANSITIVE else olds[:1]:
+            if strategy in READ_BY_OLD:
+                avro.require_readable(reader=old, writer=new, release=self.release)
+            if strategy in READS_OLD:
+                avro.require_readable(reader=new, writer=old, release=self.release)
+
+
+class StrictJsonChecker:
+    """JSON from 4.2 on: Avro text on both sides (JsonSchemaCompatibilityCheck after PIP-464)."""
+
+    def __init__(self, release: Release) -> None:
+        self._avro = AvroChecker(release)
+        self._release = release
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """As AVRO; a single version that is no Avro text is refused by name."""
+        if not listed:
+            if not self._is_avro(existing[0]):
+                raise incompatible(
+                    "Incompatible schema: existing schema is not in valid Avro format for SchemaType.JSON"
+                )
+            if not self._is_avro(new):
+                raise incompatible("Incompatible schema: expected Avro schema format for SchemaType.JSON")
+        self._avro.check(existing, new, strategy, listed=listed)
+
+    def _is_avro(self, data: SchemaData) -> bool:
+        try:
+            avro.parse(data, self._release)
+        except Thrown as thrown:
+            if is_error(thrown):
+                raise
+            return False
+        return True
+
+
+class LegacyJsonChecker:
+    """JSON before 4.2: Avro text and Jackson's legacy text pass each other unchecked (JsonSchemaCompatibilityCheck)."""
+
+    def __init__(self, release: Release) -> None:
+        self._avro = AvroChecker(release)
+        self._release = release
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """As AVRO, but for a single version where either side is legacy text; the list form knows no legacy text."""
+        if listed:
+            self._avro.check(existing, new, strategy, listed=True)
+            return
+        old = existing[0]
+        if self._is_avro(old):
+            if self._is_avro(new):
+                self._avro.check(existing, new, strategy, listed=False)
+            elif not _is_legacy(new):
+                raise incompatible("Unknown schema format")
+        elif _is_legacy(old) and not self._is_avro(new):
+            if not _is_legacy(new):
+                raise incompatible("Unknown schema format")
+            _check_ids(old, new)
+
+    def _is_avro(self, data: SchemaData) -> bool:
+        try:
+            avro.parse(data, self._release)
+        except Thrown as thrown:
+            if thrown.exception != PARSE:
+                raise
+            return False
+        return True
+
+
+def _is_legacy(data: SchemaData) -> bool:
+    try:
+        legacy_json.read(data.data or b"")
+    except Thrown as thrown:
+        if thrown.exception != IO:
+            raise
+        return False
+    return True
+
+
+def _check_ids(old: SchemaData, new: SchemaData) -> None:
+    before, after = legacy_json.read(old.data or b""), legacy_json.read(new.data or b"")
+    if before is None or before.id is None or after is None:
+        raise Thrown(
+            NULL_POINTER,
+            'Cannot invoke "String.equals(Object)" because the return value of '
+            '"com.fasterxml.jackson.module.jsonSchema.JsonSchema.getId()" is null',
+        )
+    if before.id != after.id:
+        raise incompatible(f"Incompatible Schema from {old.text} + to {new.text}")
+
+
+class NativeChecker:
+    """PROTOBUF_NATIVE: the root message keeps its full name (ProtobufNativeSchemaCompatibilityCheck)."""
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Oldest first; any directional strategy asks the same."""
+        del listed
+        for old in existing:
+            before, after = native.root_message(old), native.root_message(new)
+            if strategy is _S.ALWAYS_COMPATIBLE:
+                continue
+            if strategy not in READS_OLD | READ_BY_OLD:
+                raise incompatible("Unknown SchemaCompatibilityStrategy.")
+            if before != after:
+                raise incompatible(
+                    f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
+                    f"Original message name: '{before}', new message name: '{after}'."
+                )
+
+
+class ExternalChecker:
+    """EXTERNAL, from 4.2 on: any definition may follow another (ExternalSchemaCompatibilityCheck)."""
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Never refuses: the registry has refused another type before."""
+
+
+class KeyValueChecker:
+    """KEY_VALUE: the halves keep their types, and each passes the checker of its type (KeyValueSchemaCompatibilityCheck)."""
+
+    def __init__(self, checkers: Mapping[SchemaType, Checker]) -> None:
+        self._checkers = checkers
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Types of every version, oldest first; then the keys, then the values. The encoding is not looked at."""
+        del listed
+        if strategy is _S.ALWAYS_COMPATIBLE:
+            return
+        key, value = halves(new)
+        olds = []
+        for old in existing:
+            old_key, old_value = halves(old)
+            if old_key.type is not key.type or old_value.type is not value.type:
+                raise incompatible(
+                    "Key schemas or Value schemas are different schema type, "
+                    f"from key schema type is {old_key.type.name} and to key schema is {key.type.name}, "
+                    f"from value schema is {old_value.type.name} and to value schema is {value.type.name}"
+                )
+            olds.append((old_key, old_value))
+        # The halves arrive newest first, so a checker that turns its list round names the oldest failure.
+        olds.reverse()
+        for old_halves, half in (([k for k, _ in olds], key), ([v for _, v in olds], value)):
+            self._checkers.get(half.type, DEFAULT).check(old_halves, half, strategy, listed=True)
+
+
+DEFAULT: Final = DefaultChecker()
+
+
+@cache
+def checkers(release: Release) -> Mapping[SchemaType, Checker]:
+    """The checkers of a broker of `release` in its default configuration, then those that other packages plug in."""
+    found: dict[SchemaType, Checker] = {
+        SchemaType.AVRO: AvroChecker(release),
+        SchemaType.JSON: LegacyJsonChecker(release)
+        if release is Release.R4_0
+        else StrictJsonChecker(release),
+        SchemaType.PROTOBUF_NATIVE: NativeChecker(),
+    }
+    if release is not Release.R4_0:
+        found[SchemaType.EXTERNAL] = ExternalChecker()
+    for entry in entry_points(group=ENTRY_POINTS):
+        found[SchemaType[entry.name]] = entry.load()()
+    found[SchemaType.KEY_VALUE] = KeyValueChecker(found)
+    return found

@@ -1,0 +1,155 @@
+"""Who is let in: what a broker does with the schema that a producer, consumer or reader brings (ServerCnx, AbstractTopic)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from schemactl.broker.data import uploaded
+from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
+from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, live, put
+from schemactl.formats.avro.java import Thrown
+from schemactl.model import (
+    Answer,
+    CompatibilityStrategy,
+    Outcome,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+)
+
+Role = Literal["producer", "consumer", "reader", "message"]
+"""`message`: a connected producer that sends one message with this schema."""
+
+_WITHOUT: Final = frozenset({SchemaType.BYTES, SchemaType.NONE})
+"""Client types that bring no schema."""
+
+_ON_THE_WIRE: Final = {INCOMPATIBLE: "IncompatibleSchema", INVALID: "IncompatibleSchema"}
+"""BrokerServiceException.getClientErrorCode; everything else is an UnknownError, which clients retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What a connect meets.
+
+    Attributes:
+        versions: every stored version, oldest first, tombstones among them.
+        producers: how many are connected.
+        consumers: how many are connected, those with AUTO_CONSUME left out; one without schema counts.
+        has_data: it holds messages (a non-persistent topic: it has ever had one since it was loaded).
+    """
+
+    versions: tuple[SchemaVersion, ...] = ()
+    producers: int = 0
+    consumers: int = 0
+    has_data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesInForce:
+    """What topic, namespace and broker settings come to."""
+
+    strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
+    is_allow_auto_update_schema: bool = True
+    schema_validation_enforced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a client is let in.
+
+    Attributes:
+        allowed: it is.
+        error: the wire protocol's ServerError, "" when allowed.
+        message: the broker's words, "" when allowed.
+        version: the number that a producer stamps on its messages; None: they carry no version.
+        registered: the number of the version that the connect adds to the topic; None: none.
+    """
+
+    allowed: bool
+    error: str = ""
+    message: str = ""
+    version: int | None = None
+    registered: int | None = None
+
+
+def admit(
+    role: Role, client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
+) -> Decision:
+    """What the broker does with a client.
+
+    Args:
+        role: of the client.
+        client: the schema it brings. None, BYTES and NONE bring none; AUTO_PUBLISH is Java's AUTO_PRODUCE_BYTES, whose
+            client fetches the topic's latest schema first; AUTO_CONSUME is never checked.
+        topic: as it is before.
+        policies: in force for the topic.
+        release: of the broker.
+    """
+    if client is not None and client.type is SchemaType.AUTO_PUBLISH:
+        client = _latest(topic)
+    if client is not None and client.type in _WITHOUT:
+        client = None
+    if role in ("consumer", "reader"):
+        return _admit_consumer(client, topic, policies, release)
+    if client is None:
+        return _admit_without_schema(topic, policies)
+    return _decision(_add(client, topic, policies, release))
+
+
+def _latest(topic: TopicState) -> SchemaInfo | None:
+    versions = live(topic.versions)
+    return versions[-1].info if versions else None
+
+
+def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decision:
+    if policies.schema_validation_enforced and live(topic.versions):
+        # The words run together in the broker's source, too.
+        message = (
+            "Producers cannot connect or send message without a schema to topics with a schema"
+            "when SchemaValidationEnforced is enabled"
+        )
+        return Decision(allowed=False, error="IncompatibleSchema", message=message)
+    return Decision(allowed=True)
+
+
+def _admit_consumer(
+    client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
+) -> Decision:
+    if client is None or client.type is SchemaType.AUTO_CONSUME:
+        return Decision(allowed=True)
+    if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
+        said = check_consumer(topic.versions, client, policies.strategy, release)
+        if said.exception == NOT_EXIST:
+            message = f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
+            said = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
+        return _decision(said)
+    said = _add(client, topic, policies, release)
+    if said.outcome is Outcome.INVALID:
+        # Taken for a ledger that is lost for ever (ignoreUnrecoverableBKException), it is let in, and nothing is stored.
+        return Decision(allowed=True)
+    decided = _decision(said)
+    return Decision(decided.allowed, decided.error, decided.message, None, decided.registered)
+
+
+def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
+    """AbstractTopic.addSchema: an upload, or a look-up without validation where schemas do not update themselves."""
+    if policies.is_allow_auto_update_schema:
+        return put(topic.versions, client, policies.strategy, release)
+    try:
+        number = find_equal(live(topic.versions), uploaded(client), release)
+    except Thrown as thrown:
+        return answer(thrown)
+    if number == NOT_FOUND:
+        message = "Schema not found and schema auto updating is disabled."
+        return Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
+    return Answer(Outcome.UNCHANGED, number)
+
+
+def _decision(said: Answer) -> Decision:
+    if said.outcome in (Outcome.OK, Outcome.UNCHANGED):
+        registered = said.version if said.outcome is Outcome.OK else None
+        return Decision(allowed=True, version=said.version, registered=registered)
+    error = _ON_THE_WIRE.get(said.exception, "UnknownError")
+    return Decision(allowed=False, error=error, message=said.message)

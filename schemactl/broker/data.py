@@ -1,0 +1,114 @@
+"""A definition as the registry's code holds it (`SchemaData`), and the two halves of a KEY_VALUE one."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
+from schemactl.formats.avro.java import Thrown
+from schemactl.model import CLIENT_SIDE, SchemaInfo, SchemaType
+
+
+class _NoData(bytes):
+    """Empty bytes that are not the empty bytes: those are one object in Python."""
+
+    __slots__ = ()
+
+
+NO_DATA: Final = _NoData()
+"""As `SchemaInfo.schema` (compared with `is`): no data at all, which the registry's code meets as null."""
+
+_STORED_AS_NONE: Final = CLIENT_SIDE | {SchemaType.BYTES}
+"""Types with a negative code: the stored form has no such code (SchemaRegistryServiceImpl.convertFromDomainType)."""
+
+_HEAP_BYTES: Final = 1 << 30
+"""A length beyond this, as JSON text taken for KEY_VALUE bytes has, exhausts a broker's heap before it underflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaData:
+    """Type, bytes and properties. `data` is None where Java has null: an upload or a half without any."""
+
+    type: SchemaType
+    data: bytes | None
+    properties: Mapping[str, str]
+
+    @property
+    def hash(self) -> tuple[SchemaType, bytes]:
+        """Equal for two definitions of one type and one sequence of bytes (SchemaHash)."""
+        return self.type, sha256(self.data or b"").digest()
+
+    @property
+    def text(self) -> str:
+        """The bytes as text, as `new String(data, UTF_8)`.
+
+        Raises:
+            Thrown: there are none.
+        """
+        if self.data is None:
+            raise Thrown(NULL_POINTER, 'Cannot read the array length because "bytes" is null')
+        return self.data.decode("utf-8", "replace")
+
+
+def uploaded(info: SchemaInfo) -> SchemaData:
+    """A definition on its way in."""
+    return SchemaData(info.type, None if info.schema is NO_DATA else info.schema, info.properties)
+
+
+def stored(info: SchemaInfo) -> SchemaData:
+    """A definition as it comes out of the store."""
+    kind = SchemaType.NONE if info.type in _STORED_AS_NONE else info.type
+    return SchemaData(kind, info.schema, info.properties)
+
+
+def halves(data: SchemaData) -> tuple[SchemaData, SchemaData]:
+    """Key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
+
+    Raises:
+        Thrown: the framing ends early, a length is negative, a half's type is unknown or its properties are no object.
+    """
+    if data.data is None:
+        raise Thrown(NULL_POINTER, 'Cannot read the array length because "array" is null')
+    key, rest = _take(data.data)
+    value, _ = _take(rest)
+    return _half(data, "key", key), _half(data, "value", value)
+
+
+def _take(data: bytes) -> tuple[bytes | None, bytes]:
+    if len(data) < 4:
+        raise Thrown("BufferUnderflowException")
+    (length,) = struct.unpack_from(">i", data)
+    if length == -1:
+        return None, data[4:]
+    if length < -1:
+        raise Thrown("NegativeArraySizeException", str(length))
+    if length > _HEAP_BYTES:
+        raise Thrown("OutOfMemoryError", "Java heap space")
+    if length > len(data) - 4:
+        raise Thrown("BufferUnderflowException")
+    return data[4 : 4 + length], data[4 + length :]
+
+
+def _half(whole: SchemaData, half: str, data: bytes | None) -> SchemaData:
+    name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
+    if name not in SchemaType.__members__:
+        raise Thrown(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
+    return SchemaData(SchemaType[name], data, _properties(whole.properties.get(f"{half}.schema.properties")))
+
+
+def _properties(text: str | None) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = text
+    if not isinstance(found, dict):
+        shown = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+        raise Thrown("JsonSyntaxException", f"java.lang.IllegalStateException: Not a JSON Object: {shown}")
+    return {name: str(value) for name, value in found.items()}

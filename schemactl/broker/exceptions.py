@@ -1,0 +1,63 @@
+"""The Java exceptions a broker's registry throws: their class decides its answer, their text is its words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from schemactl.formats.avro.java import Thrown
+from schemactl.model import Answer, Outcome
+
+INCOMPATIBLE: Final = "IncompatibleSchemaException"
+INVALID: Final = "InvalidSchemaDataException"
+NOT_EXIST: Final = "NotExistSchemaException"
+SERIALIZATION: Final = "SchemaSerializationException"
+PARSE: Final = "SchemaParseException"
+VALIDATION: Final = "SchemaValidationException"
+ILLEGAL_ARGUMENT: Final = "IllegalArgumentException"
+NULL_POINTER: Final = "NullPointerException"
+IO: Final = "IOException"
+"""Stands for every exception of Jackson's: the broker treats them alike."""
+
+_PACKAGES: Final = {
+    "AvroRuntimeException": "org.apache.avro",
+    "AvroTypeException": "org.apache.avro",
+    PARSE: "org.apache.avro",
+    VALIDATION: "org.apache.avro",
+    "TracingAvroTypeException": "org.apache.avro.path",
+    SERIALIZATION: "org.apache.pulsar.client.api",
+    "JsonSyntaxException": "com.google.gson",
+    "BufferUnderflowException": "java.nio",
+}
+"""Where an exception lives; java.lang when it is not here."""
+
+_OUTCOMES: Final = {INCOMPATIBLE: Outcome.INCOMPATIBLE, INVALID: Outcome.INVALID}
+
+_ERRORS: Final = frozenset({"StackOverflowError", "OutOfMemoryError"})
+"""Errors in Java's sense: `catch (Exception e)` does not hold them."""
+
+
+def answer(thrown: Thrown) -> Answer:
+    """What the registry answers when `thrown` reaches its caller."""
+    outcome = _OUTCOMES.get(thrown.exception, Outcome.ERROR)
+    return Answer(outcome, None, thrown.message, thrown.exception)
+
+
+def is_error(thrown: Thrown) -> bool:
+    """Whether it is a java.lang.Error."""
+    return thrown.exception in _ERRORS
+
+
+def shown(thrown: Thrown) -> str:
+    """As Java's Throwable.toString: the full class name, and the message if there is one."""
+    name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
+    return f"{name}: {thrown.message}" if thrown.message else name
+
+
+def incompatible(message: str) -> Thrown:
+    """The registry's own "no"."""
+    return Thrown(INCOMPATIBLE, message)
+
+
+def invalid(message: str) -> Thrown:
+    """The registry's answer to data that is not a definition of its type."""
+    return Thrown(INVALID, message)

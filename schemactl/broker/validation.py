@@ -1,0 +1,97 @@
+"""What the registry asks of a definition before it looks at any other (SchemaDataValidator)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from schemactl.broker import legacy_json, native
+from schemactl.broker.avro import parse
+from schemactl.broker.data import SchemaData, halves
+from schemactl.broker.exceptions import IO, PARSE, invalid, is_error
+from schemactl.formats.avro.java import Thrown
+from schemactl.model import AVRO_DESCRIBED, CLIENT_SIDE, PRIMITIVE, Release, SchemaType
+
+
+def validate(data: SchemaData, release: Release) -> None:
+    """Nothing, when the registry of `release` accepts `data` as a definition of its type.
+
+    Raises:
+        Thrown: INVALID where it is not one; another exception where the validator itself stumbles.
+    """
+    if data.type is SchemaType.EXTERNAL and release is Release.R4_0:
+        raise invalid("Unknown schema type : EXTERNAL")
+    _VALIDATORS[data.type](data, release)
+
+
+def _validate_avro(data: SchemaData, release: Release) -> None:
+    try:
+        schema = parse(data, release)
+    except Thrown as thrown:
+        # Only before 4.2, and only what Avro's parser itself refuses, may be a legacy definition.
+        if is_error(thrown):
+            raise
+        if data.type is SchemaType.JSON and release is Release.R4_0 and thrown.exception == PARSE:
+            _validate_legacy(data)
+            return
+        raise _invalid_definition(data) from thrown
+    if data.type is SchemaType.AVRO and schema.type == "union":
+        raise invalid("Avro schema typed [UNION] is not supported")
+
+
+def _validate_legacy(data: SchemaData) -> None:
+    try:
+        legacy_json.read(data.data or b"")
+    except Thrown as thrown:
+        if thrown.exception != IO:
+            raise
+        raise _invalid_definition(data) from thrown
+
+
+def _invalid_definition(data: SchemaData) -> Thrown:
+    return invalid(f"Invalid schema definition data for {data.type.name} schema")
+
+
+def _validate_native(data: SchemaData, release: Release) -> None:
+    del release
+    native.validate(data)
+
+
+def _validate_string(data: SchemaData, release: Release) -> None:
+    del release
+    if data.data and data.data != b"null":
+        raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
+
+
+def _validate_primitive(data: SchemaData, release: Release) -> None:
+    del release
+    if data.data:
+        raise invalid(
+            "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
+            f"but {len(data.data)} bytes is found"
+        )
+
+
+def _validate_halves(data: SchemaData, release: Release) -> None:
+    for half in halves(data):
+        validate(half, release)
+
+
+def _accept(data: SchemaData, release: Release) -> None:
+    """NONE, BYTES and EXTERNAL: anything."""
+
+
+def _refuse(data: SchemaData, release: Release) -> None:
+    del release
+    raise invalid(f"Schema {data.type.name} is a client-side schema type")
+
+
+_VALIDATORS: Final[dict[SchemaType, Callable[[SchemaData, Release], None]]] = {
+    **dict.fromkeys(SchemaType, _accept),
+    **dict.fromkeys(PRIMITIVE, _validate_primitive),
+    **dict.fromkeys(AVRO_DESCRIBED, _validate_avro),
+    **dict.fromkeys(CLIENT_SIDE, _refuse),
+    SchemaType.STRING: _validate_string,
+    SchemaType.KEY_VALUE: _validate_halves,
+    SchemaType.PROTOBUF_NATIVE: _validate_native,
+}

@@ -1,0 +1,115 @@
+"""Every recorded connect: who is let in, and what the topic holds afterwards."""
+
+from __future__ import annotations
+
+import base64
+
+from broker_corpus import Row, rows
+
+from schemactl.broker import PoliciesInForce, TopicState, admit, live, put
+from schemactl.model import (
+    CompatibilityStrategy,
+    Outcome,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+)
+
+CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaType.AUTO_CONSUME}
+AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","fields":[]}')
+
+
+def brought(entry: Row) -> SchemaInfo:
+    kind = CLIENT_TYPES.get(entry["type"]) or SchemaType[entry["type"]]
+    data = base64.b64decode(entry["base64"]) if "base64" in entry else entry.get("text", "").encode()
+    return SchemaInfo(kind, data, entry.get("properties") or {})
+
+
+def made_by(steps: list[Row]) -> list[SchemaVersion]:
+    """The versions a topic has after `steps`, which ran with ALWAYS_COMPATIBLE and auto-update on."""
+    versions: list[SchemaVersion] = []
+    for step in steps:
+        following = versions[-1].number + 1 if versions else 0
+        if step["op"] == "force_delete":
+            versions = []
+        elif step["op"] == "delete":
+            versions.append(SchemaVersion(following, None))
+        elif "schema" in step and (
+            step["op"] == "upload" or step["schema"]["type"] not in ("BYTES", "AUTO_CONSUME")
+        ):
+            info = brought(step["schema"])
+            answer = put(versions, info, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
+            assert answer.outcome in (Outcome.OK, Outcome.UNCHANGED)
+            if answer.outcome is Outcome.OK:
+                versions.append(SchemaVersion(following, info))
+    return versions
+
+
+def in_force(policies: Row) -> PoliciesInForce:
+    levels = (policies["topic_strategy"], policies["namespace_strategy"], policies["broker_strategy"])
+    return PoliciesInForce(
+        next(CompatibilityStrategy(level) for level in levels if level not in (None, "UNDEFINED")),
+        is_allow_auto_update_schema=policies["allow_auto_update"],
+        schema_validation_enforced=policies["validation_enforced"],
+    )
+
+
+def shown(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
+    return [
+        ("NONE" if version.info.type.value < 0 else version.info.type.name, version.number)
+        for version in live(versions)
+        if version.info
+    ]
+
+
+def test_every_recorded_connect_is_decided_alike() -> None:
+    for row in rows("connect_public"):
+        state = row["topic_state"]
+        versions = made_by(state["steps"])
+        assert shown(versions) == [(each["type"], each["version"]) for each in state["live_before"]], row[
+            "id"
+        ]
+        topic = TopicState(
+            tuple(versions), state["open_producers"], state["open_consumers"], state["has_data"]
+        )
+        client = brought(row["client_schema"])
+        decision = admit(row["role"], client, topic, in_force(row["policies"]), Release.R4_0)
+        if decision.registered is not None:
+            versions.append(SchemaVersion(decision.registered, client))
+        assert decision.allowed is row["allowed"], row["id"]
+        assert shown(versions) == [(each["type"], each["version"]) for each in row["live_after"]], row["id"]
+        assert bool(decision.error) is not row["allowed"]
+        if row["role"] == "producer" and row["allowed"]:
+            assert decision.version == row["session_version"], row["id"]
+
+
+def test_a_client_without_schema_passes_where_validation_is_not_enforced() -> None:
+    topic = TopicState((SchemaVersion(0, AVRO),))
+    for client in (None, SchemaInfo(SchemaType.BYTES), SchemaInfo(SchemaType.NONE)):
+        assert admit("producer", client, topic, PoliciesInForce(), Release.R4_0).allowed
+        enforced = PoliciesInForce(schema_validation_enforced=True)
+        refused = admit("producer", client, topic, enforced, Release.R4_0)
+        assert (refused.allowed, refused.error) == (False, "IncompatibleSchema")
+        assert admit("producer", client, TopicState(), enforced, Release.R4_0).allowed
+        assert admit("consumer", client, topic, enforced, Release.R4_0).allowed
+
+
+def test_a_consumer_registers_on_an_idle_topic_only() -> None:
+    idle = admit("consumer", AVRO, TopicState(), PoliciesInForce(), Release.R4_0)
+    assert (idle.allowed, idle.registered, idle.version) == (True, 0, None)
+    for active in (TopicState(producers=1), TopicState(consumers=1), TopicState(has_data=True)):
+        refused = admit("consumer", AVRO, active, PoliciesInForce(), Release.R4_0)
+        assert not refused.allowed
+        assert "empty(BYTES) schema" in refused.message
+        anything = PoliciesInForce(CompatibilityStrategy.ALWAYS_COMPATIBLE)
+        allowed = admit("reader", AVRO, active, anything, Release.R4_0)
+        assert (allowed.allowed, allowed.registered) == (True, None)
+
+
+def test_an_unexpected_exception_is_an_unknown_error_on_the_wire() -> None:
+    bad_default = b'{"type":"record","name":"R","fields":[{"name":"a","type":"string","default":null}]}'
+    topic = TopicState((SchemaVersion(0, SchemaInfo(SchemaType.AVRO, bad_default)),))
+    for auto_update in (True, False):
+        policies = PoliciesInForce(is_allow_auto_update_schema=auto_update)
+        assert admit("producer", AVRO, topic, policies, Release.R4_0).error == "UnknownError"
