@@ -10,7 +10,6 @@ from schemactl.broker.data import SchemaData
 from schemactl.broker.exceptions import VALIDATION
 from schemactl.broker.words import words
 from schemactl.formats.avro import grammar
-from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.parse import parse as parse_text
 from schemactl.formats.avro.schema import Schema
@@ -30,13 +29,13 @@ def parse(data: SchemaData, release: Release) -> Schema:
     return _schema(_read(data.text, release).lenient)
 
 
-def key(data: SchemaData, release: Release) -> str:
-    """The same text for two definitions that Avro's `Schema.equals` calls equal, as the look-up of an upload reads them.
+def parse_strictly(data: SchemaData, release: Release) -> Schema:
+    """The schema in `data`, as the look-up of an upload reads it.
 
     Raises:
         Thrown: what Java's parser throws, also for a default that is no value of its field's type.
     """
-    return _key(_schema(_read(data.text, release).strict))
+    return _schema(_read(data.text, release).strict)
 
 
 def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
@@ -49,12 +48,12 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
     if said.outcome == "error":
         raise Thrown(said.exception, said.message)
     if said.outcome == "incompatible":
-        raise Thrown(VALIDATION, grammar.unable_to_read(reader=reader, writer=writer))
+        raise Thrown(VALIDATION, _unable_to_read(reader, writer))
 
 
 def refusal(schema: Schema) -> Thrown:
     """What a validator that never accepts throws for `schema` (NeverSchemaValidator)."""
-    return Thrown(VALIDATION, grammar.unable_to_read(reader=schema, writer=schema))
+    return Thrown(VALIDATION, _unable_to_read(schema, schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +89,11 @@ def _schema(found: Schema | Thrown) -> Schema:
 
 
 @lru_cache(_KEPT)
-def _key(schema: Schema) -> str:
-    return identity_key(schema)
-
-
-@lru_cache(_KEPT)
 def _can_read(reader: Schema, writer: Schema, release: Release) -> grammar.GrammarAnswer:
     return grammar.can_read(reader=reader, writer=writer, release=release)
+
+
+@lru_cache(64)
+def _unable_to_read(reader: Schema, writer: Schema) -> str:
+    # Long texts, and the same ones for an upload and its test.
+    return grammar.unable_to_read(reader=reader, writer=writer)

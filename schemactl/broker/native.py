@@ -9,6 +9,7 @@ from typing import Final
 from schemactl.broker.data import SchemaData
 from schemactl.broker.exceptions import SERIALIZATION, invalid
 from schemactl.errors import InvalidSchema
+from schemactl.formats import protobuf_native
 from schemactl.formats.avro.java import Thrown
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
@@ -32,13 +33,12 @@ def root_message(data: SchemaData) -> str:
     Raises:
         Thrown: SchemaSerializationException, around what Java met.
     """
-    # Loaded on use: no other schema type pays for protobuf's runtime.
-    from schemactl.formats.protobuf_native import wrapper
-
+    wrapper = protobuf_native.load("wrapper")
     try:
-        return wrapper.root_message(data.data or b"")
+        name: str = wrapper.root_message(data.data or b"")
     except InvalidSchema as problem:
         raise Thrown(SERIALIZATION, _words(data.data or b"") or problem.what) from problem
+    return name
 
 
 def _words(data: bytes) -> str:

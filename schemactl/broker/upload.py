@@ -22,6 +22,7 @@ from schemactl.broker.exceptions import (
     shown,
 )
 from schemactl.broker.validation import validate
+from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
     AVRO_DESCRIBED,
@@ -102,7 +103,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     if not versions:
         return NOT_FOUND
     if new.type in AVRO_DESCRIBED:
-        key = avro.key(new, release)
+        schema = avro.parse_strictly(new, release)
     elif new.data is None:
         raise _no_bytes_to_hash()
     for version in versions:
@@ -111,10 +112,10 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
         old = stored(version.info)
         if new.type in AVRO_DESCRIBED and old.type in AVRO_DESCRIBED:
             # Read before the types are compared, as the broker does: what does not parse throws whatever its type.
-            equal = avro.key(old, release) == key and old.type is new.type
+            same = equal(avro.parse_strictly(old, release), schema) and old.type is new.type
         else:
-            equal = old.hash == new.hash
-        if equal:
+            same = old.hash == new.hash
+        if same:
             return version.number
     return NOT_FOUND
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats import primitive
+from schemactl.formats import primitive, protobuf_native
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
 from schemactl.model import AVRO_DESCRIBED, Breakage, Incompatibility, Release, SchemaInfo, SchemaType
@@ -31,7 +31,7 @@ _AVRO: Final = cast("Format", _OnUse("schemactl.formats.avro"))
 FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Format", primitive))
 """Who answers for a type. A new schema language is one more module, and one more row here."""
 FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, _AVRO))
-FORMATS[SchemaType.PROTOBUF_NATIVE] = cast("Format", _OnUse("schemactl.formats.protobuf_native"))
+FORMATS[SchemaType.PROTOBUF_NATIVE] = protobuf_native.FORMAT
 FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS)
 
 
