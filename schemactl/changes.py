@@ -7,12 +7,12 @@ against the registry is what `plan` carries out, the registry against history is
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from schemactl import formats
 from schemactl.broker import live
 from schemactl.errors import InvalidSchema
-from schemactl.formats import FORMATS
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
@@ -88,7 +88,7 @@ class SchemaChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanged:
-    """The target's definition in force has another text, or other properties, than the base's.
+    """The target's definition in force says something else than the base's, if only in doc or properties.
 
     Attributes:
         before: the base's latest live version; None: this is the first.
@@ -161,19 +161,22 @@ def compare(base: Catalog, target: Catalog) -> tuple[Change, ...]:
 
 
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Whether two definitions are alike to the byte, properties included, but for the commit stamp."""
-    return one.type is other.type and one.schema == other.schema and _own(one) == _own(other)
+    """Whether two definitions say the same, doc, aliases and properties included; layout and commit stamp do not count."""
+    one, other = replace(one, properties=_own(one)), replace(other, properties=_own(other))
+    if one == other:
+        return True
+    try:
+        return formats.same_text(one, other)
+    except (InvalidSchema, ValueError):
+        return False
 
 
 def identity(info: SchemaInfo) -> Hashable:
     """Equal for two definitions exactly when they are one version; what does not parse is equal to its own bytes alone."""
-    form = FORMATS.get(info.type)
-    if form is not None:
-        try:
-            return form.identity(info)
-        except InvalidSchema:
-            pass
-    return info.type, info.schema
+    try:
+        return formats.identity(info)
+    except InvalidSchema:
+        return info.type, info.schema
 
 
 class Contents:

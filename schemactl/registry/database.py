@@ -148,8 +148,9 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 def _create(connection: sqlite3.Connection) -> None:
     """The tables are there and are ours; two processes may come here with the same new file."""
-    if _is_ours(connection):
-        return
+    with _transaction(connection, "BEGIN"):
+        if _is_ours(connection):
+            return
     with _transaction(connection, "BEGIN IMMEDIATE"):
         if not _is_ours(connection):
             for statement in _TABLES.split(";\n"):
@@ -159,7 +160,10 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the tables are there already; False for an empty file. Raises `_NotOurs` for anything else."""
+    """Whether the tables are there already; False for an empty file. Raises `_NotOurs` for anything else.
+
+    Has to be asked in a transaction: another process may be making the tables just now.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

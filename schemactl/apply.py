@@ -1,0 +1,164 @@
+"""Carrying out a plan: one step after the other, each upload read back, and a word on what was left when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from schemactl.changes import identity
+from schemactl.errors import RegistryError, SchemactlError, StalePlan
+from schemactl.model import NamespaceName, SchemaInfo, TopicName
+from schemactl.plan import (
+    CreateNamespace,
+    CreateTopic,
+    DeleteSchema,
+    GrowPartitions,
+    Plan,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    Step,
+    observe,
+    upload,
+)
+from schemactl.plan.state import digest
+from schemactl.registry.base import Registry, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a plan.
+
+    Attributes:
+        done: how many of its steps were carried out, counted from the first.
+        failure: why it stopped before the last one; None: it did not.
+    """
+
+    plan: Plan
+    done: int
+    failure: SchemactlError | None = None
+
+    @property
+    def left(self) -> tuple[Step, ...]:
+        """The steps not carried out; the first of them is the one that failed."""
+        return self.plan.steps[self.done :]
+
+
+def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step], None]) -> Result:
+    """What became of `plan`: its steps carried out in order, stopping at the first that fails.
+
+    A step that is found done already (by another `apply`) counts as done. A relaxed strategy is restored whatever
+    happens. `progress` is told each step when it is done, with its number from 1.
+
+    Raises:
+        StalePlan: the registry is no longer as it was when the plan was made. Nothing was changed.
+        SchemactlError: the plan expects refusals. Nothing was changed.
+        RegistryError: the registry cannot be read. Nothing was changed.
+    """
+    if plan.refusals:
+        raise SchemactlError(
+            "the plan expects refusals and cannot be applied", fix="schemactl plan shows them"
+        )
+    if digest(observe(registry, plan.scope)) != plan.state_digest:
+        raise StalePlan(
+            f"{registry.url} is no longer as it was when the plan was made; nothing was changed",
+            fix="look at a new plan: schemactl plan",
+        )
+    done = 0
+    try:
+        with _relaxing(registry) as relaxed:
+            for step in plan.steps:
+                _carry_out(step, registry, relaxed)
+                done += 1
+                progress(done, step)
+    except SchemactlError as error:
+        return Result(plan, done, error)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        return Result(
+            plan,
+            done,
+            SchemactlError("interrupted", fix="run apply again: it goes on where this one stopped"),
+        )
+    return Result(plan, done)
+
+
+@contextmanager
+def _relaxing(registry: Registry) -> Iterator[set[TopicName]]:
+    """A set for topics that are relaxed; whatever is still in it at the end is restored."""
+    relaxed: set[TopicName] = set()
+    try:
+        yield relaxed
+    finally:
+        for name in sorted(relaxed):
+            _restore(registry, name)
+
+
+def _carry_out(step: Step, registry: Registry, relaxed: set[TopicName]) -> None:
+    match step:
+        case CreateNamespace(name):
+            registry.create_namespace(name)
+        case SetPolicies(name, _, after) if isinstance(name, NamespaceName):
+            registry.set_namespace_policies(name, after)
+        case SetPolicies(name, _, after) if isinstance(name, TopicName):
+            registry.set_topic_policies(name, after)
+        case CreateTopic(name, partitions):
+            registry.create_topic(name, partitions)
+        case GrowPartitions(name, _, after):
+            registry.grow_partitions(name, after)
+        case RegisterVersion():
+            _register(step, registry)
+        case RelaxStrategy(name):
+            relaxed.add(name)
+            registry.relax(name)
+        case RestoreStrategy(name):
+            _restore(registry, name)
+            relaxed.discard(name)
+        case DeleteSchema():
+            _delete(step, registry)
+
+
+def _register(step: RegisterVersion, registry: Registry) -> None:
+    info = upload(step.version)
+    number = registry.put_schema(step.name, info)
+    if number != step.answer.version:
+        raise RegistryError(
+            f"{step.name}: the registry gave Git's v{step.version.number} the number {number} where {step.answer.version} "
+            "was expected: somebody else is writing to it",
+            fix="look at a new plan: schemactl plan",
+        )
+    held = _held(registry, step.name, number)
+    if held is None or identity(held) != identity(info):
+        raise RegistryError(f"{step.name}: v{number} reads back with another content than was uploaded")
+
+
+def _held(registry: Registry, name: TopicName, number: int) -> SchemaInfo | None:
+    topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    versions = topic.versions if topic else ()
+    return next((version.info for version in versions if version.number == number), None)
+
+
+def _delete(step: DeleteSchema, registry: Registry) -> None:
+    # A soft delete appends a tombstone each time, so it must not be repeated when another apply was faster.
+    topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
+    if topic is None or (topic.schema is None and not step.force):
+        return
+    registry.delete_schema(step.name, force=step.force)
+
+
+def _restore(registry: Registry, name: TopicName) -> None:
+    why: SchemactlError | None = None
+    try:
+        registry.restore(name)
+        if registry.relaxed(name) is None:
+            return
+    except SchemactlError as error:
+        why = error
+    raise RegistryError(
+        f"{name} still has the strategy ALWAYS_COMPATIBLE, which was only meant for the time of the uploads"
+        + (f": {why.what}" if why else ""),
+        fix="run apply again: it restores the topic's own",
+    ) from why

@@ -1,0 +1,126 @@
+"""`schemactl apply`: a plan carried out."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.cli.plan import REFUSED, add_arguments, choose_target, open_target, path_of, planned
+from schemactl.errors import PartlyApplied, SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.plan import Plan, Step
+    from schemactl.registry import Registry
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `apply`."""
+    parser.description = (
+        "Make a registry hold what Git approved: policies, topics, and the missing versions, oldest first. With a plan file, "
+        "exactly that plan, if the registry is still as it was then; without, a new plan that is shown first."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl apply                           plan, ask, apply\n"
+        "  schemactl apply --auto-approve            without asking: in a pipeline\n"
+        "  schemactl apply plan.json                 what `schemactl plan --out plan.json` showed\n"
+        "  schemactl apply plan.json --result result.json\n"
+    )
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
+    add_arguments(parser)
+    parser.add_argument(
+        "--auto-approve", "--yes", action="store_true", help="do not ask before applying a new plan"
+    )
+    parser.add_argument(
+        "--result", metavar="FILE", help="write what was done, and what was not, to FILE as JSON"
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: applied; 1: not applied; 3: partly applied; 4: the plan is stale; 100: something would be refused."""
+    from schemactl.report.plan_text import render
+
+    with _planned(args, context) as (plan, registry):
+        if plan.refusals or not plan.steps or not args.plan:
+            print(render(plan, color=context.color))
+        if plan.refusals:
+            return REFUSED
+        if plan.steps and not args.plan and not args.auto_approve and not _confirmed():
+            print("Nothing was applied.")
+            return SchemactlError.exit_code
+        return _apply(plan, registry, args, context)
+
+
+@contextmanager
+def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
+    """The plan to carry out, from its file or new, and the registry it is for."""
+    if args.plan is None:
+        with planned(args, context) as found:
+            yield found
+        return
+    from schemactl import declare
+    from schemactl.plan.file import read
+
+    for option in ("topic", "namespace", "allow_delete", "force_delete", "relax_while_replaying"):
+        if getattr(args, option):
+            raise UsageError(
+                f"--{option.replace('_', '-')} belongs to the making of a plan: give it to `schemactl plan`"
+            )
+    plan = read(path_of(args.plan, context))
+    project, top = declare.load_project(context.directory, context.config)
+    if args.target not in (None, plan.origin.target):
+        raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
+    target = choose_target(project, plan.origin.target)
+    if target.registry != plan.origin.registry:
+        raise SchemactlError(
+            f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
+            fix=f"make it again: schemactl plan --target {target.name} --out {args.plan}",
+        )
+    with closing(open_target(target, project, top)) as registry:
+        yield plan, registry
+
+
+def _apply(plan: Plan, registry: Registry, args: argparse.Namespace, context: Context) -> int:
+    from schemactl.apply import apply_plan
+    from schemactl.plan.file import write_json
+    from schemactl.report.plan_json import result_document
+    from schemactl.report.plan_text import describe, render_result
+
+    def progress(number: int, step: Step) -> None:
+        context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
+
+    with _terminated_as_interrupted():
+        result = apply_plan(plan, registry, progress=progress)
+    if args.result:
+        write_json(result_document(result), path_of(args.result, context))
+    if plan.steps:
+        print(render_result(result, color=context.color))
+    if result.failure is None:
+        return 0
+    return PartlyApplied.exit_code if result.done else result.failure.exit_code
+
+
+def _confirmed() -> bool:
+    """Whether the user, at a terminal, says yes."""
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nobody can be asked: standard input is not a terminal",
+            fix="give --auto-approve, or apply a plan that was reviewed: schemactl plan --out plan.json",
+        )
+    print("\nApply this? Only `yes` goes ahead: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == "yes"
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM, with which pipelines are cancelled, ends an apply as orderly as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,166 @@
+"""`schemactl plan`: what `apply` would do, with the registry's expected answer for every step."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.errors import UsageError
+
+if TYPE_CHECKING:
+    from schemactl.model import Catalog, Project, Target, TopicName
+    from schemactl.plan import Plan
+    from schemactl.registry import Registry
+
+CHANGES = 2
+REFUSED = 100
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `plan`."""
+    parser.description = (
+        "Compare the approved history with a registry and show, step by step, what apply would do and what the registry "
+        "would answer. Changes nothing. Exits with 100 when an approved version would be refused."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl plan                                      where the project has one target\n"
+        "  schemactl plan --target prod --out plan.json        to be reviewed, then: schemactl apply plan.json\n"
+        "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
+        "  schemactl plan --allow-delete shop/sales/legacy\n"
+    )
+    add_arguments(parser)
+    parser.add_argument("--out", metavar="FILE", help="write the plan to FILE, for `schemactl apply FILE`")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of the report (default: text)"
+    )
+    parser.add_argument("--detailed-exitcode", action="store_true", help="exit with 2 when there are changes")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that `plan` and `apply` share."""
+    parser.add_argument(
+        "--target", metavar="NAME", help="of the project file's targets (default: the only one)"
+    )
+    parser.add_argument(
+        "--topic", action="append", default=[], metavar="GLOB", help="only topics whose name matches"
+    )
+    parser.add_argument("--namespace", action="append", default=[], metavar="NS", help="only this namespace")
+    parser.add_argument(
+        "--allow-delete",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="delete the schema of a topic that is no longer declared: a tombstone takes the next number",
+    )
+    parser.add_argument(
+        "--force-delete",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="likewise, leaving nothing: numbering starts again at 0",
+    )
+    parser.add_argument(
+        "--relax-while-replaying",
+        action="store_true",
+        help="register approved versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused."""
+    from schemactl.plan.file import write
+    from schemactl.report import plan_json, plan_text
+
+    with planned(args, context) as (plan, _):
+        if args.out:
+            write(plan, path_of(args.out, context))
+        render = plan_json.render if args.format == "json" else plan_text.render
+        print(render(plan, color=context.color and args.format == "text"))
+        if args.out and plan.steps and not plan.refusals:
+            context.say(f"To carry out exactly this: schemactl apply {args.out}")
+    if plan.refusals:
+        return REFUSED
+    return CHANGES if plan.steps and args.detailed_exitcode else 0
+
+
+@contextmanager
+def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
+    """The plan from approved history to the target's registry, and that registry, open."""
+    from schemactl import declare, history
+    from schemactl.plan import (
+        Origin,
+        Permissions,
+        make_plan,
+        observe,
+        renamed,
+        renamed_topic,
+        scope_of,
+        select,
+    )
+
+    project, top = declare.load_project(context.directory, context.config)
+    target = choose_target(project, args.target)
+    with history.Repository.open(context.directory) as repository:
+        approved = history.read(repository, project)
+    for note in approved.notes:
+        context.say(f"note: {note}")
+
+    def addressed(texts: list[str]) -> frozenset[TopicName]:
+        return frozenset(renamed_topic(_address(text, approved.catalog), target.namespaces) for text in texts)
+
+    permissions = Permissions(
+        addressed(args.allow_delete), addressed(args.force_delete), args.relax_while_replaying
+    )
+    catalog = renamed(
+        select(approved.catalog, topics=args.topic, namespaces=args.namespace), target.namespaces
+    )
+    with closing(open_target(target, project, top)) as registry:
+        state = observe(registry, scope_of(catalog))
+        origin = Origin(target.name, target.registry, registry.release, approved.ref, approved.tip)
+        yield make_plan(state, catalog, origin=origin, permissions=permissions), registry
+
+
+def path_of(name: str, context: Context) -> Path:
+    """The file that the user calls `name`, by as short a path as leads there from here."""
+    return Path(os.path.relpath(Path(context.directory, name)))
+
+
+def choose_target(project: Project, name: str | None) -> Target:
+    """The target called `name`; None: the only one.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    known = ", ".join(project.targets)
+    if name is None and len(project.targets) == 1:
+        return next(iter(project.targets.values()))
+    if not project.targets:
+        raise UsageError(
+            f"{project.path} has no targets",
+            fix='add one: targets: {local: {registry: "sqlite:.schemactl/registry.db"}}',
+        )
+    if name is None:
+        raise UsageError(f"--target is needed: {project.path} has {known}")
+    if name not in project.targets:
+        raise UsageError(f"--target {name}: {project.path} has {known}")
+    return project.targets[name]
+
+
+def open_target(target: Target, project: Project, top: str) -> Registry:
+    """The registry of `target`; a relative path in its URL starts at the project file's folder."""
+    from schemactl.registry import open_registry
+
+    release = target.release or project.release
+    return open_registry(target, release=release, defaults=project.defaults, folder=Path(top, project.folder))
+
+
+def _address(text: str, catalog: Catalog) -> TopicName:
+    from schemactl.cli.topics import find
+
+    return find(text, catalog).name

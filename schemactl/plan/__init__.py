@@ -1,0 +1,48 @@
+"""Plans: what has to be done to a registry, with the answer expected for every step."""
+
+from __future__ import annotations
+
+from schemactl.plan.planner import Permissions, make_plan, upload
+from schemactl.plan.state import State, observe, renamed, renamed_topic, scope_of, select
+from schemactl.plan.steps import (
+    CreateNamespace,
+    CreateTopic,
+    DeleteSchema,
+    GrowPartitions,
+    Note,
+    NoteKind,
+    Origin,
+    Plan,
+    Refusal,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    Step,
+)
+
+__all__ = [
+    "CreateNamespace",
+    "CreateTopic",
+    "DeleteSchema",
+    "GrowPartitions",
+    "Note",
+    "NoteKind",
+    "Origin",
+    "Permissions",
+    "Plan",
+    "Refusal",
+    "RegisterVersion",
+    "RelaxStrategy",
+    "RestoreStrategy",
+    "SetPolicies",
+    "State",
+    "Step",
+    "make_plan",
+    "observe",
+    "renamed",
+    "renamed_topic",
+    "scope_of",
+    "select",
+    "upload",
+]

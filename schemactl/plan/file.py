@@ -1,0 +1,287 @@
+"""A plan as JSON: what `plan --out` writes, `plan --format json` prints and `apply` reads back."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from schemactl.errors import SchemactlError
+from schemactl.model import (
+    Answer,
+    Commit,
+    CompatibilityStrategy,
+    NamespaceName,
+    Outcome,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    TopicName,
+)
+from schemactl.plan.steps import (
+    CreateNamespace,
+    CreateTopic,
+    DeleteSchema,
+    GrowPartitions,
+    Note,
+    NoteKind,
+    Origin,
+    Plan,
+    Refusal,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    Step,
+)
+from schemactl.registry.base import Scope
+
+FORMAT_VERSION = 1
+"""Raised with any change that a reader of the file must know of. New keys alone do not raise it."""
+
+Json = dict[str, Any]
+
+
+def document(plan: Plan) -> Json:
+    """`plan` as JSON values; the last key is the digest of all the others."""
+    told: Json = {
+        "format_version": FORMAT_VERSION,
+        "schemactl": version("schemactl"),
+        "target": plan.origin.target,
+        "registry": plan.origin.registry,
+        "pulsar": plan.origin.release.value,
+        "approved": {"ref": plan.origin.ref, "commit": _commit(plan.origin.tip)},
+        "state_digest": plan.state_digest,
+        "scope": {
+            "namespaces": sorted(map(str, plan.scope.namespaces)),
+            "topics": sorted(map(str, plan.scope.topics)),
+        },
+        "steps": [step_document(step) for step in plan.steps],
+        "notes": [
+            {"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes
+        ],
+        "refusals": [_refusal(refusal) for refusal in plan.refusals],
+    }
+    return {**told, "digest": _digest(told)}
+
+
+def step_document(step: Step) -> Json:  # noqa: PLR0911  one return for each kind of step
+    """One step as JSON values."""
+    match step:
+        case CreateNamespace(name):
+            return {"action": "create_namespace", "namespace": str(name)}
+        case SetPolicies(name, before, after):
+            kind = "namespace" if isinstance(name, NamespaceName) else "topic"
+            sides = {"before": _policies(before, after), "after": _policies(after, after)}
+            return {"action": f"set_{kind}_policies", kind: str(name), **sides}
+        case CreateTopic(name, partitions):
+            return {"action": "create_topic", "topic": str(name), "partitions": partitions}
+        case GrowPartitions(name, before, after):
+            return {"action": "grow_partitions", "topic": str(name), "before": before, "after": after}
+        case RegisterVersion(name, git, answer):
+            return {
+                "action": "register_version",
+                "topic": str(name),
+                "version": git.number,
+                "commit": _commit(git.commit),
+                "schema": _schema(git.info),
+                "answer": _answer(answer),
+            }
+        case RelaxStrategy(name, strategy):
+            return {"action": "relax_strategy", "topic": str(name), "strategy": strategy.value}
+        case RestoreStrategy(name, strategy):
+            return {"action": "restore_strategy", "topic": str(name), "strategy": strategy.value}
+        case DeleteSchema(name, versions, force):
+            return {"action": "delete_schema", "topic": str(name), "versions": list(versions), "force": force}
+
+
+def write(plan: Plan, path: Path) -> None:
+    """`plan` is in the file at `path`, whole: whoever reads it meanwhile sees the old file or the new one."""
+    write_json(document(plan), path)
+
+
+def write_json(value: Json, path: Path) -> None:
+    """`value` is in the file at `path`, whole, as indented JSON.
+
+    Raises:
+        SchemactlError: the file cannot be written.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = file.name
+            file.write(text)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise SchemactlError(
+            f"{path} cannot be written: {error.strerror}", fix="name a file in a folder you may write"
+        ) from error
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def read(path: Path) -> Plan:
+    """The plan that `write` put into the file at `path`.
+
+    Raises:
+        SchemactlError: there is no such file, it is no plan, another format, or not as it was written.
+    """
+    again = f"make it again: schemactl plan --out {path}"
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise SchemactlError(f"the plan {path} cannot be read: {error.strerror}", fix=again) from error
+    except (ValueError, RecursionError) as error:
+        raise SchemactlError(f"{path} is not a plan: it is not JSON", fix=again) from error
+    if not isinstance(value, dict) or "format_version" not in value or "digest" not in value:
+        raise SchemactlError(f"{path} is not a plan of schemactl", fix=again)
+    if value["format_version"] != FORMAT_VERSION:
+        raise SchemactlError(
+            f"{path} has plan format {value['format_version']!r}; this schemactl reads {FORMAT_VERSION}",
+            fix=again,
+        )
+    digest = value.pop("digest")
+    if digest != _digest(value):
+        raise SchemactlError(f"{path} was changed after it was written: its digest does not fit", fix=again)
+    try:
+        return _plan(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SchemactlError(f"{path} is not a plan of schemactl: {error!r}", fix=again) from error
+
+
+def _digest(told: Json) -> str:
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _policies(policies: Policies, managed: Policies) -> Json:
+    """The managed policies alone, as the namespace file spells them."""
+    names = [name for name, value in asdict(managed).items() if value is not None]
+    return {name: getattr(policies, name) for name in names}
+
+
+def _commit(commit: Commit | None) -> Json | None:
+    return None if commit is None else {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject}
+
+
+def _schema(info: SchemaInfo | None) -> Json | None:
+    """The definition as text where it is text; KEY_VALUE's halves have binary lengths between them."""
+    if info is None:
+        return None
+    try:
+        content = {"schema": info.schema.decode()}
+    except UnicodeDecodeError:
+        content = {}
+    if not content or info.type is SchemaType.KEY_VALUE:
+        content = {"schema_b64": base64.b64encode(info.schema).decode()}
+    return {"type": info.type.name, **content, "properties": dict(info.properties)}
+
+
+def _answer(answer: Answer) -> Json:
+    words = {"message": answer.message, "exception": answer.exception}
+    return {"answer": answer.outcome.value, "version": answer.version, **words}
+
+
+def _refusal(refusal: Refusal) -> Json:
+    return {
+        "topic": str(refusal.name),
+        "version": refusal.number,
+        "answer": None if refusal.answer is None else _answer(refusal.answer),
+        "message": refusal.message,
+        "fix": refusal.fix,
+    }
+
+
+def _plan(value: Json) -> Plan:
+    origin = Origin(
+        value["target"],
+        value["registry"],
+        Release(value["pulsar"]),
+        value["approved"]["ref"],
+        _read_commit(value["approved"]["commit"]),
+    )
+    scope = Scope(
+        frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),
+        frozenset(map(TopicName.parse, value["scope"]["topics"])),
+    )
+    return Plan(
+        origin=origin,
+        scope=scope,
+        state_digest=value["state_digest"],
+        steps=tuple(_STEPS[step["action"]](step) for step in value["steps"]),
+        notes=tuple(
+            Note(TopicName.parse(note["topic"]), NoteKind(note["kind"]), note["message"])
+            for note in value["notes"]
+        ),
+        refusals=tuple(_read_refusal(refusal) for refusal in value["refusals"]),
+    )
+
+
+def _read_commit(value: Json | None) -> Commit | None:
+    return None if value is None else Commit(value["id"], value["time_s"], value["subject"])
+
+
+def _read_policies(value: Mapping[str, Any]) -> Policies:
+    strategy = value.get("schema_compatibility_strategy")
+    return Policies(
+        None if strategy is None else CompatibilityStrategy(strategy),
+        value.get("is_allow_auto_update_schema"),
+        value.get("schema_validation_enforced"),
+    )
+
+
+def _read_schema(value: Json | None) -> SchemaInfo | None:
+    if value is None:
+        return None
+    content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()
+    return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
+
+
+def _read_answer(value: Json) -> Answer:
+    return Answer(Outcome(value["answer"]), value["version"], value["message"], value["exception"])
+
+
+def _read_refusal(value: Json) -> Refusal:
+    answer = None if value["answer"] is None else _read_answer(value["answer"])
+    return Refusal(TopicName.parse(value["topic"]), value["version"], answer, value["message"], value["fix"])
+
+
+def _topic(step: Json) -> TopicName:
+    return TopicName.parse(step["topic"])
+
+
+def _namespace(step: Json) -> NamespaceName:
+    return NamespaceName.parse(step["namespace"])
+
+
+def _sides(step: Json) -> tuple[Policies, Policies]:
+    return _read_policies(step["before"]), _read_policies(step["after"])
+
+
+_STEPS: dict[str, Callable[[Json], Step]] = {
+    "create_namespace": lambda step: CreateNamespace(_namespace(step)),
+    "set_namespace_policies": lambda step: SetPolicies(_namespace(step), *_sides(step)),
+    "set_topic_policies": lambda step: SetPolicies(_topic(step), *_sides(step)),
+    "create_topic": lambda step: CreateTopic(_topic(step), step["partitions"]),
+    "grow_partitions": lambda step: GrowPartitions(_topic(step), step["before"], step["after"]),
+    "register_version": lambda step: RegisterVersion(
+        _topic(step),
+        SchemaVersion(step["version"], _read_schema(step["schema"]), _read_commit(step["commit"])),
+        _read_answer(step["answer"]),
+    ),
+    "relax_strategy": lambda step: RelaxStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),
+    "restore_strategy": lambda step: RestoreStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),
+    "delete_schema": lambda step: DeleteSchema(_topic(step), tuple(step["versions"]), step["force"]),
+}

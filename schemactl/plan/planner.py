@@ -1,0 +1,380 @@
+"""From what a registry holds and what Git approved to the steps between them. Pure: the same input gives the same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from schemactl import formats
+from schemactl.broker import live, put
+from schemactl.changes import (
+    COMMIT_PROPERTY,
+    Contents,
+    NamespaceAdded,
+    NumbersDiffer,
+    PartitionsChanged,
+    PoliciesChanged,
+    SchemaChange,
+    SchemaChanged,
+    SchemaRemoved,
+    TopicAdded,
+    TopicRemoved,
+    VersionsMissing,
+    VersionsUnknown,
+    compare,
+)
+from schemactl.compat import breakages
+from schemactl.errors import UsageError
+from schemactl.model import (
+    AVRO_DESCRIBED,
+    Answer,
+    Catalog,
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    Outcome,
+    Policies,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.plan.state import State, digest, scope_of
+from schemactl.plan.steps import (
+    CreateNamespace,
+    CreateTopic,
+    DeleteSchema,
+    GrowPartitions,
+    Note,
+    NoteKind,
+    Origin,
+    Plan,
+    Refusal,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    Step,
+)
+from schemactl.wording import cite, numbers
+
+ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the user allows beyond adding and setting.
+
+    Attributes:
+        delete: topics whose schema may be deleted softly, if Git no longer declares it.
+        force_delete: likewise, leaving nothing.
+        relax: approved versions that today's strategy would refuse may be registered under ALWAYS_COMPATIBLE.
+    """
+
+    delete: frozenset[TopicName] = frozenset()
+    force_delete: frozenset[TopicName] = frozenset()
+    relax: bool = False
+
+
+def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Permissions) -> Plan:
+    """The steps that make a registry in the state `base` hold the approved history `target`.
+
+    Every step's answer is the one after all the steps before it: policies first, then versions oldest first. Carrying
+    the plan out and planning again gives no steps and the same notes.
+
+    Raises:
+        UsageError: a permission names a topic that Git never declared.
+    """
+    for name in sorted(permissions.delete | permissions.force_delete):
+        if name not in target.topics:
+            raise UsageError(
+                f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
+            )
+    planner = _Planner(base, _applicable(target), origin, permissions)
+    planner.work_out()
+    drafts = [
+        Note(name, NoteKind.DRAFT, "is a draft: nothing of it is applied")
+        for name, topic in target.topics.items()
+        if _is_draft(topic)
+    ]
+    return Plan(
+        origin=origin,
+        scope=scope_of(target),
+        state_digest=digest(base),
+        steps=tuple(planner.steps),
+        notes=tuple(sorted([*planner.notes(), *drafts], key=lambda note: (note.name, note.kind))),
+        refusals=tuple(sorted(planner.refusals, key=lambda refusal: refusal.name)),
+    )
+
+
+def upload(version: SchemaVersion) -> SchemaInfo:
+    """The definition of `version` as it is sent to a registry: with the commit it came from as a property."""
+    if version.info is None:
+        raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
+    if version.commit is None:
+        return version.info
+    return replace(version.info, properties={**version.info.properties, COMMIT_PROPERTY: version.commit.id})
+
+
+def _applicable(target: Catalog) -> Catalog:
+    """`target` without drafts, and with the namespaces that its topics need but no file declares."""
+    topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
+    needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
+    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics)
+
+
+def _is_draft(topic: Topic) -> bool:
+    return topic.lifecycle == "draft" and not topic.deleted
+
+
+class _Planner:
+    """The registry's state as it is after the steps so far."""
+
+    def __init__(self, base: State, target: Catalog, origin: Origin, permissions: Permissions) -> None:
+        # What is not for this plan to judge (drafts) is not there for it.
+        there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
+        self.base = replace(base, catalog=replace(base.catalog, topics=there))
+        self.target = target
+        self.origin = origin
+        self.permissions = permissions
+        self.steps: list[Step] = []
+        self.refusals: list[Refusal] = []
+        self.namespaces = dict(base.catalog.namespaces)
+        self.topics = dict(there)
+        # Topics of both domains share one list of schemas.
+        self.versions = {topic.name.schema_id: topic.versions for topic in there.values()}
+
+    def work_out(self) -> None:
+        """`steps` and `refusals` are complete."""
+        self.steps += [RestoreStrategy(name, own) for name, own in sorted(self.base.relaxed.items())]
+        deletions: list[Step] = []
+        for change in compare(self.base.catalog, self.target):
+            match change:
+                case NamespaceAdded(name):
+                    self.steps.append(CreateNamespace(name))
+                    self.namespaces[name] = Namespace(name)
+                case PoliciesChanged(name, before, after):
+                    self._set_policies(name, before, after)
+                case TopicAdded(name, topic):
+                    self.steps.append(CreateTopic(name, topic.partitions))
+                    self.topics[name] = Topic(name, partitions=topic.partitions)
+                case PartitionsChanged(name, before, after):
+                    self._grow(name, before, after)
+                case VersionsMissing(name, missing):
+                    self._register(name, missing)
+                case VersionsUnknown(name, unknown):
+                    self.refusals += _unexplained(name, self._unknown(name, unknown))
+                case TopicRemoved(name) | SchemaRemoved(name):
+                    deletions += self._delete(name)
+        self.steps += deletions
+
+    def notes(self) -> Iterator[Note]:
+        """What still differs when all steps have been carried out."""
+        refused = {refusal.name for refusal in self.refusals}
+        for change in compare(self._catalog(), self.target):
+            match change:
+                case SchemaChanged() if change.name not in refused:
+                    yield _unstored(change)
+                case VersionsMissing(name, versions) if name not in refused:
+                    yield self._indistinguishable(name, versions)
+                case VersionsUnknown(name, versions) if name not in refused:
+                    if unknown := self._unknown(name, versions):
+                        message = f"the registry holds {_listed(unknown)}, which Git does not know"
+                        yield Note(name, NoteKind.UNKNOWN_VERSION, message)
+                case NumbersDiffer(name, pairs):
+                    said = ", ".join(f"Git's v{git} is v{registry}" for registry, git in pairs)
+                    yield Note(name, NoteKind.NUMBERS_DIFFER, f"in the registry {said}")
+                case TopicRemoved(name) | SchemaRemoved(name):
+                    yield from self._kept(name)
+
+    def _catalog(self) -> Catalog:
+        topics = {}
+        for name, topic in self.topics.items():
+            versions = self.versions.get(name.schema_id, ())
+            current = live(versions)
+            topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
+        return Catalog(self.namespaces, topics)
+
+    def _set_policies(self, name: NamespaceName | TopicName, before: Policies, after: Policies) -> None:
+        self.steps.append(SetPolicies(name, before, after))
+        if isinstance(name, NamespaceName):
+            space = self.namespaces[name]
+            self.namespaces[name] = replace(space, policies=_overlaid(space.policies, after))
+        else:
+            topic = self.topics[name]
+            self.topics[name] = replace(topic, policies=_overlaid(topic.policies, after))
+
+    def _grow(self, name: TopicName, before: int | None, after: int) -> None:
+        if before is None or after < before:
+            has = "is not partitioned" if before is None else f"has {before} partitions"
+            self.refusals.append(
+                Refusal(
+                    name,
+                    None,
+                    None,
+                    f"the topic {has}, and Git asks for {after}: Pulsar can only add partitions to a partitioned topic",
+                    "declare the number it has, or a new topic with `renamed_from`",
+                )
+            )
+            return
+        self.steps.append(GrowPartitions(name, before, after))
+        self.topics[name] = replace(self.topics[name], partitions=after)
+
+    def _register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
+        strategy = self._strategy(name)
+        before = self.versions.get(name.schema_id, ())
+        steps, refusal = self._upload(name, missing, strategy)
+        if (
+            refusal
+            and refusal.answer
+            and refusal.answer.outcome is Outcome.INCOMPATIBLE
+            and self.permissions.relax
+        ):
+            self.versions[name.schema_id] = before
+            steps, refusal = self._upload(name, missing, ALWAYS_COMPATIBLE)
+            own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
+            steps = [RelaxStrategy(name, strategy), *steps, RestoreStrategy(name, own)]
+        self.steps += steps
+        if refusal:
+            self.refusals.append(refusal)
+
+    def _upload(
+        self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
+    ) -> tuple[list[Step], Refusal | None]:
+        """The uploads that will be accepted one after the other, and the first that will not."""
+        steps: list[Step] = []
+        for version in missing:
+            info = upload(version)
+            stored = self.versions.get(name.schema_id, ())
+            answer = put(stored, info, strategy, self.origin.release)
+            if answer.outcome is Outcome.OK and answer.version is not None:
+                self.versions[name.schema_id] = (*stored, SchemaVersion(answer.version, info, version.commit))
+                steps.append(RegisterVersion(name, version, answer))
+            elif answer.outcome is not Outcome.UNCHANGED:
+                return steps, _refused(name, version, stored, answer, strategy)
+        return steps, None
+
+    def _strategy(self, name: TopicName) -> CompatibilityStrategy:
+        space = self.namespaces.get(name.namespace_name)
+        for policies in (self.topics[name].policies, space.policies if space else Policies()):
+            strategy = policies.schema_compatibility_strategy
+            if strategy not in (None, CompatibilityStrategy.UNDEFINED):
+                return strategy
+        return self.base.default_strategies[name.namespace_name]
+
+    def _delete(self, name: TopicName) -> Iterator[Step]:
+        current = self._deletable(name)
+        force = name in self.permissions.force_delete
+        if not current or not (force or name in self.permissions.delete):
+            return
+        yield DeleteSchema(name, tuple(version.number for version in current), force)
+        versions = self.versions[name.schema_id]
+        tombstone = SchemaVersion(versions[-1].number + 1, None)
+        self.versions[name.schema_id] = () if force else (*versions, tombstone)
+
+    def _deletable(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+        """The live versions of a topic whose schema Git declared once and no longer does."""
+        twin = self._twin(name)
+        if not self.target.topics[name].versions or (twin and twin.schema):
+            return ()
+        return live(self.versions.get(name.schema_id, ()))
+
+    def _kept(self, name: TopicName) -> Iterator[Note]:
+        if current := self._deletable(name):
+            message = f"is no longer declared, but the registry keeps its schema ({_listed(current)}); "
+            yield Note(name, NoteKind.DELETION_SKIPPED, f"{message}to delete it: --allow-delete {name}")
+        elif not self.target.topics[name].versions:
+            current = live(self.versions[name.schema_id])
+            message = f"the registry holds {_listed(current)}, but Git declares no schema for this topic"
+            yield Note(name, NoteKind.UNKNOWN_VERSION, message)
+
+    def _twin(self, name: TopicName) -> Topic | None:
+        """The topic of the other domain, which shares the list of schemas, if Git declares it."""
+        other: Literal["persistent", "non-persistent"]
+        other = "non-persistent" if name.domain == "persistent" else "persistent"
+        return self.target.topics.get(replace(name, domain=other))
+
+    def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
+        """Those of `versions` that the topic's twin does not know either."""
+        twin = self._twin(name)
+        known = Contents(twin.versions if twin else ())
+        return tuple(version for version in versions if version.info and not known.find(version.info))
+
+    def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> Note:
+        said = []
+        for version in versions:
+            answer = put(
+                self.versions[name.schema_id], upload(version), ALWAYS_COMPATIBLE, self.origin.release
+            )
+            said.append(
+                f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
+            )
+        return Note(name, NoteKind.INDISTINGUISHABLE, "; ".join(said))
+
+
+def _overlaid(policies: Policies, managed: Policies) -> Policies:
+    values = {
+        field.name: getattr(managed, field.name)
+        for field in fields(Policies)
+        if getattr(managed, field.name) is not None
+    }
+    return replace(policies, **values)
+
+
+def _unstored(change: SchemaChanged) -> Note:
+    latest = change.before.number if change.before else change.number
+    if change.kind is SchemaChange.OLD_VERSION:
+        message = f"declares an old text: an upload returns v{change.number}, latest stays v{latest}"
+        return Note(change.name, NoteKind.OLD_VERSION, message)
+    described = change.after.type in AVRO_DESCRIBED or change.after.type is SchemaType.KEY_VALUE
+    what = "doc, aliases, enum default or properties differ" if described else "properties differ"
+    return Note(change.name, NoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}")
+
+
+def _listed(versions: tuple[SchemaVersion, ...]) -> str:
+    return f"v{numbers(version.number for version in versions)}"
+
+
+def _refused(
+    name: TopicName,
+    version: SchemaVersion,
+    stored: tuple[SchemaVersion, ...],
+    answer: Answer,
+    strategy: CompatibilityStrategy,
+) -> Refusal:
+    if answer.outcome is Outcome.INCOMPATIBLE:
+        fix = "change the strategy in Git, or register it all the same with --relax-while-replaying"
+    else:
+        fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
+    message = f"{cite(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
+    return Refusal(name, version.number, answer, message, fix)
+
+
+def _reason(
+    version: SchemaVersion, stored: tuple[SchemaVersion, ...], answer: Answer, strategy: CompatibilityStrategy
+) -> str:
+    """The nearest thing that breaks, in words for people; the broker's own where data would not break."""
+    new = upload(version)
+    for breakage in breakages(stored, new, strategy) or ():
+        old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
+        if old is not None:
+            return formats.explain(breakage, new=new, old=old).reason
+    words = answer.message.strip().splitlines()
+    return f"The registry says: {words[0][:300]}" if words else ""
+
+
+def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[Refusal]:
+    """Versions that an `apply` uploaded from a commit, but whose content the approved history does not have."""
+    for version in versions:
+        commit = version.info.properties.get(COMMIT_PROPERTY) if version.info else None
+        if commit:
+            yield Refusal(
+                name,
+                None,
+                None,
+                f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
+                "have its content: it was rewritten, or this clone is behind",
+                "git fetch; if the history was rewritten, bring that commit back into it",
+            )

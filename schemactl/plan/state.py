@@ -1,0 +1,160 @@
+"""What a registry holds at one moment, and which part of it a plan speaks of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.errors import UsageError
+from schemactl.model import (
+    Catalog,
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.registry.base import Registry, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a registry showed when it was asked.
+
+    Attributes:
+        catalog: what it holds. A relaxed topic is shown with the strategy it had before.
+        default_strategies: by namespace, what holds where neither topic nor namespace sets a strategy.
+        relaxed: the topics that a killed `apply` left relaxed, with what they said themselves before.
+    """
+
+    catalog: Catalog
+    default_strategies: Mapping[NamespaceName, CompatibilityStrategy]
+    relaxed: Mapping[TopicName, CompatibilityStrategy]
+
+
+def observe(registry: Registry, scope: Scope) -> State:
+    """What `registry` holds of `scope` now."""
+    catalog = registry.read(scope)
+    relaxed: dict[TopicName, CompatibilityStrategy] = {}
+    for name, topic in catalog.topics.items():
+        # Only such a topic can have been relaxed; the others need not be asked about.
+        if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+            before = registry.relaxed(name)
+            if before is not None:
+                relaxed[name] = before
+    topics = {
+        name: replace(topic, policies=replace(topic.policies, schema_compatibility_strategy=relaxed[name]))
+        if name in relaxed
+        else topic
+        for name, topic in catalog.topics.items()
+    }
+    defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
+    return State(Catalog(catalog.namespaces, topics), defaults, relaxed)
+
+
+def digest(state: State) -> str:
+    """SHA-256 of everything in `state` that decides a plan. Times and commit stamps of versions take no part."""
+    told = {
+        "namespaces": {str(name): asdict(space.policies) for name, space in state.catalog.namespaces.items()},
+        "topics": {
+            str(name): [
+                topic.deleted,
+                topic.partitions,
+                asdict(topic.policies),
+                [_told(v) for v in topic.versions],
+            ]
+            for name, topic in state.catalog.topics.items()
+        },
+        "default_strategies": {str(name): strategy for name, strategy in state.default_strategies.items()},
+        "relaxed": {str(name): strategy for name, strategy in state.relaxed.items()},
+    }
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def scope_of(catalog: Catalog) -> Scope:
+    """Every namespace and topic of `catalog`, the namespaces of its topics included."""
+    spaces = {name.namespace_name for name in catalog.topics}
+    return Scope(frozenset(catalog.namespaces.keys() | spaces), frozenset(catalog.topics))
+
+
+def select(catalog: Catalog, *, topics: Sequence[str] = (), namespaces: Sequence[str] = ()) -> Catalog:
+    """The part of `catalog` whose topics match one of the globs `topics` and one of `namespaces`; empty: all.
+
+    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
+
+    Raises:
+        UsageError: a glob or a namespace matches nothing.
+    """
+    wanted = {name: topic for name, topic in catalog.topics.items() if _matches(name, topics, namespaces)}
+    for pattern in topics:
+        if not any(_matches(name, [pattern], namespaces) for name in catalog.topics):
+            raise UsageError(f"--topic {pattern}: no topic of the approved history is called so")
+    spaces = {name.namespace_name for name in catalog.topics} | catalog.namespaces.keys()
+    for text in namespaces:
+        if text not in map(str, spaces):
+            raise UsageError(f"--namespace {text}: no namespace of the approved history is called so")
+    if topics:
+        kept = {name.namespace_name for name in wanted}
+    else:
+        kept = {name for name in spaces if not namespaces or str(name) in namespaces}
+    return Catalog({name: space for name, space in catalog.namespaces.items() if name in kept}, wanted)
+
+
+def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName]) -> Catalog:
+    """`catalog` under a target's names for its namespaces; those without another name keep theirs.
+
+    Raises:
+        UsageError: two namespaces would become one.
+    """
+    if not namespaces:
+        return catalog
+    taken: dict[NamespaceName, NamespaceName] = {}
+    for name in sorted(catalog.namespaces.keys() | {topic.namespace_name for topic in catalog.topics}):
+        new = namespaces.get(name, name)
+        if new in taken:
+            raise UsageError(
+                f"{taken[new]} and {name} are both called {new} on this target",
+                fix="give each its own name under `namespaces` of the target",
+            )
+        taken[new] = name
+    return Catalog(
+        {namespaces.get(name, name): _space(space, namespaces) for name, space in catalog.namespaces.items()},
+        {topic.name: topic for topic in (_topic(topic, namespaces) for topic in catalog.topics.values())},
+    )
+
+
+def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceName]) -> TopicName:
+    """The target's name of the topic declared as `name`."""
+    space = namespaces.get(name.namespace_name, name.namespace_name)
+    return replace(name, tenant=space.tenant, namespace=space.name)
+
+
+def _space(space: Namespace, namespaces: Mapping[NamespaceName, NamespaceName]) -> Namespace:
+    return replace(space, name=namespaces.get(space.name, space.name))
+
+
+def _topic(topic: Topic, namespaces: Mapping[NamespaceName, NamespaceName]) -> Topic:
+    return replace(topic, name=renamed_topic(topic.name, namespaces))
+
+
+def _matches(name: TopicName, topics: Sequence[str], namespaces: Sequence[str]) -> bool:
+    if namespaces and str(name.namespace_name) not in namespaces:
+        return False
+    return not topics or any(
+        fnmatchcase(text, pattern) for pattern in topics for text in (str(name), name.schema_id)
+    )
+
+
+def _told(version: SchemaVersion) -> list[Any]:
+    info = version.info
+    if info is None:
+        return [version.number]
+    own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
+    return [version.number, info.type.name, hashlib.sha256(info.schema).hexdigest(), own]

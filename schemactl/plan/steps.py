@@ -1,0 +1,184 @@
+"""What a plan consists of: frozen values, no behaviour beyond their own shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from schemactl.model import (
+    Answer,
+    Commit,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaVersion,
+    TopicName,
+)
+from schemactl.registry.base import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """Create a namespace, and its tenant where that is missing."""
+
+    name: NamespaceName
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolicies:
+    """Set policies of a namespace or topic. Both sides hold the changed ones alone; the others are None."""
+
+    name: NamespaceName | TopicName
+    before: Policies
+    after: Policies
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """Create a topic; `partitions` None: not partitioned."""
+
+    name: TopicName
+    partitions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GrowPartitions:
+    """Add partitions to a partitioned topic."""
+
+    name: TopicName
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterVersion:
+    """Upload a version that Git has and the registry has not.
+
+    Attributes:
+        version: Git's: its number, content and commit.
+        answer: what the registry is expected to answer; its number is the registry's own.
+    """
+
+    name: TopicName
+    version: SchemaVersion
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxStrategy:
+    """Let uploads pass whatever the strategy says, until `RestoreStrategy`. `strategy` is the one in force."""
+
+    name: TopicName
+    strategy: CompatibilityStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreStrategy:
+    """Give a relaxed topic its own strategy back; `strategy` is what the topic itself said before."""
+
+    name: TopicName
+    strategy: CompatibilityStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSchema:
+    """Delete the schema of a topic; the topic and its messages stay.
+
+    Attributes:
+        versions: the numbers that can then no longer be read.
+        force: nothing is left, and numbering starts again at 0; otherwise a tombstone takes the next number.
+    """
+
+    name: TopicName
+    versions: tuple[int, ...]
+    force: bool
+
+
+Step = (
+    CreateNamespace
+    | SetPolicies
+    | CreateTopic
+    | GrowPartitions
+    | RegisterVersion
+    | RelaxStrategy
+    | RestoreStrategy
+    | DeleteSchema
+)
+
+
+class NoteKind(StrEnum):
+    """What a note tells of: a difference between Git and the registry that applying the plan leaves."""
+
+    NOT_STORED = "not stored"
+    OLD_VERSION = "old version"
+    INDISTINGUISHABLE = "indistinguishable"
+    UNKNOWN_VERSION = "unknown version"
+    NUMBERS_DIFFER = "numbers differ"
+    DRAFT = "draft"
+    DELETION_SKIPPED = "deletion skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a reader of the plan should know about a topic; nothing is done about it."""
+
+    name: TopicName
+    kind: NoteKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the plan cannot be applied as it stands.
+
+    Attributes:
+        number: Git's, of the version that would be refused; None where it is not about one of Git's versions.
+        answer: the registry's expected answer; None where it would not come to one.
+        message: what would happen and why, in full sentences.
+        fix: the way out.
+    """
+
+    name: TopicName
+    number: int | None
+    answer: Answer | None
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a plan was made for and from.
+
+    Attributes:
+        target: the name that the project file gives the registry.
+        registry: its URL.
+        release: the Pulsar release whose answers are predicted.
+        ref: the approved ref; `tip` is the commit it was at, None in a repository without commits.
+    """
+
+    target: str
+    registry: str
+    release: Release
+    ref: str
+    tip: Commit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps that make a registry hold what Git approved.
+
+    Attributes:
+        scope: the namespaces and topics looked at, by the target's names.
+        state_digest: of the registry's state that the plan was made against.
+        steps: in the order to be carried out.
+        notes: what stays different afterwards, by topic.
+        refusals: why it cannot be applied; with any of these, no step is carried out.
+    """
+
+    origin: Origin
+    scope: Scope
+    state_digest: str
+    steps: tuple[Step, ...]
+    notes: tuple[Note, ...]
+    refusals: tuple[Refusal, ...]

@@ -1,0 +1,29 @@
+"""A plan, and what became of it, for machines; keys are never renamed within a format version."""
+
+from __future__ import annotations
+
+import json
+
+from schemactl.apply import Result
+from schemactl.plan import Plan
+from schemactl.plan.file import FORMAT_VERSION, Json, document, step_document
+
+
+def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+    """The plan as indented JSON: what `plan --out` writes, and `apply` takes."""
+    return json.dumps(document(plan), indent=2, ensure_ascii=False)
+
+
+def result_document(result: Result) -> Json:
+    """What `apply --result` writes: the plan's digest, what was done, what was not, and why."""
+    steps = [step_document(step) for step in result.plan.steps]
+    plan = document(result.plan)
+    return {
+        "format_version": FORMAT_VERSION,
+        **{key: plan[key] for key in ("schemactl", "target", "registry", "approved")},
+        "plan": plan["digest"],
+        "outcome": "applied" if result.failure is None else "partly applied" if result.done else "failed",
+        "done": steps[: result.done],
+        "left": steps[result.done :],
+        "failure": None if result.failure is None else str(result.failure),
+    }

@@ -1,0 +1,196 @@
+"""A plan, and what became of it, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from schemactl.apply import Result
+from schemactl.model import NamespaceName, Policies, SchemaVersion, TopicName
+from schemactl.plan import (
+    CreateNamespace,
+    CreateTopic,
+    DeleteSchema,
+    GrowPartitions,
+    NoteKind,
+    Plan,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    Step,
+)
+from schemactl.report.style import paint
+from schemactl.wording import day, numbers
+
+_SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
+
+
+def render(plan: Plan, *, color: bool = False) -> str:
+    """A block for each namespace and topic, then what stays different, what would be refused, and the sum."""
+    blocks = [_head(plan)]
+    blocks += ["\n".join(_block(name, steps, color=color)) for name, steps in _by_name(plan.steps).items()]
+    if plan.notes:
+        notes = [f"{_mark('=', color=color)} {note.name} {note.message}" for note in plan.notes]
+        blocks.append("\n".join(["Stays as it is:", *_indented(notes)]))
+    for refusal in plan.refusals:
+        lines = [
+            f"{_mark('!', color=color)} {paint(str(refusal.name), 'bold', color=color)}",
+            f"  {refusal.message}",
+        ]
+        blocks.append("\n".join([*lines, f"  Fix: {refusal.fix}"]))
+    return "\n\n".join([*blocks, paint(summary(plan), _shade(plan), color=color)])
+
+
+def summary(plan: Plan) -> str:
+    """One line: how much would change, and what would not."""
+    if plan.refusals:
+        topics = len({refusal.name for refusal in plan.refusals})
+        return f"Refused: {_plural(topics, 'topic')}. Nothing of this plan can be applied."
+    skipped = sum(note.kind is NoteKind.DELETION_SKIPPED for note in plan.notes)
+    aside = f"; {_plural(skipped, 'deletion')} skipped" if skipped else ""
+    if not plan.steps:
+        return f"No changes. The registry holds all that Git approved{aside}."
+    return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
+
+
+def describe(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
+    """One step in one line."""
+    match step:
+        case CreateNamespace(name):
+            return f"namespace {name}: create"
+        case CreateTopic(name, partitions):
+            return f"{name}: create{_partitioned(partitions)}"
+        case GrowPartitions(name, before, after):
+            return f"{name}: partitions {before} -> {after}"
+        case SetPolicies(name, _, after):
+            return (
+                f"{name}: set {', '.join(f'{key}: {_yaml(value)}' for key, value in _managed(after).items())}"
+            )
+        case RegisterVersion(name, version, answer):
+            shifted = "" if answer.version == version.number else f"Git's v{version.number} as "
+            return f"{name}: register {shifted}v{answer.version}"
+        case RelaxStrategy(name):
+            return f"{name}: ALWAYS_COMPATIBLE while old versions are registered"
+        case RestoreStrategy(name, strategy):
+            return f"{name}: the topic's own strategy again ({strategy})"
+        case DeleteSchema(name, _, force):
+            return f"{name}: delete the schema{' and its numbering' if force else ''}"
+
+
+def render_result(result: Result, *, color: bool = False) -> str:
+    """What was done; where it stopped early, why, and what is left."""
+    if result.failure is None:
+        done = _sums(result.plan.steps, "registered", "deleted")
+        return paint(f"Applied: {done}.", "green", color=color)
+    lines = [f"Stopped at {describe(result.left[0])}", *_indented(str(result.failure).splitlines())]
+    if result.left[1:]:
+        lines += ["Not tried:", *_indented([describe(step) for step in result.left[1:]])]
+    total = len(result.plan.steps)
+    lines.append(paint(f"Applied {result.done} of {_plural(total, 'step')}.", "red", color=color))
+    return "\n".join(lines)
+
+
+def _head(plan: Plan) -> str:
+    origin = plan.origin
+    tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
+    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}, answers as of Pulsar {origin.release}"
+
+
+def _by_name(steps: tuple[Step, ...]) -> dict[NamespaceName | TopicName, list[Step]]:
+    found: dict[NamespaceName | TopicName, list[Step]] = {}
+    for step in steps:
+        found.setdefault(step.name, []).append(step)
+    return found
+
+
+def _block(name: NamespaceName | TopicName, steps: list[Step], *, color: bool) -> Iterator[str]:
+    kind = "namespace" if isinstance(name, NamespaceName) else "topic"
+    made = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
+    sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
+    aside = _partitioned(made.partitions) if isinstance(made, CreateTopic) else ""
+    yield f"{_mark(sign, color=color)} {kind} {paint(str(name), 'bold', color=color)}{aside}"
+    for step in steps:
+        for inner, line in _lines(step):
+            yield f"  {_mark(inner, color=color)} {line}"
+
+
+def _lines(step: Step) -> Iterator[tuple[str, str]]:
+    """The lines of one step below its block's head, each with its sign."""
+    match step:
+        case SetPolicies(_, before, after):
+            yield from _policies(before, after)
+        case GrowPartitions(_, before, after):
+            yield "~", f"partitions: {before} -> {after}"
+        case RegisterVersion(_, version):
+            yield "+", f"{_cited(version)}: {_prediction(step)}"
+        case RelaxStrategy(_, strategy):
+            yield "~", f"strategy: {strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
+        case RestoreStrategy(_, strategy):
+            yield "~", f"the topic's own strategy: back to {strategy}"
+        case DeleteSchema(_, versions, force):
+            then = "numbering starts again at 0" if force else "a tombstone takes the next number"
+            yield (
+                "-",
+                f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {then}",
+            )
+
+
+def _policies(before: Policies, after: Policies) -> Iterator[tuple[str, str]]:
+    for policy, value in _managed(after).items():
+        old = getattr(before, policy)
+        if old in (None, "UNDEFINED"):
+            yield "+", f"{policy}: {_yaml(value)}"
+        else:
+            yield "~", f"{policy}: {_yaml(old)} -> {_yaml(value)}"
+
+
+def _managed(policies: Policies) -> dict[str, object]:
+    return {name: value for name, value in asdict(policies).items() if value is not None}
+
+
+def _yaml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cited(version: SchemaVersion) -> str:
+    kind = f" {version.info.type.name}" if version.info else ""
+    commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
+    return f"v{version.number}{kind}{commit}"
+
+
+def _prediction(step: RegisterVersion) -> str:
+    number = step.answer.version
+    aside = "" if number == step.version.number else f", which is Git's v{step.version.number}"
+    return f"registers v{number}{aside}"
+
+
+def _partitioned(partitions: int | None) -> str:
+    return "" if partitions is None else f", {_plural(partitions, 'partition')}"
+
+
+def _sums(steps: tuple[Step, ...], registered: str, deleted: str) -> str:
+    namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
+    topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
+    versions = sum(isinstance(step, RegisterVersion) for step in steps)
+    deletions = sum(isinstance(step, DeleteSchema) for step in steps)
+    parts = [_plural(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
+    parts += [f"{_plural(versions, 'version')} {registered}"] if versions else []
+    parts += [f"{_plural(deletions, 'schema')} {deleted}"] if deletions else []
+    return ", ".join(parts) or "nothing"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _mark(sign: str, *, color: bool) -> str:
+    return paint(sign, _SHADES[sign], color=color)
+
+
+def _shade(plan: Plan) -> str:
+    return "red" if plan.refusals else "yellow" if plan.steps else "green"
