@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
     parser.add_argument("--out", metavar="FILE", help="write the plan to FILE, for `schemactl apply FILE`")
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the report (default: text)"
+        "--format", choices=("text", "json"), default="text", help="form of the report (default: text)"
     )
     parser.add_argument("--detailed-exitcode", action="store_true", help="exit with 2 when there are changes")
 
@@ -45,12 +45,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that `plan` and `apply` share."""
     parser.add_argument(
-        "--target", metavar="NAME", help="of the project file's targets (default: the only one)"
+        "--target", metavar="NAME", help="one of the project file's targets (default: the only one)"
     )
     parser.add_argument(
         "--topic", action="append", default=[], metavar="GLOB", help="only topics whose name matches"
     )
-    parser.add_argument("--namespace", action="append", default=[], metavar="NS", help="only this namespace")
+    parser.add_argument(
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NS",
+        help="only topics of this namespace, and itself",
+    )
     parser.add_argument(
         "--allow-delete",
         action="append",
