@@ -1,0 +1,27 @@
+"""Decoding and encoding a topic's messages: the run-time of generated packages.
+
+Imports nothing of schemactl outside this folder, and only relatively, so that a generated package can carry a copy.
+"""
+
+from __future__ import annotations
+
+from .columns import Options
+from .definition import Definition, KeyValue, Version
+from .errors import CodecError, CodecUnavailable, InvalidDefinition, UnknownVersion, Unreadable, Unwritable
+from .topic import Codec, Decoded, Encoded
+
+__all__ = [
+    "Codec",
+    "CodecError",
+    "CodecUnavailable",
+    "Decoded",
+    "Definition",
+    "Encoded",
+    "InvalidDefinition",
+    "KeyValue",
+    "Options",
+    "UnknownVersion",
+    "Unreadable",
+    "Unwritable",
+    "Version",
+]

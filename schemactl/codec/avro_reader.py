@@ -15,8 +15,8 @@ import numpy as np
 from . import columns, resolver
 from .columns import Choice, Group, Items, Leaf, Options, Shape
 from .defaults import encode_default
-from .errors import Unreadable
-from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union, min_size
+from .errors import InvalidDefinition, Unreadable
+from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name, min_size
 from .values import to_python
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -55,9 +55,12 @@ def read_whole(read: Read, payload: bytes, options: Options) -> Any:
 
 
 def default_storage(schema: Schema, value: Any, shape: Shape, options: Options) -> Any:
-    """The storage form of a field's default, as Java makes it: written as binary, then read."""
-    read = reader(resolver.resolve(schema, schema), shape, options)
-    return read(encode_default(schema, value), 0)[0]
+    """The storage form of a field's default, as Java makes it: written as binary, then read.
+
+    Raises:
+        InvalidDefinition: it is no default for that schema.
+    """
+    return _default(reader(resolver.resolve(schema, schema), shape, options), schema, value)
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
@@ -168,7 +171,7 @@ class _Compiler:
         for part in action.defaults:
             if part.name in shape.fields:
                 read = self.read(resolver.resolve(part.schema, part.schema), shape.fields[part.name])
-                blank[part.name] = read(encode_default(part.schema, part.default), 0)[0]
+                blank[part.name] = _default(read, part.schema, part.default)
 
         def read_record(data: bytes, at: int) -> tuple[Any, int]:
             value = blank.copy()
@@ -301,6 +304,13 @@ class _Compiler:
         self._skips[id(schema)] = skip_record
         steps.extend((part.name, self.skip(part.schema)) for part in schema.fields)
         return skip_record
+
+
+def _default(read: Read, schema: Schema, value: Any) -> Any:
+    try:
+        return read(encode_default(schema, value), 0)[0]
+    except Unreadable as error:
+        raise InvalidDefinition(f"{value!r} is no default for {full_name(schema)}: {error.what}") from None
 
 
 def _leaf(shape: Shape) -> Leaf:

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from .errors import InvalidDefinition
-from .schema import NO_DEFAULT, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
+from .schema import NO_DEFAULT, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name
 
 
 def encode_default(schema: Schema, value: Any) -> bytes:
@@ -18,8 +18,8 @@ def encode_default(schema: Schema, value: Any) -> bytes:
     out = bytearray()
     try:
         _encode(out, schema, value)
-    except (TypeError, ValueError, AttributeError, KeyError, struct.error) as error:
-        raise InvalidDefinition(f"{value!r} is no default for {schema.type}: {error}") from None
+    except RecursionError:
+        raise InvalidDefinition(f"a default of {full_name(schema)} holds itself without end") from None
     return bytes(out)
 
 
@@ -37,6 +37,8 @@ def zigzag(value: int) -> bytes:
 
 
 def _encode(out: bytearray, schema: Schema, value: Any) -> None:
+    if not _fits(schema, value):
+        raise InvalidDefinition(f"{value!r} is no default for {full_name(schema)}")
     match schema:
         case Record():
             for part in schema.fields:
@@ -66,8 +68,7 @@ def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: S
         out += zigzag(len(items))
     for key, item in items:
         if key is not None:
-            text = key.encode()
-            out += zigzag(len(text)) + text
+            out += _sized(key.encode("utf-8", "replace"))
         _encode(out, schema, item)
     out.append(0)
 
@@ -79,24 +80,31 @@ def _primitive(kind: str, value: Any) -> bytes:
         case "boolean":
             return b"\1" if value else b"\0"
         case "int" | "long":
+            bits = 31 if kind == "int" else 63
+            if not -(2**bits) <= value < 2**bits:
+                raise InvalidDefinition(f"{value} is no default for {kind}: it is out of range")
             return zigzag(int(value))
-        case "float":
-            return struct.pack("<f", value)
-        case "double":
-            return struct.pack("<d", value)
-    text: bytes = value.encode("utf-8" if kind == "string" else "latin-1")
-    return zigzag(len(text)) + text
+        case "float" | "double":
+            return struct.pack("<f" if kind == "float" else "<d", value)
+    return _sized(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
+
+
+def _sized(raw: bytes) -> bytes:
+    return zigzag(len(raw)) + raw
 
 
 def _fits(schema: Schema, value: Any) -> bool:
-    """Whether a union's default is for this branch, by its JSON kind alone."""
-    kind = schema.type
-    if kind == "null":
-        return value is None
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind in ("int", "long", "float", "double"):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind in ("string", "bytes", "fixed", "enum"):
-        return isinstance(value, str)
-    return isinstance(value, list if kind == "array" else dict)
+    """Whether a default may be for this schema, as Java finds the branch of a union: by its JSON kind alone."""
+    match schema:
+        case Primitive(type="null"):
+            return value is None
+        case Primitive(type="boolean"):
+            return isinstance(value, bool)
+        case Primitive(type="int" | "long" | "float" | "double"):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case Enum():
+            return value in schema.symbols
+        case Union():
+            return any(_fits(branch, value) for branch in schema.branches)
+    kinds: dict[str, type] = {"array": list, "map": dict, "record": dict}
+    return isinstance(value, kinds.get(schema.type, str))

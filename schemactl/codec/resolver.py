@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from .defaults import encode_default
 from .errors import InvalidDefinition
 from .schema import (
     NO_DEFAULT,
@@ -283,7 +284,10 @@ def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
     _collect_aliases(reader, names, fields, set())
     if not names and not fields:
         return writer
-    return _Renamer(names, fields).rename(writer)
+    renamer = _Renamer(names, fields)
+    renamed = renamer.rename(writer)
+    renamer.check_defaults()
+    return renamed
 
 
 def _collect_aliases(
@@ -347,6 +351,17 @@ class _Renamer:
                 f"by its aliases the reader calls two fields of {name} {', '.join(twice)}"
             )
         return renamed
+
+    def check_defaults(self) -> None:
+        """Refuses what Java refuses: a default of the writer's that names a field by the name it had.
+
+        Raises:
+            InvalidDefinition: there is one.
+        """
+        for record in self._records.values():
+            for part in record.fields:
+                if part.default is not NO_DEFAULT:
+                    encode_default(part.schema, part.default)
 
 
 def _equal(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:

@@ -1,0 +1,40 @@
+"""What Pulsar says of a topic's schemas, as a generated module embeds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One schema.
+
+    Attributes:
+        type: Pulsar's SchemaType by name.
+        text: AVRO, JSON and PROTOBUF: the Avro schema as JSON. PROTOBUF_NATIVE: the wrapper of its descriptor set.
+        properties: of the SchemaInfo; `__charset` of a STRING is the only one that matters here.
+    """
+
+    type: str
+    text: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """Two schemas in one; `encoding` says whether the key travels in the payload or as the message's key."""
+
+    key: Definition
+    value: Definition
+    encoding: Literal["INLINE", "SEPARATED"] = "INLINE"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An approved schema of a topic, its number, and the commit that brought it ("" if it is not known)."""
+
+    number: int
+    schema: Definition | KeyValue
+    commit: str = ""

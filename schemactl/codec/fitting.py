@@ -1,0 +1,294 @@
+"""Whether a value fits a schema: what both ways of writing it need to know first.
+
+A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts). What comes out is ready to write: a
+record's parts in the schema's order (ABSENT for one to be taken from its default), a union as branch index and value, a
+map as pairs, times in the schema's own unit, a decimal as its unscaled number.
+"""
+
+from __future__ import annotations
+
+import decimal
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from .columns import TIME, Choice, Group, Items, Leaf, Shape
+from .errors import Unwritable
+from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive, Union
+from .values import to_storage
+
+Fit = Callable[[Any], Any]
+"""From a value to its ready form; raises Unwritable."""
+
+
+class _Absent:
+    """The type of ABSENT."""
+
+
+ABSENT: Final = _Absent()
+
+CONTEXT: Final = decimal.Context(prec=100)
+"""Wide enough for every decimal that a column holds, so that nothing is rounded."""
+
+_LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+
+
+def fitting(shape: Shape) -> Fit:
+    """Makes values of `shape` ready to write."""
+    match shape:
+        case Group():
+            return _record(shape)
+        case Items():
+            part = fitting(shape.part)
+            return _list(part) if isinstance(shape.schema, Array) else _map(part)
+        case Choice():
+            return _union(shape)
+        case Leaf():
+            return _leaf(shape)
+
+
+def unscaled_decimal(value: decimal.Decimal, logical: Decimal) -> int:
+    """The number as its last digit counts it.
+
+    Raises:
+        Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
+    """
+    if not value.is_finite():
+        raise Unwritable(f"{value} is no decimal")
+    if value and not -100 < value.adjusted() < 100:
+        raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
+    scaled = value.scaleb(logical.scale, CONTEXT)
+    if scaled != scaled.to_integral_value():
+        raise Unwritable(f"{value} has more than {logical.scale} digits behind the point")
+    if abs(scaled) >= 10**logical.precision:
+        raise Unwritable(f"{value} has more than {logical.precision} digits")
+    return int(scaled)
+
+
+def _record(shape: Group) -> Fit:
+    parts = [(part.name, _field(part, shape), part.default is not NO_DEFAULT) for part in shape.schema.fields]
+    names = frozenset(part.name for part in shape.schema.fields)
+
+    def record(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise Unwritable(f"expected the fields of {shape.schema.full_name}, found {value!r}")
+        unknown = value.keys() - names
+        if unknown:
+            raise Unwritable(f"{shape.schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+        ready = []
+        name = ""
+        try:
+            for name, fit, optional in parts:
+                if name in value:
+                    ready.append(fit(value[name]))
+                elif optional:
+                    ready.append(ABSENT)
+                else:
+                    raise Unwritable("absent, and it has no default")
+        except Unwritable as error:
+            error.inside(name)
+            raise
+        return ready
+
+    return record
+
+
+def _field(part: Field, shape: Group) -> Fit:
+    if part.name in shape.fields:
+        return fitting(shape.fields[part.name])
+
+    def cut(value: Any) -> Any:
+        kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, Union) else []
+        if value is None and "null" in kinds:
+            return kinds.index("null"), None
+        raise Unwritable("nested deeper than the recursion depth of the columns")
+
+    return cut
+
+
+def _list(part: Fit) -> Fit:
+    def items(value: Any) -> Any:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise Unwritable(f"expected a list, found {value!r}")
+        ready: list[Any] = []
+        try:
+            for item in value:
+                ready.append(part(item))  # noqa: PERF401  the length is the place of an error
+        except Unwritable as error:
+            error.inside(f"[{len(ready)}]")
+            raise
+        return ready
+
+    return items
+
+
+def _map(part: Fit) -> Fit:
+    def entries(value: Any) -> Any:
+        ready = []
+        key = None
+        try:
+            for key, item in _pairs(value):
+                ready.append((text(key), part(item)))
+        except Unwritable as error:
+            error.inside(f"[{key!r}]")
+            raise
+        return ready
+
+    return entries
+
+
+def _pairs(value: Any) -> list[tuple[Any, Any]]:
+    """A map's entries, from a dict or from the list of pairs that Arrow makes of one."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return value
+    raise Unwritable(f"expected a dict, found {value!r}")
+
+
+def _union(shape: Choice) -> Fit:
+    kinds = [branch.type for branch in shape.schema.branches]
+    branches = [
+        (member, index, fitting(part))
+        for index, (member, part) in enumerate(zip(shape.members, shape.branches, strict=True))
+        if part is not None
+    ]
+    members = {member: (index, fit) for member, index, fit in branches if member is not None}
+
+    def choice(value: Any) -> Any:
+        if value is None:
+            if "null" not in kinds:
+                raise Unwritable("null, and the union has no null")
+            return kinds.index("null"), None
+        if members:
+            index, fit, held = _one_member(members, value)
+            return index, fit(held)
+        # One branch; or two, of which the wider takes what the narrower does not.
+        refusal = Unwritable(f"no branch of the union fits {value!r}")
+        for _, index, fit in branches:
+            try:
+                return index, fit(value)
+            except Unwritable as error:
+                refusal = error
+        raise refusal
+
+    return choice
+
+
+def _one_member(members: dict[str, tuple[int, Fit]], value: Any) -> tuple[int, Fit, Any]:
+    if isinstance(value, Mapping) and value.keys() <= members.keys():
+        given = [name for name, held in value.items() if held is not None]
+        if len(given) == 1:
+            return *members[given[0]], value[given[0]]
+    raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
+
+
+def _leaf(shape: Leaf) -> Fit:
+    schema = shape.schema
+    if isinstance(schema, Enum):
+        return _enum(schema)
+    if isinstance(schema.logical, Decimal):
+        return _decimal(schema.logical)
+    if isinstance(schema, Fixed):
+        return _fixed(schema.size)
+    return _integer(schema, shape) if schema.type in ("int", "long") else _PLAIN[schema.type]
+
+
+def _integer(schema: Primitive, shape: Leaf) -> Fit:
+    low, high = _LIMITS[schema.type]
+    convert = to_storage(shape.type)
+    # How many of the column's units make one of the schema's: microseconds, and nanoseconds of a time.
+    millis = schema.logical in ("timestamp-millis", "local-timestamp-millis")
+    unit = 1000 if millis or shape.type == TIME else 1
+
+    def whole(value: Any) -> Any:
+        number = value if convert is None else convert(value)
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise Unwritable(f"expected a whole number, found {value!r}")
+        number //= unit
+        if not low <= number <= high:
+            raise Unwritable(f"{value!r} is out of the range of {schema.type}")
+        return number
+
+    return whole
+
+
+def _enum(schema: Enum) -> Fit:
+    symbols = frozenset(schema.symbols)
+
+    def symbol(value: Any) -> Any:
+        if not isinstance(value, str) or value not in symbols:
+            raise Unwritable(f"{value!r} is no symbol of {schema.full_name}: {', '.join(schema.symbols)}")
+        return value
+
+    return symbol
+
+
+def _decimal(logical: Decimal) -> Fit:
+    def number(value: Any) -> Any:
+        if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
+            raise Unwritable(f"expected a decimal, found {value!r}")
+        return unscaled_decimal(decimal.Decimal(value), logical)
+
+    return number
+
+
+def _fixed(size: int) -> Fit:
+    def sized(value: Any) -> Any:
+        if not isinstance(value, bytes | bytearray) or len(value) != size:
+            raise Unwritable(f"expected {size} bytes, found {value!r}")
+        return bytes(value)
+
+    return sized
+
+
+def _null(value: Any) -> None:
+    if value is not None:
+        raise Unwritable(f"expected null, found {value!r}")
+
+
+def _boolean(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise Unwritable(f"expected true or false, found {value!r}")
+    return value
+
+
+def _floating(packed: struct.Struct) -> Fit:
+    def number(value: Any) -> Any:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise Unwritable(f"expected a number, found {value!r}")
+        try:
+            packed.pack(value)
+        except (struct.error, OverflowError):
+            raise Unwritable(f"{value!r} is out of range") from None
+        return float(value)
+
+    return number
+
+
+def text(value: Any) -> str:
+    """The text, if it can be written as UTF-8."""
+    if not isinstance(value, str):
+        raise Unwritable(f"expected text, found {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unwritable(f"{value!r} has half a character (a lone surrogate)") from None
+    return value
+
+
+def raw(value: Any) -> bytes:
+    """The bytes."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise Unwritable(f"expected bytes, found {value!r}")
+    return bytes(value)
+
+
+_PLAIN: Final[dict[str, Fit]] = {
+    "null": _null,
+    "boolean": _boolean,
+    "float": _floating(struct.Struct("<f")),
+    "double": _floating(struct.Struct("<d")),
+    "string": text,
+    "bytes": raw,
+}

@@ -1,0 +1,305 @@
+"""Reading JSON payloads: the plain object that Pulsar's Java client writes of a record, described by an Avro schema.
+
+Not Avro's own JSON encoding: a union's value stands bare, bytes are base64, fields that are null are left out, and what the
+schema does not know is ignored. Defaults are not applied, as in Pulsar's own consumers: a field that is absent is null. It
+makes a message unreadable only where the schema neither has a default for it nor allows null. Times are whole numbers in
+the unit of their logical type; decimals are numbers (or text) with no more digits than the schema has.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import decimal
+import json
+import math
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from .columns import TIME, Choice, Group, Items, Leaf, Shape
+from .errors import Unreadable, Unwritable
+from .fitting import CONTEXT, unscaled_decimal
+from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive
+from .values import DAY_MICROS, to_python, to_storage
+
+Convert = Callable[[Any], Any]
+
+_LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+_MAX_MILLIS: Final = (2**63 - 1) // 1000
+_MAX_FLOAT: Final = 3.4028235677973366e38
+"""What a float rounds to infinity from."""
+
+
+def reader(shape: Shape, *, as_python: bool) -> Callable[[bytes], Any]:
+    """Reads a payload into the storage form of `shape`, or into Python's own types; raises Unreadable."""
+    convert = _Reader(as_python=as_python).convert(shape)
+
+    def read(payload: bytes) -> Any:
+        try:
+            parsed = json.loads(payload, parse_float=decimal.Decimal, parse_constant=_constant)
+        except UnicodeDecodeError as error:
+            raise Unreadable("text that is not UTF-8", error.start) from None
+        except json.JSONDecodeError as error:
+            raise Unreadable(f"no JSON: {error.msg}", len(error.doc[: error.pos].encode())) from None
+        except (ValueError, RecursionError, ArithmeticError) as error:
+            raise Unreadable(f"no JSON that can be followed: {error}") from None
+        return convert(parsed)
+
+    return read
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+class _Reader:
+    def __init__(self, *, as_python: bool) -> None:
+        self._as_python = as_python
+
+    def convert(self, shape: Shape) -> Convert:
+        match shape:
+            case Group():
+                return self._record(shape)
+            case Items():
+                part = self.convert(shape.part)
+                return _list(part) if isinstance(shape.schema, Array) else self._map(part)
+            case Choice():
+                return self._union(shape)
+            case Leaf():
+                return self._leaf(shape)
+
+    def _record(self, shape: Group) -> Convert:
+        parts = [
+            (part.name, self.convert(shape.fields[part.name]), _may_be_absent(part))
+            for part in shape.schema.fields
+            if part.name in shape.fields
+        ]
+
+        def record(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise Unreadable(f"expected the object {shape.schema.full_name}, found {_shown(value)}")
+            found: dict[str, Any] = {}
+            name = ""
+            try:
+                for name, convert, optional in parts:
+                    held = value.get(name)
+                    if held is None and optional:
+                        found[name] = None
+                    elif name not in value:
+                        raise Unreadable("absent, but it is required")
+                    else:
+                        found[name] = convert(held)
+            except Unreadable as error:
+                error.inside(name)
+                raise
+            return found
+
+        return record
+
+    def _map(self, part: Convert) -> Convert:
+        as_python = self._as_python
+
+        def entries(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise Unreadable(f"expected an object, found {_shown(value)}")
+            found = {}
+            key = ""
+            try:
+                for key, held in value.items():
+                    found[_whole(key)] = part(held)
+            except Unreadable as error:
+                error.inside(f"[{key!r}]")
+                raise
+            return found if as_python else list(found.items())
+
+        return entries
+
+    def _union(self, shape: Choice) -> Convert:
+        nullable = any(branch.type == "null" for branch in shape.schema.branches)
+        blank = dict.fromkeys(name for name in shape.members if name is not None)
+        pairs = zip(shape.members, shape.branches, strict=True)
+        branches = [(member, self.convert(part)) for member, part in pairs if part is not None]
+
+        def choice(value: Any) -> Any:
+            if value is None and nullable:
+                return None
+            refusal = Unreadable(f"no branch of the union fits {_shown(value)}")
+            for member, convert in branches:
+                try:
+                    found = convert(value)
+                except Unreadable as error:
+                    refusal = error if len(branches) == 1 else refusal
+                    continue
+                return found if member is None else {**blank, member: found}
+            raise refusal
+
+        return choice
+
+    def _leaf(self, shape: Leaf) -> Convert:
+        convert = _leaf(shape)
+        people = to_python(shape.type) if self._as_python else None
+        return convert if people is None else lambda value: people(convert(value))
+
+
+def _may_be_absent(part: Field) -> bool:
+    kinds = (
+        [branch.type for branch in part.schema.branches]
+        if hasattr(part.schema, "branches")
+        else [part.schema.type]
+    )
+    return "null" in kinds or part.default is not NO_DEFAULT
+
+
+def _list(part: Convert) -> Convert:
+    def items(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise Unreadable(f"expected a list, found {_shown(value)}")
+        found: list[Any] = []
+        try:
+            for held in value:
+                found.append(part(held))  # noqa: PERF401  the length is the place of an error
+        except Unreadable as error:
+            error.inside(f"[{len(found)}]")
+            raise
+        return found
+
+    return items
+
+
+def _leaf(shape: Leaf) -> Convert:
+    schema = shape.schema
+    if isinstance(schema, Enum):
+        return _enum(schema)
+    if isinstance(schema.logical, Decimal):
+        return _decimal(schema.logical)
+    if isinstance(schema, Fixed):
+        return lambda value: _sized(_base64(value), schema.size)
+    if schema.type in ("int", "long"):
+        return _integer(schema, shape)
+    return _PLAIN[schema.type]
+
+
+def _enum(schema: Enum) -> Convert:
+    symbols = frozenset(schema.symbols)
+    default = schema.default if schema.default in symbols else None
+
+    def symbol(value: Any) -> Any:
+        if isinstance(value, str) and value in symbols:
+            return value
+        if isinstance(value, str) and default is not None:
+            return default
+        raise Unreadable(f"{_shown(value)} is no symbol of {schema.full_name}")
+
+    return symbol
+
+
+def _decimal(logical: Decimal) -> Convert:
+    def number(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
+            raise Unreadable(f"expected a decimal, found {_shown(value)}")
+        try:
+            unscaled = unscaled_decimal(decimal.Decimal(value), logical)
+        except decimal.InvalidOperation:
+            raise Unreadable(f"expected a decimal, found {_shown(value)}") from None
+        except Unwritable as error:
+            raise Unreadable(error.what) from None
+        return decimal.Decimal(unscaled).scaleb(-logical.scale, CONTEXT)
+
+    return number
+
+
+def _integer(schema: Primitive, shape: Leaf) -> Convert:
+    low, high = _LIMITS[schema.type]
+    factor = 1
+    if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
+        low, high, factor = -_MAX_MILLIS, _MAX_MILLIS, 1000
+    elif shape.type == TIME:
+        low, high, factor = 0, DAY_MICROS - 1, 1000
+
+    def whole(value: Any) -> Any:
+        number = value
+        if (
+            isinstance(value, decimal.Decimal)
+            and abs(value.adjusted()) < 30
+            and value == value.to_integral_value()
+        ):
+            number = int(value)
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise Unreadable(f"expected a whole number, found {_shown(value)}")
+        if not low <= number <= high:
+            raise Unreadable(f"{_shown(value)} is out of the range of {schema.logical or schema.type}")
+        return number * factor
+
+    return whole
+
+
+def _null(value: Any) -> None:
+    if value is not None:
+        raise Unreadable(f"expected null, found {_shown(value)}")
+
+
+def _boolean(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise Unreadable(f"expected true or false, found {_shown(value)}")
+    return value
+
+
+def _floating(limit: float) -> Convert:
+    def number(value: Any) -> Any:
+        # Jackson writes what JSON has no number for as text.
+        if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
+            return float(value)
+        if isinstance(value, bool) or not isinstance(value, decimal.Decimal | int):
+            raise Unreadable(f"expected a number, found {_shown(value)}")
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if abs(found) >= limit:
+            raise Unreadable(f"{_shown(value)} is out of range")
+        return struct.unpack("<f", struct.pack("<f", found))[0] if limit == _MAX_FLOAT else found
+
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Unreadable(f"expected text, found {_shown(value)}")
+    return _whole(value)
+
+
+def _whole(text: str) -> str:
+    """The text with U+FFFD for what JSON's escapes may say and no text may hold: half a character."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _base64(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise Unreadable(f"expected base64 text, found {_shown(value)}")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise Unreadable(f"expected base64 text, found {_shown(value)}") from None
+
+
+def _sized(raw: bytes, size: int) -> bytes:
+    if len(raw) != size:
+        raise Unreadable(f"expected {size} bytes, found {len(raw)}")
+    return raw
+
+
+def _shown(value: Any) -> str:
+    """A value in an error message: JSON, cut to a bearable length."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_PLAIN: Final[dict[str, Convert]] = {
+    "null": _null,
+    "boolean": _boolean,
+    "float": _floating(_MAX_FLOAT),
+    "double": _floating(math.inf),
+    "string": _text,
+    "bytes": _base64,
+}

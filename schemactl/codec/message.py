@@ -1,0 +1,159 @@
+"""Whole messages of one schema version: a payload, or a key and a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from . import framing
+from .errors import Unreadable
+from .lanes import Ints, take_or_null
+from .reading import Reading
+
+_NO_PAYLOAD: Final = (
+    "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
+)
+
+
+class MessageReader(Protocol):
+    """Reads the messages that one version of a topic's schema wrote."""
+
+    def one(self, payload: bytes | None, key: bytes | None) -> Any:
+        """The value in Python's own types; raises Unreadable."""
+        ...
+
+    def batch(
+        self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
+    ) -> tuple[list[pa.Array], dict[int, str]]:
+        """The columns, null where a message cannot be read, and the reason for each such row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A payload that is one value; `flat`: its fields are columns of their own."""
+
+    reading: Reading
+    flat: bool
+
+    def one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  a key is no part of the value
+        """See MessageReader."""
+        if payload is None:
+            raise Unreadable(_NO_PAYLOAD)
+        return self.reading.value(payload)
+
+    def batch(
+        self,
+        payloads: pa.BinaryArray,
+        keys: pa.BinaryArray | None,  # noqa: ARG002  see `one`
+    ) -> tuple[list[pa.Array], dict[int, str]]:
+        """See MessageReader."""
+        values, reasons = _present(self.reading, payloads)
+        if payloads.null_count:
+            reasons |= {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
+        return (values.flatten() if self.flat else [values]), reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A key and a value, either of which may be null."""
+
+    key: Reading
+    value: Reading
+    encoding: Literal["INLINE", "SEPARATED"]
+    strict: bool
+
+    def one(self, payload: bytes | None, key: bytes | None) -> Any:
+        """See MessageReader."""
+        if self.encoding == "INLINE":
+            if payload is None:
+                raise Unreadable(_NO_PAYLOAD)
+            key, payload = framing.split(payload, strict=self.strict)
+        found = {}
+        for name, reading, half in (("key", self.key, key), ("value", self.value, payload)):
+            try:
+                found[name] = None if half is None else reading.value(half)
+            except Unreadable as error:
+                error.inside(name)
+                raise
+        return found
+
+    def batch(
+        self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
+    ) -> tuple[list[pa.Array], dict[int, str]]:
+        """See MessageReader."""
+        reasons: dict[int, str] = {}
+        if self.encoding == "INLINE":
+            keys, payloads, reasons = self._split(payloads)
+        elif keys is None:
+            raise ValueError("the keys of this topic travel apart from its payloads: give them, too")
+        columns = []
+        for name, reading, halves in (("key", self.key, keys), ("value", self.value, payloads)):
+            values, wrong = _present(reading, halves)
+            columns.append(values)
+            reasons = {row: f"{name}, {reason}" for row, reason in wrong.items()} | reasons
+        return [_null_at(column, reasons) for column in columns], reasons
+
+    def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
+        rows = np.flatnonzero(np.asarray(payloads.is_valid()))
+        keys, values, bad = framing.split_lanes(payloads.drop_null(), strict=self.strict)
+        reasons = {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
+        for row in rows[bad]:
+            try:
+                framing.split(payloads[int(row)].as_py(), strict=self.strict)
+            except Unreadable as error:
+                reasons[int(row)] = error.reason
+        return _spread(keys, rows, len(payloads)), _spread(values, rows, len(payloads)), reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A version whose messages the reader cannot read at all."""
+
+    reason: str
+    types: tuple[pa.DataType, ...]
+
+    def one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  nothing of a message helps
+        """See MessageReader."""
+        raise Unreadable(self.reason)
+
+    def batch(
+        self,
+        payloads: pa.BinaryArray,
+        keys: pa.BinaryArray | None,  # noqa: ARG002  see `one`
+    ) -> tuple[list[pa.Array], dict[int, str]]:
+        """See MessageReader."""
+        count = len(payloads)
+        return [pa.nulls(count, kind) for kind in self.types], dict.fromkeys(range(count), self.reason)
+
+
+def _present(reading: Reading, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
+    """The values of those payloads that are there, null for the others."""
+    if not payloads.null_count:
+        return reading.batch(payloads)
+    rows = np.flatnonzero(np.asarray(payloads.is_valid()))
+    values, reasons = reading.batch(payloads.drop_null())
+    return _spread(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
+
+
+def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
+    """An array of `count` with `values` at `rows`, null elsewhere."""
+    if len(rows) == count:
+        return values
+    index = np.zeros(count, np.int64)
+    index[rows] = np.arange(len(rows))
+    absent = np.ones(count, bool)
+    absent[rows] = False
+    return take_or_null(values, index, nulls=absent)
+
+
+def _null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
+    """The column with nulls at `rows`: a row that is set aside shows none of its halves."""
+    if not rows:
+        return column
+    absent = np.zeros(len(column), bool)
+    absent[list(rows)] = True
+    return take_or_null(column, np.arange(len(column)), nulls=absent)

@@ -1,0 +1,277 @@
+"""Pulsar's primitive types in the wire form of its Java client (org.apache.pulsar.client.impl.schema).
+
+Everything is big-endian. Spark holds microseconds, so finer digits of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are cut off,
+and of a DATE, which Pulsar sends in milliseconds, the time of day.
+"""
+
+from __future__ import annotations
+
+import codecs
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options
+from .definition import Definition
+from .errors import InvalidDefinition, Unreadable, Unwritable
+from .lanes import Lanes, Mask
+from .reading import Reading
+from .values import to_python, to_storage
+
+_DAY_MILLIS: Final = 86_400_000
+_DAY_NANOS: Final = 86_400_000_000_000
+_DAYS: Final = (-(2**31), 2**31 - 1)
+_MAX_MILLIS: Final = (2**63 - 1) // 1000
+_MAX_SECONDS: Final = (2**63 - 1) // 1_000_000 - 1
+
+Numbers = Any
+"""Integers, or numpy arrays of them: the rules below hold for both."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """The wire form of one type.
+
+    Attributes:
+        packed: its numbers as `struct` has them.
+        type: of the column.
+        limits: of the first number, and of the second if there is one; None: any.
+        read: from the numbers to the storage form.
+        write: from the storage form to the numbers.
+        exact: other sizes are errors; otherwise bytes that follow are ignored, as Java does for the two long types.
+    """
+
+    packed: struct.Struct
+    type: pa.DataType
+    limits: tuple[tuple[int, int] | None, ...] = (None,)
+    read: Callable[..., Numbers] = lambda number: number
+    write: Callable[[Any], tuple[Any, ...]] = lambda value: (value,)
+    exact: bool = True
+
+
+def _wires(time_type: bool) -> dict[str, _Wire]:  # noqa: FBT001  one switch, passed by position within this module
+    millis = (-_MAX_MILLIS, _MAX_MILLIS)
+    nano_of_day = (0, _DAY_NANOS - 1)
+    if time_type:
+        time = _Wire(
+            struct.Struct(">q"),
+            TIME,
+            (None,),
+            lambda ms: ms % _DAY_MILLIS * 1_000_000,
+            lambda nanos: (nanos // 1_000_000,),
+        )
+        local_time = _Wire(
+            struct.Struct(">q"),
+            TIME,
+            (nano_of_day,),
+            lambda nanos: nanos // 1000 * 1000,
+            lambda nanos: (nanos,),
+        )
+    else:
+        time = _Wire(
+            struct.Struct(">q"), pa.int64(), (millis,), lambda ms: ms * 1000, lambda micros: (micros // 1000,)
+        )
+        local_time = _Wire(
+            struct.Struct(">q"),
+            pa.int64(),
+            (nano_of_day,),
+            lambda nanos: nanos // 1000,
+            lambda micros: (micros * 1000,),
+        )
+    days = tuple(day * _DAY_MILLIS for day in _DAYS)
+    return {
+        "BOOLEAN": _Wire(
+            struct.Struct(">b"), pa.bool_(), read=lambda byte: byte != 0, write=lambda value: (int(value),)
+        ),
+        "INT8": _Wire(struct.Struct(">b"), pa.int8()),
+        "INT16": _Wire(struct.Struct(">h"), pa.int16()),
+        "INT32": _Wire(struct.Struct(">i"), pa.int32()),
+        "INT64": _Wire(struct.Struct(">q"), pa.int64()),
+        "FLOAT": _Wire(struct.Struct(">f"), pa.float32()),
+        "DOUBLE": _Wire(struct.Struct(">d"), pa.float64()),
+        "DATE": _Wire(
+            struct.Struct(">q"),
+            pa.date32(),
+            ((days[0], days[1] + _DAY_MILLIS - 1),),
+            lambda ms: ms // _DAY_MILLIS,
+            lambda day: (day * _DAY_MILLIS,),
+        ),
+        "TIME": time,
+        "TIMESTAMP": _Wire(
+            struct.Struct(">q"), TIMESTAMP, (millis,), lambda ms: ms * 1000, lambda micros: (micros // 1000,)
+        ),
+        "INSTANT": _Wire(
+            struct.Struct(">qi"),
+            TIMESTAMP,
+            ((-_MAX_SECONDS, _MAX_SECONDS), None),
+            lambda seconds, nanos: seconds * 1_000_000 + nanos // 1000,
+            lambda micros: (micros // 1_000_000, micros % 1_000_000 * 1000),
+            exact=False,
+        ),
+        "LOCAL_DATE": _Wire(struct.Struct(">q"), pa.date32(), (_DAYS,)),
+        "LOCAL_TIME": local_time,
+        "LOCAL_DATE_TIME": _Wire(
+            struct.Struct(">qq"),
+            TIMESTAMP_NTZ,
+            ((-_MAX_SECONDS // 86_400, _MAX_SECONDS // 86_400), nano_of_day),
+            lambda day, nanos: day * 86_400_000_000 + nanos // 1000,
+            lambda micros: (micros // 86_400_000_000, micros % 86_400_000_000 * 1000),
+            exact=False,
+        ),
+    }
+
+
+_WIRES: Final = {False: _wires(False), True: _wires(True)}  # noqa: FBT003  see `_wires`
+
+PRIMITIVE_TYPES: Final = frozenset(_WIRES[False]) | {"STRING", "BYTES", "NONE"}
+
+
+def column_type(name: str, options: Options) -> pa.DataType:
+    """The type of the column for values of the primitive type `name`."""
+    if name == "STRING":
+        return pa.string()
+    return pa.binary() if name in ("BYTES", "NONE") else _WIRES[options.time_type][name].type
+
+
+def reading(writer: Definition, options: Options) -> Reading:
+    """How payloads of a primitive type are read.
+
+    Raises:
+        InvalidDefinition: a STRING with a charset that Python does not know.
+    """
+    if writer.type == "STRING":
+        return _reading_text(_charset(writer), strict=options.strict)
+    if writer.type in ("BYTES", "NONE"):
+        return Reading(pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool)))
+    wire = _WIRES[options.time_type][writer.type]
+    convert = to_python(wire.type)
+
+    def storage(payload: bytes) -> Any:
+        size = wire.packed.size
+        if len(payload) < size or ((wire.exact or options.strict) and len(payload) > size):
+            raise Unreadable(f"{writer.type} takes {size} bytes, found {len(payload)}")
+        numbers = wire.packed.unpack_from(payload)
+        for number, limits in zip(numbers, wire.limits, strict=True):
+            if limits is not None and not limits[0] <= number <= limits[1]:
+                raise Unreadable(f"{number} is out of the range of {writer.type}")
+        return wire.read(*numbers)
+
+    def value(payload: bytes) -> Any:
+        return storage(payload) if convert is None else convert(storage(payload))
+
+    return Reading(wire.type, value, storage, _lanes(wire, exact=wire.exact or options.strict))
+
+
+def writing(writer: Definition, options: Options) -> Callable[[Any], bytes]:
+    """How values are written; a value that does not fit raises Unwritable.
+
+    Raises:
+        InvalidDefinition: see `reading`.
+    """
+    if writer.type == "STRING":
+        return _writing_text(_charset(writer))
+    if writer.type in ("BYTES", "NONE"):
+        return _write_bytes
+    wire = _WIRES[options.time_type][writer.type]
+    convert = to_storage(wire.type)
+    kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
+    if pa.types.is_integer(wire.type):
+        kind = int
+
+    def write(value: Any) -> bytes:
+        stored = value if convert is None else convert(value)
+        if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
+            raise Unwritable(f"expected a value of {writer.type}, found {value!r}")
+        try:
+            return wire.packed.pack(*wire.write(stored))
+        except (struct.error, OverflowError):
+            raise Unwritable(f"{value!r} is out of the range of {writer.type}") from None
+
+    return write
+
+
+def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
+    def read(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+        lanes = Lanes(payloads)
+        size = lanes.end - lanes.start
+        bad = size != wire.packed.size if exact else size < wire.packed.size
+        numbers = []
+        at = lanes.start
+        for code, limits in zip(wire.packed.format[1:], wire.limits, strict=True):
+            number = lanes.view(f">{'i1' if code == 'b' else code}")[at]
+            if number.dtype.kind == "i":
+                number = number.astype(np.int64)
+            if limits is not None:
+                bad |= (number < limits[0]) | (number > limits[1])
+                number = np.where(bad, 0, number)
+            numbers.append(number)
+            at = np.minimum(at + struct.calcsize(f">{code}"), lanes.limit)
+        values = wire.read(*numbers)
+        return _column(values, wire.type), bad
+
+    return read
+
+
+def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:
+    if arrow_type == pa.bool_():
+        return pa.array(values)
+    width = np.dtype(f"{'f' if pa.types.is_floating(arrow_type) else 'i'}{arrow_type.bit_width // 8}")
+    buffer = pa.py_buffer(np.ascontiguousarray(values.astype(width)))
+    return pa.Array.from_buffers(arrow_type, len(values), [None, buffer])
+
+
+def _charset(writer: Definition) -> str:
+    """Python's name of a STRING's charset."""
+    name = writer.properties.get("__charset", "UTF-8")
+    try:
+        # Java's UTF-16 is big-endian unless a byte order mark says otherwise; Python's follows the machine.
+        return "utf-16" if name.upper() == "UTF-16" else codecs.lookup(name).name
+    except LookupError:
+        raise InvalidDefinition(f"__charset is {name!r}, which Python does not know") from None
+
+
+def _reading_text(charset: str, *, strict: bool) -> Reading:
+    def read(payload: bytes) -> str:
+        codec = charset
+        if charset == "utf-16" and payload[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            codec = "utf-16-be"
+        try:
+            return payload.decode(codec)
+        except UnicodeDecodeError as error:
+            if strict:
+                raise Unreadable(f"text that is not {charset}", error.start) from None
+            return payload.decode(codec, "replace")
+
+    def lanes(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+        try:
+            return payloads.cast(pa.string()), np.zeros(len(payloads), bool)
+        except pa.ArrowInvalid:
+            return pa.nulls(len(payloads), pa.string()), np.ones(len(payloads), bool)
+
+    return Reading(pa.string(), read, read, lanes if charset == "utf-8" else None)
+
+
+def _writing_text(charset: str) -> Callable[[Any], bytes]:
+    def write(value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise Unwritable(f"expected text, found {value!r}")
+        try:
+            return (
+                codecs.BOM_UTF16_BE + value.encode("utf-16-be")
+                if charset == "utf-16"
+                else value.encode(charset)
+            )
+        except UnicodeEncodeError as error:
+            raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
+
+    return write
+
+
+def _write_bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise Unwritable(f"expected bytes, found {value!r}")
+    return bytes(value)

@@ -1,0 +1,359 @@
+"""The codec of one topic: every version it ever had, read into one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from . import framing, payload, version_number
+from .columns import Options
+from .definition import Definition, KeyValue, Version
+from .errors import InvalidDefinition, UnknownVersion, Unwritable
+from .message import MessageReader, Pair, Refused, Single
+
+MAX_BATCH_BYTES: Final = 2**31 - 2**20
+"""Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A decoded batch.
+
+    Attributes:
+        rows: one row a message, in order; all columns null where the message cannot be read.
+        errors: the reason for each such row, null for the others.
+    """
+
+    rows: pa.RecordBatch
+    errors: pa.StringArray
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """An encoded batch.
+
+    Attributes:
+        payloads: one a row; null where the value is (SEPARATED), or where the row cannot be written.
+        keys: of a SEPARATED KEY_VALUE, else None.
+        errors: the reason for each row that cannot be written, null for the others.
+    """
+
+    payloads: pa.BinaryArray
+    keys: pa.BinaryArray | None
+    errors: pa.StringArray
+
+
+class Codec:
+    """Decodes the messages of a topic, of any version, into one schema, and encodes with any version.
+
+    A message without a version is taken as written with the reader's schema, as Pulsar's consumers do.
+    """
+
+    def __init__(
+        self,
+        versions: Iterable[Version],
+        *,
+        reader: Definition | KeyValue | None = None,
+        options: Options | None = None,
+    ) -> None:
+        """Knows `versions` and reads into `reader`, by default the newest version's schema.
+
+        Nothing is parsed until it is needed, so that even the codec of an unsupported type can be made.
+
+        Raises:
+            InvalidDefinition: there is no version.
+        """
+        self.versions = tuple(sorted(versions, key=lambda version: version.number))
+        if not self.versions:
+            raise InvalidDefinition("a codec needs at least one version")
+        self.reader = reader if reader is not None else self.versions[-1].schema
+        self.options = options if options is not None else Options()
+        self._numbers = {version.number: version for version in self.versions}
+        self._readers: dict[int | None, MessageReader] = {}
+        self._writers: dict[int | None, Callable[[Any], tuple[bytes | None, bytes | None]]] = {}
+        self._columns: pa.Schema | None = None
+        # Whether a value's parts are columns of their own; known once the columns are.
+        self._many_columns = isinstance(self.reader, KeyValue)
+
+    def __reduce__(self) -> Any:
+        """A copy knows the definitions and compiles for itself, in whichever process it is."""
+        return _restore, (self.versions, self.reader, self.options)
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns that messages are read into, all nullable: a record's fields; `key` and `value`; else `value`.
+
+        Raises:
+            CodecUnavailable: there is no codec for the schema's type.
+            InvalidDefinition: Spark and Arrow have no type for the reader's schema.
+        """
+        if self._columns is None:
+            self._columns = self._make_columns()
+        return self._columns
+
+    @property
+    def separated(self) -> bool:
+        """Whether the keys travel apart from the payloads."""
+        return isinstance(self.reader, KeyValue) and self.reader.encoding == "SEPARATED"
+
+    def commit(self, version: int) -> str:
+        """The commit that brought `version`.
+
+        Raises:
+            UnknownVersion: the codec has no such version.
+        """
+        if version not in self._numbers:
+            raise UnknownVersion(self._unknown(version))
+        return self._numbers[version].commit
+
+    def decode_one(
+        self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
+    ) -> Any:
+        """The value of one message: a dict for a record or a KEY_VALUE, with `datetime` objects for dates and times.
+
+        Args:
+            payload: the bytes; None for a message that has none.
+            version: the number of the schema it was written with, or Pulsar's eight bytes of it.
+            key: the message's key, of a SEPARATED KEY_VALUE.
+
+        Raises:
+            Unreadable: the message cannot be decoded; `reason` says where and why.
+            CodecUnavailable: there is no codec for the schema's type.
+        """
+        return self._message_reader(version_number.number(version)).one(payload, key)
+
+    def decode_batch(
+        self, payloads: pa.Array, versions: pa.Array | None = None, keys: pa.Array | None = None
+    ) -> Decoded:
+        """Many messages at once, in order. Bad data never raises: it makes a row of nulls and a reason.
+
+        Args:
+            payloads: binary.
+            versions: numbers, or Pulsar's eight bytes; null where a message has none.
+            keys: the messages' keys, of a SEPARATED KEY_VALUE; null is a null key.
+
+        Raises:
+            CodecUnavailable: there is no codec for the schema's type.
+            ValueError: keys are needed and not given.
+        """
+        columns = self.columns
+        if payloads.nbytes > MAX_BATCH_BYTES and len(payloads) > 1:
+            return self._decode_halves(payloads, versions, keys)
+        payloads = _binary(payloads)
+        keys = None if keys is None else _binary(keys)
+        reasons: dict[int, str] = {}
+        if versions is None:
+            versions = pa.nulls(len(payloads), pa.int64())
+        versions, reasons = version_number.numbers(_whole(versions))
+        arrays, wrong = self._by_version(payloads, versions, keys)
+        reasons = wrong | reasons
+        rows = _batch(arrays, columns, len(payloads))
+        return Decoded(rows, _reasons(reasons, len(payloads)))
+
+    def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
+        """The payload of a value in the form that decoding gives; None only for the null value of a SEPARATED KEY_VALUE.
+
+        Args:
+            value: what to write.
+            version: the number of the schema to write it with; None: the reader's.
+
+        Raises:
+            Unwritable: the value does not fit the schema; `reason` says where and why.
+            UnknownVersion: the codec has no such version.
+            CodecUnavailable: there is no codec for the schema's type.
+        """
+        return self._message_writer(version)(value)[1]
+
+    def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
+        """The message's key for a value of a SEPARATED KEY_VALUE; None where the key is null, or travels in the payload.
+
+        Raises as `encode_one`.
+        """
+        return self._message_writer(version)(value)[0]
+
+    def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
+        """Many rows with the columns that decoding gives. A row that does not fit has no payload, but a reason.
+
+        Raises:
+            UnknownVersion: the codec has no such version.
+            CodecUnavailable: there is no codec for the schema's type.
+        """
+        self.columns  # noqa: B018  says whether the rows are values, or have one
+        write = self._message_writer(version)
+        payloads: list[bytes | None] = []
+        keys: list[bytes | None] = []
+        reasons: dict[int, str] = {}
+        for number, row in enumerate(storage(rows).to_pylist()):
+            key = encoded = None
+            try:
+                key, encoded = write(row if self._many_columns else row["value"])
+            except Unwritable as error:
+                reasons[number] = error.reason
+            keys.append(key)
+            payloads.append(encoded)
+        return Encoded(
+            pa.array(payloads, pa.binary()),
+            pa.array(keys, pa.binary()) if self.separated else None,
+            _reasons(reasons, rows.num_rows),
+        )
+
+    def _make_columns(self) -> pa.Schema:
+        if isinstance(self.reader, KeyValue):
+            halves = (("key", self.reader.key), ("value", self.reader.value))
+            return pa.schema([(name, payload.column_type(half, self.options)[0]) for name, half in halves])
+        column_type, flat = payload.column_type(self.reader, self.options)
+        self._many_columns = flat
+        return pa.schema(list(column_type) if flat else [("value", column_type)])
+
+    def _message_reader(self, version: int | None) -> MessageReader:
+        if version not in self._readers:
+            self._readers[version] = self._make_reader(version)
+        return self._readers[version]
+
+    def _make_reader(self, version: int | None) -> MessageReader:
+        types = tuple(self.columns.types)
+        if version is not None and version not in self._numbers:
+            return Refused(self._unknown(version), types)
+        writer = self.reader if version is None else self._numbers[version].schema
+        try:
+            match writer, self.reader:
+                case Definition(), Definition():
+                    return Single(payload.reading(writer, self.reader, self.options), self._many_columns)
+                case KeyValue(), KeyValue():
+                    key = payload.reading(writer.key, self.reader.key, self.options)
+                    value = payload.reading(writer.value, self.reader.value, self.options)
+                    return Pair(key, value, writer.encoding, self.options.strict)
+        except InvalidDefinition as error:
+            return Refused(f"version {version}: {error}", types)
+        return Refused(
+            f"version {version} is {_kind(writer)}, which cannot be read as {_kind(self.reader)}", types
+        )
+
+    def _message_writer(self, version: int | None) -> Callable[[Any], tuple[bytes | None, bytes | None]]:
+        if version not in self._writers:
+            if version is not None and version not in self._numbers:
+                raise UnknownVersion(self._unknown(version))
+            schema = self.reader if version is None else self._numbers[version].schema
+            self._writers[version] = _message_writer(schema, self.options)
+        return self._writers[version]
+
+    def _unknown(self, version: int) -> str:
+        first, last = self.versions[0].number, self.versions[-1].number
+        return f"schema version {version} is none of the codec's ({first} to {last}): generate it again"
+
+    def _by_version(
+        self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
+    ) -> tuple[list[pa.Array], dict[int, str]]:
+        """The columns, each version's rows decoded together and put back in order."""
+        known = np.asarray(versions.is_valid())
+        values = np.asarray(versions.fill_null(0))
+        groups: list[tuple[int | None, np.ndarray[Any, Any]]] = [
+            (int(number), np.flatnonzero(known & (values == number))) for number in np.unique(values[known])
+        ]
+        if not known.all() or not groups:
+            groups.append((None, np.flatnonzero(~known)))
+        if len(groups) == 1:
+            return self._message_reader(groups[0][0]).batch(payloads, keys)
+        parts: list[list[pa.Array]] = []
+        reasons: dict[int, str] = {}
+        for number, rows in groups:
+            index = pa.array(rows)
+            reader = self._message_reader(number)
+            columns, wrong = reader.batch(payloads.take(index), None if keys is None else keys.take(index))
+            parts.append(columns)
+            reasons |= {int(rows[at]): reason for at, reason in wrong.items()}
+        order = np.empty(len(payloads), np.int64)
+        order[np.concatenate([rows for _, rows in groups])] = np.arange(len(payloads))
+        back = pa.array(order)
+        return [pa.concat_arrays(list(column)).take(back) for column in zip(*parts, strict=True)], reasons
+
+    def _decode_halves(self, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None) -> Decoded:
+        middle = len(payloads) // 2
+        halves = [
+            self.decode_batch(
+                payloads.slice(start, length),
+                None if versions is None else versions.slice(start, length),
+                None if keys is None else keys.slice(start, length),
+            )
+            for start, length in ((0, middle), (middle, len(payloads) - middle))
+        ]
+        rows = pa.concat_batches([half.rows for half in halves])
+        return Decoded(rows, pa.concat_arrays([half.errors for half in halves]))
+
+
+def _restore(versions: tuple[Version, ...], reader: Definition | KeyValue, options: Options) -> Codec:
+    return Codec(versions, reader=reader, options=options)
+
+
+def _message_writer(
+    schema: Definition | KeyValue, options: Options
+) -> Callable[[Any], tuple[bytes | None, bytes | None]]:
+    """From a value to the message's key and payload."""
+    if isinstance(schema, Definition):
+        write = payload.writing(schema, options)
+        return lambda value: (None, write(value))
+    writes = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
+
+    def write_pair(pair: Any) -> tuple[bytes | None, bytes | None]:
+        if not isinstance(pair, dict) or pair.keys() != writes.keys():
+            raise Unwritable(f"expected a dict of key and value, found {pair!r}")
+        halves = []
+        for name, write in writes.items():
+            try:
+                halves.append(None if pair[name] is None else write(pair[name]))
+            except Unwritable as error:
+                error.inside(name)
+                raise
+        key, value = halves
+        return (key, value) if schema.encoding == "SEPARATED" else (None, framing.join(key, value))
+
+    return write_pair
+
+
+def _kind(schema: Definition | KeyValue) -> str:
+    return schema.type if isinstance(schema, Definition) else "KEY_VALUE"
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
+    whole = _whole(values)
+    return whole if whole.type == pa.binary() else whole.cast(pa.binary())
+
+
+def _batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
+    if not arrays:
+        # A record without fields has rows all the same.
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def _reasons(reasons: dict[int, str], count: int) -> pa.StringArray:
+    if not reasons:
+        return pa.nulls(count, pa.string())
+    return pa.array([reasons.get(row) for row in range(count)], pa.string())
+
+
+def storage(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with numbers for dates and times, which may lie outside Python's own years."""
+    return rows.cast(pa.schema([(field.name, _storage_type(field.type)) for field in rows.schema]))
+
+
+def _storage_type(column_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(column_type) or pa.types.is_time64(column_type):
+        return pa.int64()
+    if pa.types.is_date32(column_type):
+        return pa.int32()
+    if pa.types.is_struct(column_type):
+        return pa.struct([(field.name, _storage_type(field.type)) for field in column_type])
+    if pa.types.is_map(column_type):
+        return pa.map_(column_type.key_type, _storage_type(column_type.item_type))
+    if pa.types.is_list(column_type):
+        return pa.list_(_storage_type(column_type.value_type))
+    return column_type

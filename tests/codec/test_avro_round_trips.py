@@ -1,0 +1,128 @@
+"""What is written is read back, and its bytes are those that another implementation writes."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_avro import Maker, for_fastavro
+
+from schemactl.codec import Codec, Definition, Unreadable, Version
+from schemactl.codec.defaults import zigzag
+from schemactl.codec.topic import storage
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+
+
+def codec_of(*schemas: Any) -> Codec:
+    return Codec(
+        [Version(number, Definition("AVRO", json.dumps(schema))) for number, schema in enumerate(schemas)]
+    )
+
+
+@given(SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_a_value_comes_back_from_its_bytes(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    codec = codec_of(schema)
+    for _ in range(4):
+        value = maker.value(schema)
+        payload = codec.encode_one(value)
+        assert codec.decode_one(payload) == value
+
+
+@given(SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_bytes_are_those_fastavro_writes(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    parsed = fastavro.parse_schema(schema)
+    value = maker.value(schema)
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, parsed, for_fastavro(schema, value))
+    assert codec_of(schema).encode_one(value) == out.getvalue()
+
+
+@given(SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    codec = codec_of(schema)
+    values = [maker.value(schema) for _ in range(40)]
+    decoded = codec.decode_batch(pa.array([codec.encode_one(value) for value in values]))
+    decoded.rows.validate(full=True)
+    assert decoded.errors.null_count == 40
+    assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [
+        codec.encode_one(value) for value in values
+    ]
+
+
+@given(SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    codec = codec_of(schema)
+    payloads = [codec.encode_one(maker.value(schema)) for _ in range(40)]
+    damaged = [damage(maker, payload or b"") for payload in payloads]
+    decoded = codec.decode_batch(pa.array(damaged))
+    decoded.rows.validate(full=True)
+    for payload, reason, row in zip(damaged, decoded.errors.to_pylist(), range(40), strict=True):
+        alone = codec.decode_batch(pa.array([payload]))
+        assert alone.errors.to_pylist() == [reason]
+        assert repr(storage(alone.rows).to_pylist()) == repr(storage(decoded.rows.slice(row, 1)).to_pylist())
+
+
+def damage(maker: Maker, payload: bytes) -> bytes:
+    pick = maker.random
+    if not payload:
+        return payload
+    at = pick.randrange(len(payload))
+    match pick.randrange(5):
+        case 0:
+            return payload[:at]
+        case 1:
+            return payload[:at] + bytes([pick.randrange(256)]) + payload[at + 1 :]
+        case 2:
+            return payload[:at] + b"\xff" * pick.randrange(1, 12) + payload[at:]
+        case 3:
+            return payload + pick.randbytes(3)
+    return payload
+
+
+WIDE = {
+    "type": "record",
+    "name": "Wide",
+    "fields": [
+        {"name": "rows", "type": {"type": "array", "items": {"type": "map", "values": ["null", "string"]}}},
+        {"name": "nothing", "type": {"type": "array", "items": "null"}},
+    ],
+}
+
+
+def test_one_row_with_many_items_does_not_hold_up_the_others() -> None:
+    codec = codec_of(WIDE)
+    small = {"rows": [{"a": None}], "nothing": [None]}
+    large = {"rows": [{"k": "v"}] * 50_000, "nothing": []}
+    payloads = [codec.encode_one(value) for value in [small] * 500 + [large] + [small] * 500]
+    decoded = codec.decode_batch(pa.array(payloads))
+    assert decoded.errors.null_count == 1001
+    assert len(decoded.rows.column("rows")[500]) == 50_000
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 2**40, -(2**63), 10**7])
+def test_an_absurd_number_of_items_is_refused_without_being_counted_out(count: int) -> None:
+
+    codec = codec_of(WIDE)
+    for payload in (zigzag(count), b"\0" + zigzag(count)):
+        with pytest.raises(Unreadable, match="items|ends"):
+            codec.decode_one(payload)
+        assert codec.decode_batch(pa.array([payload] * 100)).errors.null_count == 0
