@@ -42,7 +42,7 @@ def equal(one: Schema, other: Schema) -> bool:
                 return False
             if not all(map(_equal_fields, left.fields, right.fields)):
                 return False
-        pairs.extend(zip(_children(left), _children(right), strict=True))
+        pairs.extend(zip(children(left), children(right), strict=True))
     return True
 
 
@@ -112,7 +112,8 @@ def _equal_fields(left: Field, right: Field) -> bool:
     return left.name == right.name and _beside_type(left) == _beside_type(right)
 
 
-def _children(schema: Schema) -> Iterator[Schema]:
+def children(schema: Schema) -> Iterator[Schema]:
+    """The schemas directly inside `schema`, in document order."""
     match schema:
         case Array():
             yield schema.items

@@ -1,0 +1,336 @@
+"""The broker's own check of two Avro schemas: may a reader be used on what a writer has written?
+
+Pulsar asks Java's `Symbol.hasErrors(ResolvingGrammarGenerator.generate(writer, reader))`: Resolver makes a tree of actions, the
+generator a grammar of the tree, and error symbols are looked for in the grammar. That is not schema resolution as specified:
+enum symbols and record names are never compared, a needed default is encoded at once and throws where it does not fit, a union
+settles on one branch and stays with it. Here the same tree is built in the same order, but only what decides is kept of it:
+errors, and the records through which they are reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Final, Literal
+
+from schemactl.formats.avro.aliases import apply_aliases
+from schemactl.formats.avro.default_encoding import check_default
+from schemactl.formats.avro.equality import children, equal
+from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.printing import schema_text
+from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from schemactl.formats.avro.symbols import (
+    Mark,
+    Sequence,
+    Skip,
+    Symbol,
+    alternative,
+    check_layout,
+    marks,
+    repeater,
+)
+from schemactl.model import Release
+
+PROMOTIONS: Final = {
+    "int": frozenset({"long", "float", "double"}),
+    "long": frozenset({"float", "double"}),
+    "float": frozenset({"double"}),
+    "string": frozenset({"bytes"}),
+    "bytes": frozenset({"string"}),
+}
+"""A writer's type, and the reader's types that take its values (Resolver.Promote)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarAnswer:
+    """The check's answer: `ok`, `incompatible`, or `error`: it throws `exception` (simple class name) with `message`."""
+
+    outcome: Literal["ok", "incompatible", "error"]
+    exception: str = ""
+    message: str = ""
+
+
+OK: Final = GrammarAnswer("ok")
+INCOMPATIBLE: Final = GrammarAnswer("incompatible")
+
+
+def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnswer:
+    """What the check in that release answers to: can `reader` read what was written with `writer`?
+
+    `ok` does not mean that every message decodes (see `decodes_all`), nor `incompatible` that none does. Source:
+    ValidateMutualRead.canRead, Resolver, ResolvingGrammarGenerator, Symbol; Avro 1.11.4 in Pulsar 4.0, 1.12 in 4.2 and 5.0.
+    """
+    try:
+        found = _Resolution(release).marks(writer=writer, reader=reader)
+    except Thrown as thrown:
+        return GrammarAnswer("error", thrown.exception, thrown.message)
+    return INCOMPATIBLE if Mark.ERROR in found else OK
+
+
+def decodes_all(*, reader: Schema, writer: Schema, release: Release) -> bool:
+    """Whether that release's GenericDatumReader decodes every message of `writer` with `reader`.
+
+    It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet.
+    """
+    try:
+        return not _Resolution(release).marks(writer=writer, reader=reader)
+    except Thrown:
+        return False
+
+
+def unable_to_read(*, reader: Schema, writer: Schema) -> str:
+    """The message of the SchemaValidationException by which the check says `incompatible`."""
+    written, used = schema_text(writer, pretty=True), schema_text(reader, pretty=True)
+    return f"Unable to read schema: \n{written}\nusing schema:\n{used}"
+
+
+class _Resolution:
+    """One run of Resolver.resolve and ResolvingGrammarGenerator.generate, with the memos that Java keeps for it."""
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._records: dict[tuple[int, int], Symbol | None] = {}  # by identity of writer and reader
+        self._recursive = False  # whether a record has met itself
+        self._plain: list[tuple[Record, Sequence]] = []  # records that only one side has, or both alike
+        self._recursive_schemas: dict[int, bool] = {}  # by identity
+
+    def marks(self, *, writer: Schema, reader: Schema) -> frozenset[Mark]:
+        """The marks that the grammar holds.
+
+        Raises:
+            Thrown: Java throws on the way.
+        """
+        writer = apply_aliases(writer=writer, reader=reader, release=self._release)
+        symbol = run(self._resolve(writer, reader))
+        return marks(symbol, recursive=self._recursive)
+
+    def _resolve(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
+        """The symbol for `writer` and `reader`."""
+        symbol: Symbol | None
+        if isinstance(writer, Union):
+            symbol = yield self._writer_union(writer, reader)
+        elif isinstance(reader, Union):
+            symbol = yield self._reader_union(writer, reader)
+        elif isinstance(writer, Record) and isinstance(reader, Record):
+            symbol = yield self._record(writer, reader)
+        elif isinstance(writer, Array) and isinstance(reader, Array):
+            symbol = repeater((yield self._resolve(writer.items, reader.items)))
+        elif isinstance(writer, Map) and isinstance(reader, Map):
+            symbol = repeater((yield self._resolve(writer.values, reader.values)))
+        else:
+            symbol = _leaf(writer, reader)
+        return symbol
+
+    def _record(self, writer: Record, reader: Record) -> Deep[Symbol | None]:
+        """RecordAdjust.resolve: the writer's fields in their order, then those that only the reader has."""
+        pair = (id(writer), id(reader))
+        if pair in self._records:
+            known = self._records[pair]
+            if isinstance(known, Sequence) and not known.complete:
+                self._recursive = True
+            return known
+        parts: list[Symbol] = []
+        self._records[pair] = sequence = Sequence(parts)
+        for field in writer.fields:
+            match = reader.fields_by_name.get(field.name)
+            if match is not None and _is_same_primitive(field.schema, match.schema):
+                continue
+            symbol = (yield self._resolve(field.schema, match.schema)) if match else self._skip(field.schema)
+            if symbol is not None:
+                parts.append(symbol)
+        if not self._add_defaults(writer, reader, parts):
+            sequence.abandoned = True
+            self._records[pair] = Mark.ERROR
+            return Mark.ERROR
+        sequence.complete = True
+        if not parts:
+            self._records[pair] = None
+        return self._records[pair]
+
+    def _add_defaults(self, writer: Record, reader: Record, parts: list[Symbol]) -> bool:
+        """Whether every field that only the reader has can be filled in; their symbols are added to `parts`."""
+        for field in reader.fields:
+            if field.name in writer.fields_by_name:
+                continue
+            if field.default is NO_DEFAULT:
+                return False
+            # Java encodes the default and reads the bytes back.
+            read_back = check_default(field, self._release)
+            symbol = self._generate(field.schema)
+            if symbol is not None:
+                parts.append(symbol)
+                if read_back:
+                    check_layout(symbol)
+        return True
+
+    def _skip(self, writer: Schema) -> Symbol | None:
+        symbol = self._generate(writer)
+        return None if symbol is None else Skip(symbol)
+
+    def _writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
+        """WriterUnion.resolve. Unions that look alike go branch by branch, and errors in them do not count."""
+        if isinstance(reader, Union) and _look_alike(writer, reader):
+            for branch, match in zip(writer.branches, reader.branches, strict=True):
+                if not _is_same_primitive(branch, match):
+                    yield self._resolve(branch, match)
+            return self._generate(reader)
+        symbols = []
+        for branch in writer.branches:
+            symbol = yield self._resolve(branch, reader)
+            symbols.append(symbol)
+        return alternative(symbols)
+
+    def _reader_union(self, writer: Schema, reader: Union) -> Deep[Symbol | None]:
+        """ReaderUnion.resolve: settles on one branch, by name, else by structure, else by promotion."""
+        found: Schema | None = None
+        for branch in reader.branches:
+            if branch.type != writer.type:
+                continue
+            if not isinstance(branch, Named) or branch.full_name == writer.full_name:
+                found = branch
+                break
+            if isinstance(writer, Record) and isinstance(branch, Record):
+                matches = not _has_match_error((yield self._record(writer, branch)))
+                # The first branch that matches, or the last such one with the writer's unqualified name.
+                if matches and (found is None or branch.name == writer.name):
+                    found = branch
+        if found is None:
+            wider = PROMOTIONS.get(writer.type, frozenset())
+            found = next((branch for branch in reader.branches if branch.type in wider), None)
+        if found is None:
+            return Mark.ERROR
+        symbol = yield self._resolve(writer, found)
+        return alternative([symbol])
+
+    def _generate(self, schema: Schema) -> Symbol | None:
+        """ResolvingGrammarGenerator.simpleGen: a grammar without errors, of interest where records lead back to themselves."""
+        if isinstance(schema, Primitive) or not self._is_recursive(schema):
+            return None
+        self._recursive = True
+        return run(self._simple(schema))
+
+    def _simple(self, schema: Schema) -> Deep[Symbol | None]:
+        match schema:
+            case Record():
+                for known, sequence in self._plain:
+                    if schema is known or equal(schema, known):
+                        return sequence
+                sequence = Sequence([], complete=True)
+                self._plain.append((schema, sequence))
+                for field in schema.fields:
+                    symbol = yield self._simple(field.schema)
+                    if symbol is not None:
+                        sequence.parts.append(symbol)
+                return sequence
+            case Array():
+                return repeater((yield self._simple(schema.items)))
+            case Map():
+                return repeater((yield self._simple(schema.values)))
+            case Union():
+                symbols = []
+                for branch in schema.branches:
+                    symbol = yield self._simple(branch)
+                    symbols.append(symbol)
+                return alternative(symbols)
+            case _:
+                return None
+
+    def _is_recursive(self, schema: Schema) -> bool:
+        known = self._recursive_schemas.get(id(schema))
+        if known is None:
+            known = self._recursive_schemas[id(schema)] = _is_recursive(schema)
+        return known
+
+
+def _leaf(writer: Schema, reader: Schema) -> Mark | None:
+    """The symbol for two schemas that hold no others, or differ in type."""
+    if writer.type != reader.type:
+        return None if reader.type in PROMOTIONS.get(writer.type, ()) else Mark.ERROR
+    if isinstance(writer, Fixed) and isinstance(reader, Fixed):
+        return None if writer.name == reader.name and writer.size == reader.size else Mark.ERROR
+    if isinstance(writer, Enum) and isinstance(reader, Enum):
+        if writer.name != reader.name:
+            return Mark.ERROR
+        if reader.default is None and not set(writer.symbols) <= set(reader.symbols):
+            return Mark.MISSING_SYMBOL
+    return None
+
+
+def _is_same_primitive(writer: Schema, reader: Schema) -> bool:
+    """A short cut past the most frequent pairs."""
+    return isinstance(writer, Primitive) and writer.type == reader.type
+
+
+def _has_match_error(symbol: Symbol | None) -> bool:
+    """ReaderUnion.hasMatchError: the record is an error or a field of it is, not something deeper in the field."""
+    return symbol is Mark.ERROR or (isinstance(symbol, Sequence) and Mark.ERROR in symbol.parts)
+
+
+def _look_alike(writer: Schema, reader: Schema) -> bool:
+    """Resolver.unionEquiv: the same structure and unqualified names all the way down, enum symbols in the same order."""
+    seen: set[tuple[Schema, Schema]] = set()
+    pending = [(writer, reader)]
+    while pending:
+        pair = pending.pop()
+        if not _look_alike_outside(*pair):
+            return False
+        if not isinstance(pair[0], Record) or pair not in seen:
+            seen.add(pair)
+            pending += zip(children(pair[0]), children(pair[1]), strict=True)
+    return True
+
+
+def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
+    match writer, reader:
+        case Record() as w, Record() as r:
+            return w.name == r.name and [f.name for f in w.fields] == [f.name for f in r.fields]
+        case Enum() as w, Enum() as r:
+            return w.name == r.name and w.symbols == r.symbols
+        case Fixed() as w, Fixed() as r:
+            return w.name == r.name and w.size == r.size
+        case Union() as w, Union() as r:
+            return len(w.branches) == len(r.branches)
+        case w, r:
+            return w.type == r.type
+
+
+def _is_recursive(schema: Schema) -> bool:
+    """Whether some record in `schema` leads back to itself."""
+    graph: dict[Record, list[Record]] = {}
+    pending = _nearest_records([schema])
+    while pending:
+        record = pending.pop()
+        if record not in graph:
+            graph[record] = _nearest_records([field.schema for field in record.fields])
+            pending += graph[record]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False
+
+
+def _nearest_records(schemas: Iterable[Schema]) -> list[Record]:
+    """The records in `schemas` that are not inside other records."""
+    records = []
+    pending = list(schemas)
+    while pending:
+        schema = pending.pop()
+        if isinstance(schema, Record):
+            records.append(schema)
+        else:
+            pending += children(schema)
+    return records

@@ -1,0 +1,221 @@
+"""An Avro schema as JSON text, character for character as Java's Schema.toString and Jackson write it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Iterable
+from decimal import Decimal
+from typing import Final
+
+from schemactl.formats.avro.equality import equal
+from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    PRIMITIVE_TYPES,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    JsonValue,
+    Map,
+    NamedSchema,
+    Record,
+    Schema,
+    Union,
+)
+
+TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union", "fixed"}
+"""A reference to a type that bears one of these names is written in full, even inside its own namespace."""
+
+
+def schema_text(
+    schema: Schema, *, pretty: bool = False, unfinished: Container[int] = (), one_definition: bool = False
+) -> str:
+    """`schema` as Java's `Schema.toString(pretty)` prints it: every named type in full once, then by name.
+
+    `unfinished` holds the identities of records whose fields are not set yet, as Java may print while it builds a schema.
+    `one_definition`: as in Avro 1.11, which does not print a name that stands for two types.
+
+    Raises:
+        Thrown: SchemaParseException, where such a name was met.
+    """
+    printer = _Printer(unfinished, one_definition=one_definition)
+    return json_text(run(printer.tree(schema, None)), pretty=pretty)
+
+
+def json_text(value: JsonValue, *, pretty: bool = False) -> str:
+    """`value` as Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
+    parts: list[str] = []
+    run(_write(value, parts, depth=0 if pretty else None))
+    return "".join(parts)
+
+
+def java_double(value: float) -> str:
+    """`value` as Java's `Double.toString` writes it: `1.0`, `1.0E7`, `NaN`, `-Infinity`."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    shortest = repr(value)
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return shortest
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    first, *others = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(others) or 0}E{int(exponent) + len(others)}"
+
+
+class _Printer:
+    """Schemas as JSON values; `namespace` is the one in force where they stand."""
+
+    def __init__(self, unfinished: Container[int], *, one_definition: bool) -> None:
+        self._unfinished = unfinished
+        self._one_definition = one_definition
+        self._known: dict[str, Schema] = {}
+
+    def tree(self, schema: Schema, namespace: str | None) -> Deep[JsonValue]:
+        """The JSON value of `schema`."""
+        match schema:
+            case Record() | Enum() | Fixed():
+                if self._is_known(schema):
+                    return _qualified(schema.full_name, namespace)
+                return (yield self._definition(schema, namespace))
+            case Union():
+                return (yield self._trees(schema.branches, namespace))
+            case Array():
+                return {
+                    "type": "array",
+                    "items": (yield self.tree(schema.items, namespace)),
+                    **schema.properties,
+                }
+            case Map():
+                return {
+                    "type": "map",
+                    "values": (yield self.tree(schema.values, namespace)),
+                    **schema.properties,
+                }
+            case _:
+                return {"type": schema.type, **schema.properties} if schema.properties else schema.type
+
+    def _is_known(self, schema: NamedSchema) -> bool:
+        known = self._known.get(schema.full_name)
+        if known is not None and self._one_definition and not equal(schema, known):
+            raise Thrown("SchemaParseException", f"Can't redefine: {schema.full_name}")
+        return known is not None
+
+    def _trees(self, schemas: Iterable[Schema], namespace: str | None) -> Deep[list[JsonValue]]:
+        trees = []
+        for schema in schemas:
+            tree = yield self.tree(schema, namespace)
+            trees.append(tree)
+        return trees
+
+    def _definition(self, schema: NamedSchema, namespace: str | None) -> Deep[dict[str, JsonValue]]:
+        self._known[schema.full_name] = schema
+        tree: dict[str, JsonValue] = {"type": schema.type, "name": schema.name}
+        if schema.namespace != namespace:
+            tree["namespace"] = schema.namespace or ""
+        if schema.doc is not None:
+            tree["doc"] = schema.doc
+        if isinstance(schema, Record):
+            if schema.is_error:
+                tree["type"] = "error"
+            if id(schema) not in self._unfinished:
+                types = yield self._trees((field.schema for field in schema.fields), schema.namespace)
+                tree["fields"] = list(map(_field, schema.fields, types))
+        elif isinstance(schema, Enum):
+            tree["symbols"] = list(schema.symbols)
+            if schema.default is not None:
+                tree["default"] = schema.default
+        else:
+            tree["size"] = schema.size
+        tree.update(schema.properties)
+        if schema.aliases:
+            tree["aliases"] = [_qualified(alias, schema.namespace) for alias in schema.aliases]
+        return tree
+
+
+def _field(field: Field, type_: JsonValue) -> dict[str, JsonValue]:
+    tree: dict[str, JsonValue] = {"name": field.name, "type": type_}
+    if field.doc is not None:
+        tree["doc"] = field.doc
+    if field.default is not NO_DEFAULT:
+        tree["default"] = field.default
+    if field.order != "ascending":
+        tree["order"] = field.order
+    if field.aliases:
+        tree["aliases"] = list(field.aliases)
+    return tree | dict(field.properties)
+
+
+def _qualified(full_name: str, namespace: str | None) -> str:
+    space, _, name = full_name.rpartition(".")
+    return name if space and space == namespace and name not in TYPE_NAMES else full_name
+
+
+def _write(value: JsonValue, parts: list[str], *, depth: int | None) -> Deep[None]:
+    """Appends the text of `value`; `depth` counts the objects around it, None asks for compact text."""
+    if isinstance(value, dict):
+        inner = None if depth is None else depth + 1
+        yield _write_items(
+            [(_quoted(key) + (":" if depth is None else " : "), item) for key, item in value.items()],
+            parts,
+            brackets="{}",
+            gaps=("", "") if depth is None else ("\n" + "  " * (depth + 1), "\n" + "  " * depth),
+            depth=inner,
+        )
+    elif isinstance(value, list):
+        gap = "" if depth is None else " "
+        yield _write_items([("", item) for item in value], parts, brackets="[]", gaps=(gap, gap), depth=depth)
+    else:
+        parts.append(_scalar(value))
+
+
+def _write_items(
+    items: list[tuple[str, JsonValue]],
+    parts: list[str],
+    *,
+    brackets: str,
+    gaps: tuple[str, str],
+    depth: int | None,
+) -> Deep[None]:
+    """Appends `items`, each after its label, with the first of `gaps` before each of them and the second after the last."""
+    before, after = gaps
+    parts.append(brackets[0])
+    for number, (label, item) in enumerate(items):
+        parts.append(f",{before}{label}" if number else before + label)
+        yield _write(item, parts, depth=depth)
+    parts.append((after if items else after and " ") + brackets[1])
+
+
+def _scalar(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quoted(value)
+        case float():
+            return java_double(value) if math.isfinite(value) else _quoted(java_double(value))
+        case _:
+            return str(value)
+
+
+_ESCAPED: Final = re.compile(r'[\x00-\x1f"\\]')
+_SHORT_ESCAPES: Final = {
+    "\b": r"\b",
+    "\t": r"\t",
+    "\n": r"\n",
+    "\f": r"\f",
+    "\r": r"\r",
+    '"': r"\"",
+    "\\": r"\\",
+}
+
+
+def _quoted(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
