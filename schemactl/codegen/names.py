@@ -1,0 +1,50 @@
+"""Where a topic's module stands in the generated package: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from schemactl.model import TopicName
+
+RUNTIME: Final = "_runtime"
+"""The folder of a package that carries the run-time with it; no topic's module is called so."""
+
+
+def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, str, str]]:
+    """For each topic its module's path below the package: tenant, namespace, topic, each made a Python name.
+
+    Letters become small, for many file systems do not tell `Orders` from `orders`, and other characters `_`; keywords get
+    a `_` behind, digits one in front. Where topics would share a module, one whose name needs no change keeps it, and the
+    others end in the first digits of a hash of their full names, so that one topic more never moves the others.
+    """
+    paths = {topic: (_part(topic.tenant), _part(topic.namespace), _part(topic.topic)) for topic in topics}
+    sharing = Counter(paths.values())
+    for topic, (tenant, namespace, name) in paths.items():
+        unchanged = (topic.tenant, topic.namespace, topic.topic) == (tenant, namespace, name)
+        if sharing[tenant, namespace, name] > 1 and not (unchanged and topic.domain == "persistent"):
+            paths[topic] = (tenant, namespace, f"{name}_{_hash(topic)}")
+    return paths
+
+
+def is_importable(name: str) -> bool:
+    """Whether a package can be called `name`: identifiers with dots between them."""
+    return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
+
+
+def _part(name: str) -> str:
+    part = re.sub(r"[^a-z0-9_]", "_", name.lower())
+    if part[0].isdigit():
+        part = f"_{part}"
+    # Names with two underscores around them mean something to Python.
+    if keyword.iskeyword(part) or part == RUNTIME or re.fullmatch(r"__.*__", part):
+        part += "_"
+    return part
+
+
+def _hash(topic: TopicName) -> str:
+    return hashlib.sha256(str(topic).encode()).hexdigest()[:8]

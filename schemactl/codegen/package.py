@@ -1,0 +1,109 @@
+"""A generated package as text: which files it has, and what stands in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from schemactl.codegen.names import RUNTIME, is_importable, module_paths
+from schemactl.codegen.source import Literal, quote, render
+from schemactl.codegen.source import Mapping as Dict
+from schemactl.codegen.struct import Options, SparkRefuses
+from schemactl.codegen.topic_module import HEADER, MARK, Approved, topic_module
+from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.model import Generate, Release, TopicName
+
+_RUNTIME_PARTS: Final = ("codec", "spark")
+
+_PACKAGE: Final = '''
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+{topics}
+
+
+def topic(name: str) -> ModuleType:
+    """The module of a topic, by its full name.
+
+    Raises:
+        KeyError: the package has no such topic.
+    """
+    return import_module(TOPICS[name])
+'''
+
+
+def package_files(
+    topics: Iterable[Approved],
+    generate: Generate,
+    *,
+    release: Release,
+    recursion_depth: int = 0,
+    vendor: bool = False,
+) -> Mapping[str, str]:
+    """Every file of the package that `generate` names, by its path below `generate.out`; the same input, the same bytes.
+
+    Args:
+        topics: what to generate modules for.
+        generate: the package's name, and for which Spark.
+        release: whose Avro reads the definitions.
+        recursion_depth: how often a record may hold itself before the field is dropped; 0: recursion is refused.
+        vendor: the package carries the run-time with it, and needs no schemactl where it is used.
+
+    Raises:
+        SchemactlError: the package's name cannot be imported, or the columns of some topics cannot be made; all of a run
+            are named.
+    """
+    if not is_importable(generate.package):
+        raise SchemactlError(
+            f"generate.package is {generate.package!r}, which Python cannot import",
+            fix="write identifiers with dots between them, such as shop_schemas",
+        )
+    options = Options(generate.spark, recursion_depth, nanoseconds_as_bigint=True)
+    approved = {one.topic.name: one for one in sorted(topics, key=lambda one: one.topic.name)}
+    paths = module_paths(approved)
+    root = generate.package.replace(".", "/")
+    runtime = f"{generate.package}.{RUNTIME}" if vendor else "schemactl"
+    files = {f"{root}/__init__.py": _package(generate.package, paths), f"{root}/py.typed": ""}
+    refused = []
+    for name, path in paths.items():
+        for length in (1, 2):
+            files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
+        try:
+            module = topic_module(approved[name], runtime=runtime, options=options, release=release)
+        except (InvalidSchema, SparkRefuses) as error:
+            refused.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
+        else:
+            files[f"{root}/{'/'.join(path)}.py"] = module
+    if refused:
+        raise SchemactlError(
+            "\n".join(["there are no columns for every topic:", *refused]),
+            fix="change the definitions, or leave the topics out with --topic; for recursion give --recursion-depth",
+        )
+    if vendor:
+        files |= {f"{root}/{RUNTIME}/{path}": text for path, text in _runtime_files().items()}
+    return dict(sorted(files.items()))
+
+
+def _package(package: str, paths: Mapping[TopicName, tuple[str, str, str]]) -> str:
+    entries = [(str(name), Literal(quote(".".join((package, *path))))) for name, path in paths.items()]
+    table = render(Dict(tuple(entries)), before=len("TOPICS = "))
+    docstring = '"""Codecs and Spark types of Pulsar topics, one module a topic."""\n'
+    return (
+        HEADER
+        + docstring
+        + _PACKAGE.format(topics=f'TOPICS = {table}\n"""Topics, and the modules for them."""')
+    )
+
+
+def _runtime_files() -> Mapping[str, str]:
+    """The run-time's own files, each with a first line that says whence it is."""
+    source = Path(__file__).parent.parent
+    header = f"{MARK}: a copy of its run-time (Apache-2.0), see `schemactl generate --vendor`.\n# ruff: noqa\n# fmt: off\n"
+    files = {"__init__.py": HEADER}
+    for part in _RUNTIME_PARTS:
+        for path in sorted((source / part).rglob("*.py")):
+            files[path.relative_to(source).as_posix()] = header + path.read_text(encoding="utf-8")
+    return files

@@ -1,0 +1,72 @@
+"""The StructType of a topic's messages, of whatever schema type."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from schemactl.codegen import spark_type as spark
+from schemactl.codegen.spark_type import Field, SparkType, Struct
+from schemactl.codegen.struct import Converted, Options, convert
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.schema import Record
+from schemactl.formats.key_value import split
+from schemactl.model import Release, SchemaInfo, SchemaType
+
+_PRIMITIVES: Final[dict[SchemaType, SparkType]] = {
+    SchemaType.NONE: spark.BINARY,
+    SchemaType.BYTES: spark.BINARY,
+    SchemaType.STRING: spark.STRING,
+    SchemaType.BOOLEAN: spark.BOOLEAN,
+    SchemaType.INT8: spark.Atomic("byte"),
+    SchemaType.INT16: spark.Atomic("short"),
+    SchemaType.INT32: spark.INTEGER,
+    SchemaType.INT64: spark.LONG,
+    SchemaType.FLOAT: spark.FLOAT,
+    SchemaType.DOUBLE: spark.DOUBLE,
+    SchemaType.DATE: spark.DATE,
+    SchemaType.TIMESTAMP: spark.TIMESTAMP,
+    SchemaType.INSTANT: spark.TIMESTAMP,
+    SchemaType.LOCAL_DATE: spark.DATE,
+    SchemaType.LOCAL_DATE_TIME: spark.TIMESTAMP_NTZ,
+}
+"""As Pulsar's Spark connector has them, and the nearest type for those it leaves out."""
+
+_TIMES: Final = frozenset({SchemaType.TIME, SchemaType.LOCAL_TIME})
+
+_AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+
+
+def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:
+    """The columns of messages of `info`: a record's fields; `key` and `value` of a KEY_VALUE; else one column `value`.
+
+    None: there is no codec for the type, so nothing would fill them. `release` says whose Avro reads the definition.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+        SparkRefuses: Spark has no type for it.
+    """
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        halves = [
+            (name, _value(half, options, release))
+            for name, half in (("key", both.key), ("value", both.value))
+        ]
+        # Either half may be null in any message.
+        fields = tuple(Field(name, half.type, nullable=True) for name, half in halves if half)
+        return Struct(fields) if len(fields) == 2 else None
+    found = _value(info, options, release)
+    if found is None:
+        return None
+    if info.type in _AVRO_PAYLOADS and isinstance(parse(info.schema, release), Record):
+        assert isinstance(found.type, Struct)  # noqa: S101  what a record becomes
+        return found.type
+    return Struct((Field("value", found.type, found.nullable),))
+
+
+def _value(info: SchemaInfo, options: Options, release: Release) -> Converted | None:
+    if info.type in _AVRO_PAYLOADS:
+        return convert(parse(info.schema, release), options)
+    if info.type in _TIMES:
+        return Converted(spark.TIME if options.release >= (4, 2) else spark.LONG, nullable=False)
+    known = _PRIMITIVES.get(info.type)
+    return Converted(known, nullable=False) if known else None
