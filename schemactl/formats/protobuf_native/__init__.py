@@ -1,0 +1,62 @@
+"""PROTOBUF_NATIVE: descriptors of protobuf messages, judged by the wire.
+
+The modules here import protobuf's runtime, which comes with the extra `proto`; this one imports them on use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from importlib import import_module
+from typing import Any
+
+from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.formats.base import Explanation
+from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+
+
+def load(module: str) -> Any:
+    """The module of this package by its short name.
+
+    Raises:
+        SchemactlError: protobuf is not installed.
+    """
+    try:
+        return import_module(f"{__name__}.{module}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "google":
+            raise
+        raise SchemactlError(
+            "PROTOBUF_NATIVE schemas need protobuf, which is not installed",
+            fix='pip install "schemactl[proto]"',
+        ) from error
+
+
+class ProtobufNativeFormat:
+    """The `Format` of PROTOBUF_NATIVE."""
+
+    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        """That a broker refuses it; every release has the same reasons."""
+        del release
+        try:
+            load("wrapper").parse(info.schema)
+        except InvalidSchema as error:
+            yield error
+
+    def identity(self, info: SchemaInfo) -> Hashable:
+        """Equal for one root name over one content, whoever wrote the descriptors, in files of whatever name."""
+        return SchemaType.PROTOBUF_NATIVE, load("wrapper").parse(info.schema).identity
+
+    def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `wire`)."""
+        parse = load("wrapper").parse
+        yield from load("wire").misreadings(
+            reader=parse(reader.schema).root, writer=parse(writer.schema).root
+        )
+
+    def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+        """The field, what becomes of the messages, and what to write instead."""
+        explanation: Explanation = load("explain").explain(breakage, new=new, old=old)
+        return explanation
+
+
+FORMAT = ProtobufNativeFormat()

@@ -1,0 +1,217 @@
+"""From `.proto` files, or a descriptor set, to the definition that Pulsar stores; with every part's place in the text.
+
+protoc comes with the package grpcio-tools. It runs in a process of its own, many definitions in one go, over copies in
+a temporary folder: nothing of the user's is written, and nothing but the given texts is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from schemactl.errors import InvalidSchema, SchemactlError, Source
+from schemactl.formats.protobuf_native.image import Image, Span
+from schemactl.formats.protobuf_native.places import locator, source_at
+from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
+from schemactl.model import SchemaInfo, SchemaType
+
+MAX_SOURCE_BYTES: Final = 5 * 2**20
+"""Of one definition with its imports: a broker stores no larger schema."""
+
+TIMEOUT_S: Final = 30.0
+"""For protoc, for as many definitions as are compiled in one go; a thousand usual ones take less than one second."""
+
+_KEPT: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Proto:
+    """One definition to compile.
+
+    Attributes:
+        message: the root message's full name.
+        entry: the file that declares it, by the name others import it with.
+        sources: the texts of `entry` and of what it imports, by import name; protoc's own files need not be there.
+        paths: where they are in the repository, for messages; a file that is not named here is at its import name.
+    """
+
+    message: str
+    entry: str
+    sources: Mapping[str, bytes]
+    paths: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_text(cls, text: str, message: str) -> Proto:
+        """A definition that is one text, from no file."""
+        return cls(message, "schema.proto", {"schema.proto": text.encode()})
+
+    def digest(self) -> str:
+        """Equal for definitions that protoc gives one answer to."""
+        digest = hashlib.sha256(self.entry.encode())
+        for name, text in sorted(self.sources.items()):
+            digest.update(f"\0{name}\0{len(text)}\0".encode() + text)
+        return digest.hexdigest()
+
+
+_compiled: dict[str, bytes | InvalidSchema] = {}
+"""What protoc answered, by digest."""
+
+
+def compile_proto(proto: Proto) -> SchemaInfo:
+    """The PROTOBUF_NATIVE definition that `proto` declares; its locator leads into the texts.
+
+    Raises:
+        InvalidSchema: it does not compile, in protoc's words and at its place, or has no such message.
+        SchemactlError: protoc is not installed.
+    """
+    [answer] = compile_all([proto])
+    if isinstance(answer, InvalidSchema):
+        raise answer
+    return answer
+
+
+def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
+    """`compile_proto` of each, in one process for all that were not compiled before.
+
+    Raises:
+        SchemactlError: protoc is not installed.
+    """
+    digests = [proto.digest() for proto in protos]
+    new = {digest: proto for digest, proto in zip(digests, protos, strict=True) if digest not in _compiled}
+    _compiled.update(zip(new, _run(list(new.values())), strict=True))
+    answers = [_definition(proto, _compiled[digest]) for proto, digest in zip(protos, digests, strict=True)]
+    while len(_compiled) > _KEPT:
+        del _compiled[next(iter(_compiled))]
+    return answers
+
+
+def read_descriptor_set(
+    data: bytes, message: str, *, path: str, paths: Mapping[str, str] | None = None
+) -> SchemaInfo:
+    """The PROTOBUF_NATIVE definition in a serialized FileDescriptorSet at `path`.
+
+    Its locator leads into the `.proto` files of `paths` (by the name in the set) where the set has source info, else
+    to the set.
+
+    Raises:
+        InvalidSchema: it is no descriptor set, does not hold together, or has no such message.
+    """
+    source = Source(path)
+    try:
+        root = from_descriptor_set(data, message)
+    except InvalidSchema as error:
+        raise InvalidSchema(error.what, fix=error.fix, source=source) from error
+    where = locator(root, paths=paths or {}, elsewhere=source)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, render(root), source=source, locator=where)
+
+
+def _definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | InvalidSchema:
+    source = Source(proto.paths.get(proto.entry, proto.entry))
+    if isinstance(answer, InvalidSchema):
+        place = answer.source
+        if place is not None:
+            place = Source(proto.paths.get(place.path, place.path), place.line, place.column)
+        return InvalidSchema(answer.what, fix=answer.fix, source=place or source)
+    image = Image.of(FileDescriptorSet.FromString(answer))
+    try:
+        root = find_message(image, proto.message, among={proto.entry})
+    except InvalidSchema as error:
+        return InvalidSchema(error.what, fix=error.fix, source=source)
+    paths = {name: proto.paths.get(name, name) for name in proto.sources}
+    where = locator(root, paths=paths, texts=proto.sources, elsewhere=source)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, render(root), source=source, locator=where)
+
+
+def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
+    """What protoc answers to each: a descriptor set with source info, or why there is none."""
+    if not protos:
+        return
+    site, include = _protoc()
+    with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
+        jobs = [Path(folder, str(number)) for number in range(len(protos))]
+        refused = [_lay_out(job, proto) for job, proto in zip(jobs, protos, strict=True)]
+        ready = [number for number, problem in enumerate(refused) if problem is None]
+        codes: dict[int, str] = {}
+        while len(codes) < len(ready):
+            todo = ready[len(codes) :]
+            lines = "".join(f"{jobs[number]}\t{protos[number].entry}\n" for number in todo)
+            answered = _answers(site, include, lines)
+            codes.update(zip(todo, answered, strict=False))
+            if len(answered) < len(todo):
+                # The one that has no answer has killed or stopped the process: the others go on without it.
+                codes[todo[len(answered)]] = ""
+        for number, (job, problem) in enumerate(zip(jobs, refused, strict=True)):
+            yield problem or _outcome(job, codes[number])
+
+
+def _answers(site: str, include: str, lines: str) -> list[str]:
+    """The exit codes of the jobs in `lines`, up to the first that takes too long or crashes."""
+    command = [sys.executable, "-I", str(Path(__file__).with_name("protoc_worker.py")), site, include]
+    try:
+        done = subprocess.run(  # noqa: S603  our own script, no shell
+            command, input=lines.encode(), stdout=subprocess.PIPE, check=False, timeout=TIMEOUT_S
+        )
+        answered = done.stdout
+    except subprocess.TimeoutExpired as late:
+        answered = late.stdout or b""
+    return answered.decode().split()
+
+
+def _protoc() -> tuple[str, str]:
+    """Where grpc_tools is installed, and where protoc's own `.proto` files are."""
+    spec = find_spec("grpc_tools")
+    if spec is None or not spec.submodule_search_locations:
+        raise SchemactlError(
+            "a .proto definition needs protoc, which is not installed", fix='pip install "schemactl[proto]"'
+        )
+    package = Path(next(iter(spec.submodule_search_locations)))
+    return str(package.parent), str(package / "_proto")
+
+
+def _lay_out(job: Path, proto: Proto) -> InvalidSchema | None:
+    """The texts are in the job's folder; or why they cannot be."""
+    if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
+        return InvalidSchema(
+            f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores"
+        )
+    for name, text in proto.sources.items():
+        # A leading - or @ would be an option to protoc.
+        if not re.fullmatch(r"(?![-@/])[^\0\\\t\n]+", name) or ".." in PurePosixPath(name).parts:
+            return InvalidSchema(f"{name!r} is not a file name that protoc can import")
+        path = job / "in" / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+        except OSError as error:
+            return InvalidSchema(f"{name!r} is not a file name that can be compiled here: {error.strerror}")
+    return None
+
+
+_PLACED = re.compile(r"(?P<name>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<what>.*)")
+
+
+def _outcome(job: Path, code: str) -> bytes | InvalidSchema:
+    if code == "0":
+        return (job / "out").read_bytes()
+    if not code:
+        return InvalidSchema(f"protoc gave no answer within {TIMEOUT_S:.0f} s, or crashed on it")
+    words = (job / "err").read_text(encoding="utf-8", errors="replace").replace(f"{job}/in/", "")
+    for line in words.splitlines():
+        placed = _PLACED.fullmatch(line)
+        if placed and not placed["what"].startswith("warning: "):
+            name, what = placed["name"], placed["what"]
+            text = (job / "in" / name).read_bytes() if (job / "in" / name).is_file() else b""
+            span = Span(int(placed["line"]), int(placed["column"]))
+            fix = "list the file under `references`" if "was not found or had errors" in what else ""
+            return InvalidSchema(what, fix=fix, source=source_at(name, text, span))
+    return InvalidSchema(words.strip() or f"protoc ended with exit code {code}")

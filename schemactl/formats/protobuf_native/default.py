@@ -1,0 +1,133 @@
+"""The value a reader gets for a field that the message does not carry."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TypeAlias
+
+from google.protobuf.text_encoding import CUnescape
+
+from schemactl.formats.protobuf_native.descriptor import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    STRING,
+    Field,
+)
+
+Default: TypeAlias = bool | int | float | str | bytes
+
+
+def can_have_default(field: Field) -> bool:
+    """Lists, maps and messages have none."""
+    return not field.is_repeated and not field.is_message
+
+
+def default_of(field: Field) -> Default:
+    """The declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
+    text, given = field.proto.default_value, field.proto.HasField("default_value")
+    if field.kind == STRING:
+        return text
+    if field.kind == BYTES:
+        return CUnescape(text)
+    if field.kind == BOOL:
+        return text == "true"
+    if field.kind == ENUM:
+        numbers = field.enum.numbers()
+        return numbers.get(text, 0) if given else next(iter(numbers.values()), 0)
+    if field.kind in (FLOAT, DOUBLE):
+        value = float(text) if given else 0.0
+        return to_float32(value) if field.kind == FLOAT else value
+    return int(text) if given else 0
+
+
+def to_float32(value: float) -> float:
+    """`value` as 32 bits hold it."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def same_default(old: Field, new: Field) -> bool:
+    """Whether both give readers the same value, as buf compares: numbers by value whatever their type."""
+    before, after = default_of(old), default_of(new)
+    if isinstance(before, (str, bytes)) or isinstance(after, (str, bytes)):
+        return _text(before) == _text(after)
+    if {old.kind, new.kind} == {FLOAT, DOUBLE}:
+        before, after = to_float32(before), to_float32(after)
+    if isinstance(before, float) and isinstance(after, float) and math.isnan(before) and math.isnan(after):
+        return True
+    return before == after
+
+
+def is_zero(default: Default) -> bool:
+    """What a field without a declared default has. Minus zero is not."""
+    if isinstance(default, float):
+        return default == 0 and math.copysign(1, default) > 0
+    return not default
+
+
+def _text(default: Default) -> object:
+    return default.encode() if isinstance(default, str) else default
+
+
+def printed(field: Field) -> str:
+    """The default as buf prints it (Go's %v and %q)."""
+    value = default_of(field)
+    if field.kind == ENUM:
+        enum = field.enum
+        name = next(name for name, number in enum.numbers().items() if number == value)
+        return f"{enum.proto.name}.{name}"
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return "[" + ",".join(f"0x{byte:X}" for byte in value) + "]"
+        case str():
+            return quoted(value)
+        case float():
+            return _go_float(value, single=field.kind == FLOAT)
+    return str(value)
+
+
+def quoted(text: str) -> str:
+    """As Go's %q writes it."""
+    escapes = {
+        "\\": "\\\\",
+        '"': '\\"',
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+    }
+    out = []
+    for character in text:
+        code = ord(character)
+        if character in escapes:
+            out.append(escapes[character])
+        elif character.isprintable():
+            out.append(character)
+        elif code < 0x80:
+            out.append(f"\\x{code:02x}")
+        else:
+            out.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return '"' + "".join(out) + '"'
+
+
+def _go_float(value: float, *, single: bool) -> str:
+    """The shortest digits that read back as `value`, with an exponent below -4 and from 6 on (Go's %v)."""
+    if math.isnan(value) or math.isinf(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    for digits in range(17):
+        text = f"{value:.{digits}e}"
+        if (to_float32(float(text)) if single else float(text)) == value:
+            break
+    power = int(text.partition("e")[2])
+    return text if power < -4 or power >= 6 else f"{value:.{max(digits - power, 0)}f}"

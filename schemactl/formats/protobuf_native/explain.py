@@ -1,0 +1,51 @@
+"""A breakage of data in words for people."""
+
+from __future__ import annotations
+
+from schemactl.formats.base import Explanation
+from schemactl.formats.protobuf_native.descriptor import Message
+from schemactl.formats.protobuf_native.places import field_path, find
+from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.model import Breakage, SchemaInfo
+
+_CONSEQUENCES = {
+    "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",
+    "FIELD_SAME_DEFAULT": "A message that does not carry the field means one thing to its writer and another to the reader.",
+    "FIELD_SAME_ONEOF": "What the message said first is lost.",
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": "The reader keeps one of several values or none, or takes one value for a list.",
+    "FIELD_WIRE_COMPATIBLE_TYPE": "The bytes mean something else: the reader fails, misses the field or sees another value.",
+    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions lie elsewhere in the bytes, and the reader does not find them.",
+    "MESSAGE_SAME_REQUIRED_FIELDS": "A message without it does not parse: the reader throws.",
+}
+
+_FIXES = {
+    "ENUM_VALUE_NO_DELETE": (
+        "Keep every value, and write new ones only when all readers know them; or make the enum open: proto3, or "
+        "`option features.enum_type = OPEN;`."
+    ),
+    "FIELD_SAME_DEFAULT": "Keep the default as it was.",
+    "FIELD_SAME_ONEOF": "Leave fields that exist where they are; only new fields belong in a oneof.",
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": "Keep it as it was, or write `reserved {number};` and take a new number.",
+    "FIELD_WIRE_COMPATIBLE_TYPE": "Keep the type, or write `reserved {number};` and take a new number for the new type.",
+    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Keep `message_set_wire_format` as it was.",
+    "MESSAGE_SAME_REQUIRED_FIELDS": "Leave it optional, or as it was: a required field can be neither added nor removed.",
+}
+
+
+def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+    """Which field it is, what becomes of the messages, and what to write instead."""
+    found = breakage.incompatibility
+    roots = [parse(info.schema).root for info in (new, old)]
+    root = next((root for root in roots if _has(root, found.pointer)), roots[0])
+    number = found.pointer.partition("/fields/")[2].partition("/")[0]
+    sentence = f"{found.message[:1].upper()}{found.message[1:]}."
+    return Explanation(
+        field_path(root, found.pointer),
+        f"{sentence} {_CONSEQUENCES[found.rule]}",
+        _FIXES[found.rule].format(number=number),
+    )
+
+
+def _has(root: Message, pointer: str) -> bool:
+    place = find(root.file.image, pointer)
+    return place is not None and pointer.startswith(place[0].pointer)

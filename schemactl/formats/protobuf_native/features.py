@@ -1,0 +1,171 @@
+"""The features of protobuf editions: what a file starts with, and what each element below it overrides.
+
+proto2 and proto3 are editions, too: `syntax` picks the defaults (protobuf's "Feature Settings for Editions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from google.protobuf.descriptor_pb2 import (
+    EDITION_2023,
+    EDITION_2024,
+    EDITION_PROTO2,
+    EDITION_PROTO3,
+    EnumOptions,
+    FeatureSet,
+    FieldOptions,
+    FileDescriptorProto,
+    FileOptions,
+    MessageOptions,
+)
+
+CPP_FEATURES = 1000
+"""Field number of the extension `pb.cpp` of FeatureSet."""
+
+JAVA_FEATURES = 1001
+"""Field number of the extension `pb.java` of FeatureSet."""
+
+CPP_STRING_TYPES = {1: "VIEW", 2: "CORD", 3: "STRING"}
+"""`pb.CppFeatures.StringType`."""
+
+UTF8_VALIDATIONS: dict[int, str] = {number: name for name, number in FeatureSet.Utf8Validation.items()}
+JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
+
+JAVA_UTF8_VERIFY = 2
+"""`pb.JavaFeatures.Utf8Validation.VERIFY`."""
+
+
+class Features(NamedTuple):
+    """The features in force for one element, as the numbers of their enums (`java_legacy_closed_enum`: 0 or 1)."""
+
+    field_presence: int
+    enum_type: int
+    repeated_field_encoding: int
+    utf8_validation: int
+    message_encoding: int
+    json_format: int
+    cpp_string_type: int
+    java_utf8_validation: int
+    java_legacy_closed_enum: int
+
+
+_Standard: TypeAlias = Literal[
+    "field_presence",
+    "enum_type",
+    "repeated_field_encoding",
+    "utf8_validation",
+    "message_encoding",
+    "json_format",
+]
+_STANDARD: tuple[_Standard, ...] = get_args(_Standard)
+_STRING = 3
+_VIEW = 1
+
+PROTO2 = Features(
+    FeatureSet.EXPLICIT,
+    FeatureSet.CLOSED,
+    FeatureSet.EXPANDED,
+    FeatureSet.NONE,
+    FeatureSet.LENGTH_PREFIXED,
+    FeatureSet.LEGACY_BEST_EFFORT,
+    _STRING,
+    1,
+    1,
+)
+PROTO3 = Features(
+    FeatureSet.IMPLICIT,
+    FeatureSet.OPEN,
+    FeatureSet.PACKED,
+    FeatureSet.VERIFY,
+    FeatureSet.LENGTH_PREFIXED,
+    FeatureSet.ALLOW,
+    _STRING,
+    1,
+    0,
+)
+DEFAULTS = {
+    EDITION_PROTO2: PROTO2,
+    EDITION_PROTO3: PROTO3,
+    EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
+    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT, cpp_string_type=_VIEW),
+}
+"""What each edition starts with; an edition not listed starts as the newest one before it."""
+
+
+Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
+
+
+def edition_of(file: FileDescriptorProto) -> int:
+    """The file's edition; proto2 and proto3 have numbers of their own."""
+    if file.syntax == "editions":
+        return file.edition
+    return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
+
+
+def file_features(file: FileDescriptorProto) -> Features:
+    """The features in force at the top of `file`."""
+    edition = edition_of(file)
+    known = [number for number in DEFAULTS if number <= edition]
+    base = DEFAULTS[max(known)] if known else PROTO2
+    return resolve(base, file.options) if file.HasField("options") else base
+
+
+def resolve(parent: Features, options: Options) -> Features:
+    """The features in force for an element with `options` inside one with `parent`."""
+    if not options.HasField("features"):
+        return parent
+    own = options.features
+    changed: dict[str, int] = {name: getattr(own, name) for name in _STANDARD if own.HasField(name)}
+    cpp, java = extension_of(own, CPP_FEATURES), extension_of(own, JAVA_FEATURES)
+    for name, values, number in (
+        ("cpp_string_type", cpp, 2),
+        ("java_legacy_closed_enum", java, 1),
+        ("java_utf8_validation", java, 2),
+    ):
+        if number in values:
+            changed[name] = values[number]
+    return parent._replace(**changed)
+
+
+def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
+    """The numeric fields of extension `number`, by field number; {} when it is not set.
+
+    Read from the wire: the extension's own class may or may not be registered in this process.
+    """
+    found: dict[int, int] = {}
+    for field, value in _fields(features.SerializeToString()):
+        if field == number and isinstance(value, bytes):
+            found |= {inner: content for inner, content in _fields(value) if isinstance(content, int)}
+    return found
+
+
+def field_numbers(features: FeatureSet) -> set[int]:
+    """The numbers of everything set in `features`, known to this protobuf release or not."""
+    return {field for field, _ in _fields(features.SerializeToString())}
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each varint and length-delimited field (a FeatureSet holds no others)."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, wire_type = tag >> 3, tag & 7
+        value, at = _varint(data, at)
+        if wire_type == 0:
+            yield number, value
+        else:
+            yield number, data[at : at + value]
+            at += value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The varint at `at`, and where it ends; an overlong or cut one ends with the data."""
+    value = shift = 0
+    for end in range(at, len(data)):
+        value |= (data[end] & 0x7F) << shift
+        shift += 7
+        if not data[end] & 0x80:
+            return value, end + 1
+    return value, len(data)

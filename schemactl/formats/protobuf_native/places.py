@@ -1,0 +1,281 @@
+"""Where a part of a definition stands in the `.proto`.
+
+A pointer names what it means and not where it lies, so that it survives edits and finds its like in another version:
+
+    ""                                        the root message
+    /messages/web.Click                       a message; its map entries are messages too
+    /messages/web.Click/fields/3              a field by number; below it `type`, `name`, `default`, `json_name`, ...
+    /messages/web.Click/oneofs/target         a oneof
+    /enums/web.Kind                           an enum; below it `values/KIND_AD`
+    /extensions/web.note                      an extension by its full name
+    /services/web.Clicks/methods/List         an RPC; below it `input_type`, `output_type`, ...
+    /files/web~1click.proto                   a file; below it `package`, `syntax`, `go_package`, ...
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from google.protobuf.descriptor_pb2 import FileOptions
+
+from schemactl.errors import Source
+from schemactl.formats.protobuf_native.descriptor import (
+    MAP,
+    REPEATED,
+    Enum,
+    EnumValue,
+    Field,
+    Message,
+    Method,
+    Oneof,
+    Path,
+)
+from schemactl.formats.protobuf_native.image import File, Image, Span
+from schemactl.model import Locator
+
+
+class Element(Protocol):
+    """A part of an image that has a place of its own."""
+
+    @property
+    def file(self) -> File:
+        """The file that declares it."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """From the file's descriptor to its own."""
+        ...
+
+    @property
+    def pointer(self) -> str:
+        """Its name in pointers."""
+        ...
+
+    @property
+    def nested_name(self) -> str:
+        """Its name without the package."""
+        ...
+
+
+Place: TypeAlias = tuple[Element, str]
+"""A part of an element by its label, the element as a whole by ""."""
+
+# From an element's descriptor to the part a label means. Where the tuple is split, its first half leads to an options'
+# `features`: any piece of text about these will do.
+_LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
+    Field: {
+        "name": ((), (1,)),
+        "default": ((), (7,)),
+        "json_name": ((), (10,)),
+        "ctype": ((), (8, 1)),
+        "jstype": ((), (8, 6)),
+        "utf8_validation": ((8, 21), (4,)),
+        "cpp_string_type": ((8, 21), (1000, 2)),
+        "java_utf8_validation": ((8, 21), (1001, 2)),
+    },
+    Message: {
+        "no_standard_descriptor_accessor": ((), (7, 2)),
+        "message_set_wire_format": ((), (7, 1)),
+        "json_format": ((7, 12), (6,)),
+    },
+    Enum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
+    EnumValue: {"number": ((), (2,))},
+    Method: {"input_type": ((), (2,)), "output_type": ((), (3,)), "idempotency_level": ((), (4, 34))},
+    File: {
+        "package": ((), (2,)),
+        "syntax": ((), (12,)),
+        **{option.name: ((), (8, option.number)) for option in FileOptions.DESCRIPTOR.fields},
+    },
+}
+
+
+def span_of(place: Place) -> Span | None:
+    """Where `place` stands, as protoc counts; None when the text does not have it, and for a file as a whole.
+
+    What protoc made for a map field stands at that field's type.
+    """
+    element, label = place
+    spans = element.file.spans
+    if isinstance(element, Field) and label == "type":
+        found = (spans.get((*element.path, 6)) if element.type_name else None) or spans.get(
+            (*element.path, 5)
+        )
+    elif label:
+        features, rest = _LABELS[type(element)][label]
+        prefix = (*element.path, *features)
+        found = spans.get((*prefix, *rest)) or (_nearest(spans, prefix, rest) if features else None)
+    else:
+        found = spans.get(element.path) if element.path else None
+    if found is None:
+        entry = (
+            element
+            if isinstance(element, Message)
+            else element.message
+            if isinstance(element, Field)
+            else None
+        )
+        if entry is not None and entry.is_map_entry and entry.parent is not None:
+            return _map_field(entry, entry.parent)
+    return found
+
+
+def _nearest(spans: Mapping[Path, Span], prefix: Path, rest: Path) -> Span | None:
+    """The longest known part of the way below `prefix`, or the first piece of text inside what is sought."""
+    sought = (*prefix, *rest)
+    best: Path = ()
+    for path in spans:
+        if path[: len(sought)] == sought:
+            return spans[path]
+        if len(prefix) <= len(path) and len(path) > len(best) and sought[: len(path)] == path:
+            best = path
+    return spans[best] if best else None
+
+
+def _map_field(entry: Message, parent: Message) -> Span | None:
+    for candidate in parent.fields().values():
+        if candidate.cardinality == MAP and candidate.type_name == entry.full_name:
+            return span_of((candidate, "type"))
+    return None
+
+
+def find(image: Image, pointer: str) -> Place | None:
+    """The nearest place to `pointer` that `image` has: the part, its element, or what encloses it. None: nothing."""
+    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    if len(tokens) < 2:
+        return None
+    noun, name, *rest = tokens
+    return _NOUNS[noun](image, name, rest) if noun in _NOUNS else None
+
+
+def _find_file(image: Image, name: str, rest: Sequence[str]) -> Place | None:
+    file = image.files.get(name)
+    return _labelled(file, rest) if file else None
+
+
+def _find_extension(image: Image, name: str, rest: Sequence[str]) -> Place | None:
+    named = (field for field in image.declared.extensions.values() if field.extension_name == name)
+    extension = next(named, None)
+    return _labelled(extension, rest) if extension else None
+
+
+def _find_service(image: Image, name: str, rest: Sequence[str]) -> Place | None:
+    service = image.declared.services.get(name)
+    if service and rest[:1] == ["methods"] and (method := service.methods().get("".join(rest[1:2]))):
+        return _labelled(method, rest[2:])
+    return (service, "") if service else None
+
+
+def _find_enum(image: Image, name: str, rest: Sequence[str]) -> Place | None:
+    enum = image.declared.enums.get(name)
+    if enum is None:
+        return _find_message(image, name.rpartition(".")[0], ())
+    values = {value.proto.name: value for value in enum.values()} if rest[:1] == ["values"] else {}
+    value = values.get("".join(rest[1:2]))
+    return _labelled(value, rest[2:]) if value else _labelled(enum, rest)
+
+
+def _find_message(image: Image, name: str, rest: Sequence[str]) -> Place | None:
+    message = image.declared.messages.get(name)
+    if message is None:
+        # Of a message that is gone, the one around it is the nearest.
+        outer = name.rpartition(".")[0]
+        return _find_message(image, outer, ()) if outer else None
+    noun, part = rest[0] if rest else "", "".join(rest[1:2])
+    if noun == "fields" and part.isdecimal() and (known := message.fields().get(int(part))):
+        return _labelled(known, rest[2:])
+    if noun == "oneofs":
+        return next((oneof for oneof in message.oneofs() if oneof.name == part), message), ""
+    return _labelled(message, rest)
+
+
+_NOUNS: Mapping[str, Callable[[Image, str, Sequence[str]], Place | None]] = {
+    "messages": _find_message,
+    "enums": _find_enum,
+    "extensions": _find_extension,
+    "services": _find_service,
+    "files": _find_file,
+}
+
+
+def _labelled(element: Element, rest: Sequence[str]) -> Place:
+    label = rest[0] if rest else ""
+    known = label in _LABELS.get(type(element), {}) or (isinstance(element, Field) and label == "type")
+    return element, label if known else ""
+
+
+def locator(
+    root: Message, *, paths: Mapping[str, str], texts: Mapping[str, bytes] | None = None, elsewhere: Source
+) -> Locator:
+    """From a pointer to the nearest place in the user's files.
+
+    `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what
+    is nowhere, at `elsewhere`.
+    """
+
+    def located(place: Place) -> Source | None:
+        span, name = span_of(place), place[0].file.name
+        if span is None or name not in paths:
+            return None
+        return source_at(paths[name], (texts or {}).get(name, b""), span)
+
+    def locate(pointer: str) -> Source:
+        found = find(root.file.image, pointer)
+        places = [found, (found[0], ""), (root, "")] if found else [(root, "")]
+        return next(filter(None, map(located, places)), elsewhere)
+
+    return locate
+
+
+def source_at(path: str, text: bytes, span: Span) -> Source:
+    """The place in code points: protoc counts bytes, and a tab as reaching to the next multiple of eight."""
+    lines = text.split(b"\n", span.line)
+    line = lines[span.line - 1].decode(errors="replace") if span.line <= len(lines) else ""
+    if line.isascii() and "\t" not in line:
+        return Source(path, span.line, span.column)
+    reached = 0
+    for column, character in enumerate(line, start=1):
+        if reached >= span.column - 1:
+            return Source(path, span.line, column)
+        reached += 8 - reached % 8 if character == "\t" else len(character.encode())
+    return Source(path, span.line, len(line) + 1 if line else span.column)
+
+
+def field_path(root: Message, pointer: str) -> str:
+    """The fields from the root to `pointer`, for people: `Click.user.emails[]`; what no field leads to by its name."""
+    found = find(root.file.image, pointer)
+    if found is None:
+        return root.proto.name
+    element = found[0]
+    ways = _ways(root)
+    if isinstance(element, (Field, Oneof)) and element.message and element.message.full_name in ways:
+        way = ways[element.message.full_name]
+        return f"{way}{_step(element)}" if isinstance(element, Field) else f"{way}.{element.name}"
+    if isinstance(element, (Message, Enum)):
+        return ways.get(element.full_name, element.nested_name)
+    if isinstance(element, EnumValue) and element.enum.full_name in ways:
+        return ways[element.enum.full_name]
+    return element.nested_name
+
+
+def _ways(root: Message) -> dict[str, str]:
+    """The shortest way from the root to each message and enum it reaches."""
+    ways = {root.full_name: root.proto.name}
+    queue = deque([root])
+    while queue:
+        message = queue.popleft()
+        for field in message.fields().values():
+            if field.type_name and field.type_name not in ways:
+                ways[field.type_name] = ways[message.full_name] + _step(field)
+                if field.is_message:
+                    queue.append(root.file.image.message(field.type_name))
+    return ways
+
+
+def _step(field: Field) -> str:
+    """`.emails[]` of a list, `.tags{}` of a map and so of its values."""
+    if field.in_map_entry:
+        return "" if field.proto.number == 2 else ".key"
+    return f".{field.proto.name}" + {MAP: "{}", REPEATED: "[]"}.get(field.cardinality, "")

@@ -1,0 +1,255 @@
+"""What a PROTOBUF_NATIVE schema's bytes hold: a JSON object around a descriptor set, and which message is the root.
+
+Read as leniently as Pulsar reads it (ProtobufNativeSchemaUtils.deserialize, Jackson's defaults), written always alike.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+
+from schemactl.errors import InvalidSchema
+from schemactl.formats.protobuf_native.descriptor import Message
+from schemactl.formats.protobuf_native.image import Image
+
+REFUSAL = "deserialize ProtobufNative Schema failed"
+"""What a broker says of every definition that it cannot read."""
+
+_KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
+_BASE64 = re.compile(r"(?:\s*[A-Za-z0-9+/]{4})*\s*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*")
+_SHIPPED = "google/protobuf/"
+"""Where protoc's own files lie: their content follows the compiler's release, not the user's."""
+
+_KEPT = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A PROTOBUF_NATIVE definition, read.
+
+    Attributes:
+        image: all files of the descriptor set.
+        root: the root message.
+        reachable: the names of the root's file and of what it imports, each after what it needs itself.
+    """
+
+    image: Image
+    root: Message
+    reachable: tuple[str, ...]
+
+    @cached_property
+    def identity(self) -> tuple[str, str]:
+        """The root's full name, and a digest of what the reachable files declare.
+
+        Not in it: source info, the names and order of files (a moved file declares the same), JSON names that are
+        spelled out though they are the default, and the content of the files that come with protoc.
+        """
+        contents = (_content(self.image.files[name].proto) for name in self.reachable if not is_shipped(name))
+        digest = hashlib.sha256()
+        for content in sorted(contents):
+            digest.update(len(content).to_bytes(8, "big") + content)
+        return self.root.full_name, digest.hexdigest()
+
+
+def is_shipped(name: str) -> bool:
+    """Whether the file `name` comes with protoc."""
+    return name.startswith(_SHIPPED)
+
+
+def render(root: Message) -> bytes:
+    """The schema bytes for `root`: the files it needs, sorted by name, without source info; one text for one content."""
+    image = root.file.image
+    names = sorted(_reachable(image, root.file.name))
+    files = FileDescriptorSet(file=[image.files[name].proto for name in names])
+    encoded = base64.b64encode(files.SerializeToString(deterministic=True)).decode()
+    values = (encoded, root.full_name, root.file.name)
+    return json.dumps(dict(zip(_KEYS, values, strict=True)), separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=_KEPT)
+def parse(schema: bytes) -> Definition:
+    """The definition in `schema`, accepted exactly where a broker accepts it.
+
+    A root name without its package, keys Pulsar does not know and files nobody needs are fine.
+
+    Raises:
+        InvalidSchema: a broker refuses it; its words start with the broker's.
+    """
+    try:
+        return _parse(schema)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"{REFUSAL}: {error.what}", fix=error.fix) from error
+
+
+def _parse(schema: bytes) -> Definition:
+    encoded, root_name, file_name = _envelope(schema)
+    if encoded is None or not _BASE64.fullmatch(encoded):
+        raise InvalidSchema("`fileDescriptorSet` is not base64")
+    image = _image(base64.b64decode(encoded))
+    if file_name not in image.files:
+        raise InvalidSchema(
+            f"the descriptor set has no file {file_name!r}, which `rootFileDescriptorName` names"
+        )
+    reachable = tuple(_reachable(image, file_name))
+    _build(image, reachable)
+    file = image.files[file_name]
+    if root_name is not None:
+        # Pulsar takes the package for a regular expression, and off wherever it first matches.
+        package = "".join(
+            "." if character == "." else re.escape(character) for character in file.proto.package
+        )
+        path = re.sub(package, "", root_name, count=1).replace(".", "", 1).rstrip(".")
+        root = file.declared.messages.get(file.qualified(path))
+        if root is not None:
+            return Definition(image, root, reachable)
+    raise InvalidSchema(f"{file_name} declares no message {root_name!r}, which `rootMessageTypeName` names")
+
+
+def root_message(schema: bytes) -> str:
+    """The full name of the root message in `schema`: all that a broker compares unless told otherwise.
+
+    Raises:
+        InvalidSchema: a broker refuses it.
+    """
+    return parse(schema).root.full_name
+
+
+def from_descriptor_set(data: bytes, message: str) -> Message:
+    """The message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
+
+    Raises:
+        InvalidSchema: it is no descriptor set, does not hold together, or has no such message.
+    """
+    image = _image(data)
+    root = find_message(image, message)
+    _build(image, tuple(_reachable(image, root.file.name)))
+    return root
+
+
+def _image(data: bytes) -> Image:
+    try:
+        return Image.of(FileDescriptorSet.FromString(data))
+    except DecodeError as error:
+        raise InvalidSchema(
+            "not a serialized FileDescriptorSet",
+            fix="write it with: protoc --include_imports --descriptor_set_out",
+        ) from error
+
+
+def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> Message:
+    """The message with this full name; `among` are the files it should be in (empty: any).
+
+    Raises:
+        InvalidSchema: there is none.
+    """
+    root = image.declared.messages.get(message)
+    if root is not None and not root.is_map_entry and (not among or root.file.name in among):
+        return root
+    names = [
+        other.full_name
+        for other in image.declared.messages.values()
+        if not other.is_map_entry and (other.file.name in among if among else not is_shipped(other.file.name))
+    ]
+    known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    raise InvalidSchema(
+        f"no message is called {message!r}", fix=f"the messages here: {known}" if known else "declare it"
+    )
+
+
+def _envelope(schema: bytes) -> tuple[str | None, str | None, str | None]:
+    """The three values of the JSON object, None for null or nothing; what follows the object does not matter."""
+    try:
+        text = schema.decode("utf-8-sig").lstrip()
+        found, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS)) from error
+    if not isinstance(found, dict):
+        raise InvalidSchema("not a JSON object with " + ", ".join(_KEYS))
+    values = [found.get(key) for key in _KEYS]
+    if any(isinstance(value, (dict, list)) for value in values):
+        raise InvalidSchema("its values are text")
+    encoded, root_name, file_name = (None if value is None else str(value) for value in values)
+    return encoded, root_name, file_name
+
+
+def _reachable(image: Image, name: str) -> Iterator[str]:
+    """`name` and the files it imports, each after what it imports itself.
+
+    Raises:
+        InvalidSchema: an import is missing, or files import each other.
+    """
+    done: set[str] = set()
+    entered: set[str] = set()
+    todo = [(name, False)]
+    while todo:
+        current, is_done = todo.pop()
+        if is_done:
+            done.add(current)
+            yield current
+        elif current not in image.files:
+            raise InvalidSchema(f"the descriptor set does not have {current}, which is imported")
+        elif current not in done:
+            if current in entered:
+                raise InvalidSchema(f"{current} imports itself, directly or through others")
+            entered.add(current)
+            todo.append((current, True))
+            todo.extend((dependency, False) for dependency in reversed(image.files[current].proto.dependency))
+
+
+def _build(image: Image, names: Collection[str]) -> None:
+    """Nothing, when the files fit together: every type is there, no name or number twice.
+
+    Raises:
+        InvalidSchema: they do not.
+    """
+    pool = DescriptorPool()
+    try:
+        for name in names:
+            pool.AddSerializedFile(image.files[name].proto.SerializeToString())
+    except TypeError as error:
+        _, _, reason = str(error).partition("descriptor pool: ")
+        raise InvalidSchema(reason or str(error)) from error
+
+
+def _content(file: FileDescriptorProto) -> bytes:
+    """What `file` declares, as bytes that are equal for equal content."""
+    copy = FileDescriptorProto()
+    copy.CopyFrom(file)
+    for field in ("name", "dependency", "public_dependency", "weak_dependency", "option_dependency"):
+        copy.ClearField(field)
+    if copy.syntax == "proto2":
+        copy.ClearField("syntax")
+    todo: list[DescriptorProto] = list(copy.message_type)
+    _drop_json_names(copy.extension)
+    while todo:
+        message = todo.pop()
+        _drop_json_names(message.field)
+        _drop_json_names(message.extension)
+        todo.extend(message.nested_type)
+    return copy.SerializeToString(deterministic=True)
+
+
+def _drop_json_names(fields: Collection[FieldDescriptorProto]) -> None:
+    for field in fields:
+        if field.json_name == default_json_name(field.name):
+            field.ClearField("json_name")
+
+
+def default_json_name(name: str) -> str:
+    """The JSON name of a field that has no option for it: `user_id` becomes `userId`."""
+    head, *rest = name.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in rest)
