@@ -1,2 +1,70 @@
-"""Schemas as code for Apache Pulsar."""
+"""Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the cluster, read by Spark.
 
+The compatibility engine as a library:
+
+    compare(existing, new, strategy, release)   both verdicts on a definition after others
+    judge(versions, new, strategy, release)     the same, on versions with their own numbers
+    identity(info)                              equal for two definitions exactly when they are one version
+
+with `SchemaInfo`, `SchemaType`, `SchemaVersion`, `CompatibilityStrategy`, `Release` and `Verdict` as their words. Everything
+is loaded on use: `import schemactl` alone costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from schemactl.compat import compare, judge
+    from schemactl.errors import InvalidSchema, SchemactlError
+    from schemactl.formats import identity
+    from schemactl.model import (
+        Answer,
+        Breakage,
+        CompatibilityStrategy,
+        Incompatibility,
+        Outcome,
+        Release,
+        SchemaInfo,
+        SchemaType,
+        SchemaVersion,
+        Verdict,
+    )
+
+__all__ = [
+    "Answer",
+    "Breakage",
+    "CompatibilityStrategy",
+    "Incompatibility",
+    "InvalidSchema",
+    "Outcome",
+    "Release",
+    "SchemaInfo",
+    "SchemaType",
+    "SchemaVersion",
+    "SchemactlError",
+    "Verdict",
+    "compare",
+    "identity",
+    "judge",
+]
+
+_HOMES = {
+    "compare": "compat",
+    "judge": "compat",
+    "identity": "formats",
+    "InvalidSchema": "errors",
+    "SchemactlError": "errors",
+}
+"""Where a name lives; in `model` when it is not here."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'model')}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -75,34 +75,39 @@ def breakages(
 
     Newest version first; for each, new_reads_old before old_reads_new.
     """
+    versions = _protected(existing, strategy)
     try:
-        formats.identity(new)
-        return tuple(_breakages(existing, new, strategy))
+        if all(old.type is not new.type for _, old in versions):
+            formats.identity(new)  # it has to parse, also where there is nothing to compare it with
+        return tuple(_breakages(versions, new, _directions(strategy)))
     except InvalidSchema:
         return None
 
 
-def _breakages(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy
-) -> Iterator[Breakage]:
+def _protected(
+    existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy
+) -> list[tuple[int, SchemaInfo]]:
+    """The versions whose readers or messages `strategy` looks at, newest first."""
+    if not _directions(strategy):
+        return []
     versions = broker.live(existing)
-    directions = _directions(strategy)
-    if not directions:
-        return
-    for version in reversed(versions if strategy in TRANSITIVE else versions[-1:]):
-        old = version.info
-        if old is None:
-            continue
+    latest_or_all = versions if strategy in TRANSITIVE else versions[-1:]
+    return [(version.number, version.info) for version in reversed(latest_or_all) if version.info]
+
+
+def _breakages(
+    versions: Sequence[tuple[int, SchemaInfo]], new: SchemaInfo, directions: Sequence[Direction]
+) -> Iterator[Breakage]:
+    for number, old in versions:
         if old.type is not new.type:
-            changed = Incompatibility(
-                "SCHEMA_TYPE_CHANGED", "", f"schema type {old.type.name} became {new.type.name}"
-            )
-            yield Breakage(changed, "both" if len(directions) > 1 else directions[0], version.number)
+            what = f"schema type {old.type.name} became {new.type.name}"
+            changed = Incompatibility("SCHEMA_TYPE_CHANGED", "", what)
+            yield Breakage(changed, "both" if len(directions) > 1 else directions[0], number)
             continue
         for direction in directions:
             reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
             for found in formats.resolve(reader=reader, writer=writer):
-                yield Breakage(found, direction, version.number)
+                yield Breakage(found, direction, number)
 
 
 def _directions(strategy: CompatibilityStrategy) -> list[Direction]:

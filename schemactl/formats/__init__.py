@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator
-from importlib import import_module
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats import primitive, protobuf_native
+from schemactl.formats import avro, primitive, protobuf_native
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
 from schemactl.model import AVRO_DESCRIBED, Breakage, Incompatibility, Release, SchemaInfo, SchemaType
 
-
-class _OnUse:
-    """A format whose module is imported when it is first asked: nobody else pays for protobuf's runtime."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(import_module(self._module).FORMAT, name)
-        setattr(self, name, found)
-        return found
-
-
-_AVRO: Final = cast("Format", _OnUse("schemactl.formats.avro"))
-
 FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Format", primitive))
 """Who answers for a type. A new schema language is one more module, and one more row here."""
-FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, _AVRO))
+FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, avro.FORMAT))
 FORMATS[SchemaType.PROTOBUF_NATIVE] = protobuf_native.FORMAT
 FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS)
 

@@ -1,0 +1,283 @@
+"""`schemactl compare`: the engine on JSON lines, definitions in, verdicts out."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+from schemactl import formats
+from schemactl.broker import NO_DATA, live
+from schemactl.cli import Context
+from schemactl.compat import judge
+from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.formats import protobuf_native
+from schemactl.formats.avro.canonical import canonical_form, fingerprints
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.key_value import from_text
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, Verdict
+
+if TYPE_CHECKING:
+    from schemactl.formats.protobuf_native.compile import Proto
+
+_EXAMPLES = """\
+one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
+  {"id": "7", "strategy": "BACKWARD",
+   "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
+   "new": {"type": "AVRO", "schema": "<text>", "properties": {}}}
+  {"id": "7", "broker": "incompatible", "version": null, "test": "incompatible", "data": "breaking",
+   "incompatibilities": [{"rule": ..., "pointer": ..., "direction": "new_reads_old", "against": 0}]}
+
+`schema` is the definition's text: Avro JSON; for KEY_VALUE the admin API's {"key": ..., "value": ...}; for PROTOBUF_NATIVE
+the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. `schema_b64` gives raw bytes instead, null no data at all.
+{"deleted": true} among `existing` is a tombstone.
+
+examples:
+  schemactl compare --pulsar 4.2 < pairs.jsonl > verdicts.jsonl
+  schemactl compare --identity < pairs.jsonl          {"id", "equal": [true, false, ...]}, one for each of `existing`
+  schemactl compare --fingerprint < schemas.jsonl     {"id", "schema"} in, {"id", "canonical", "crc64", "sha256"} out
+"""
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+_CHUNK_BYTES = 1 << 20
+_BATCH_LINES = 200
+"""How much is read ahead where more has arrived: as many `.proto` are compiled in one run of protoc."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `compare`."""
+    parser.description = "Judge any definitions in bulk, without a repository: what a broker answers to an upload, and what happens to data."
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "--pulsar",
+        choices=[release.value for release in Release],
+        default=Release.R4_0.value,
+        help="whose answers to predict (default: 4.0)",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--identity", action="store_true", help="only: which of `existing` is the same version as `new`?"
+    )
+    what.add_argument(
+        "--fingerprint",
+        action="store_true",
+        help="only: parsing canonical form and fingerprints of Avro schemas",
+    )
+    what.add_argument(
+        "--proto-rules",
+        choices=("WIRE", "WIRE_JSON", "FILE"),
+        help="for PROTOBUF_NATIVE, also what buf's category finds against the latest version",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
+    """0: every line was read; 1: at least one was not."""
+    if args.fingerprint:
+        answer: Callable[[Request], Answer] = _fingerprint
+    elif args.identity:
+        answer = _identity
+    else:
+        answer = partial(_verdicts, release=Release(args.pulsar), category=args.proto_rules)
+    return 0 if compare_lines(sys.stdin.buffer, sys.stdout, answer) else 1
+
+
+def compare_lines(lines: BinaryIO, out: TextIO, answer: Callable[[Request], Answer]) -> bool:
+    """Whether every one of `lines` was read; its answer, or what is wrong with it, is on its line of `out`.
+
+    Answers as soon as there is a line: who asks may wait for the answer before asking again.
+    """
+    complete = True
+    for batch in _batches(lines):
+        requests = [_request(line) for line in batch]
+        _compile_ahead(requests)
+        for request in requests:
+            id_ = request.get("id") if isinstance(request, dict) else None
+            try:
+                if isinstance(request, Unreadable):
+                    raise request
+                said = answer(request)
+            except (Unreadable, SchemactlError) as error:
+                complete = False
+                said = {"error": str(error)}
+            out.write(json.dumps({"id": id_, **said}, ensure_ascii=False) + "\n")
+        out.flush()
+    return complete
+
+
+def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """The lines that have arrived, as they arrive; blank ones left out."""
+    rest = b""
+    while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
+        *lines, rest = (rest + chunk).split(b"\n")
+        for start in range(0, len(lines), _BATCH_LINES):
+            yield [line for line in lines[start : start + _BATCH_LINES] if line.strip()]
+    if rest.strip():
+        yield [rest]
+
+
+def _compile_ahead(requests: Sequence[Request | Unreadable]) -> None:
+    """Every `.proto` of some lines is compiled, in one run of protoc."""
+    entries = [
+        entry
+        for request in requests
+        if isinstance(request, dict)
+        for entry in (request.get("new"), *_listed(request.get("existing")))
+        if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name
+    ]
+    protos = [proto for entry in entries if (proto := _proto(entry.get("schema")))]
+    if protos:
+        # What fails, fails again at its own line.
+        with contextlib.suppress(SchemactlError):
+            protobuf_native.load("compile").compile_all(protos)
+
+
+class Unreadable(Exception):
+    """A line is not what the protocol expects."""
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _request(line: bytes) -> Request | Unreadable:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Unreadable(f"the line is not JSON: {error}")
+    return request if isinstance(request, dict) else Unreadable("the line is not a JSON object")
+
+
+def _verdicts(request: Request, *, release: Release, category: str | None) -> Answer:
+    strategy = request.get("strategy")
+    if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
+        known = ", ".join(CompatibilityStrategy)
+        raise Unreadable(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
+    existing = _existing(request)
+    new = _definition(request.get("new"), "new")
+    said = _shown(judge(existing, new, CompatibilityStrategy(strategy), release))
+    if category:
+        said["proto_rules"] = _proto_rules(existing, new, category)
+    return said
+
+
+def _shown(verdict: Verdict) -> Answer:
+    return {
+        "broker": verdict.broker.outcome.value,
+        "version": verdict.broker.version,
+        "test": verdict.test.outcome.value,
+        "data": None if verdict.data is None else "breaking" if verdict.data else "compatible",
+        "incompatibilities": [
+            {
+                "rule": breakage.incompatibility.rule,
+                "pointer": breakage.incompatibility.pointer,
+                "direction": breakage.direction,
+                "against": breakage.against,
+            }
+            for breakage in verdict.data or ()
+        ],
+    }
+
+
+def _identity(request: Request) -> Answer:
+    key = formats.identity(_definition(request.get("new"), "new"))
+    return {
+        "equal": [version.info is not None and _key(version.info) == key for version in _existing(request)]
+    }
+
+
+def _key(info: SchemaInfo) -> object:
+    try:
+        return formats.identity(info)
+    except InvalidSchema:
+        return None
+
+
+def _fingerprint(request: Request) -> Answer:
+    text = request.get("schema")
+    if not isinstance(text, str):
+        raise Unreadable("`schema` is not a text")
+    form = canonical_form(parse(text, Release.R5_0))
+    crc64, sha256 = fingerprints(form)
+    return {"canonical": form, "crc64": crc64, "sha256": sha256}
+
+
+def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: str) -> list[Answer]:
+    """What buf's `category` finds between the latest live version and `new`; nothing where either is no descriptor."""
+    versions = live(existing)
+    old = versions[-1].info if versions else None
+    if old is None or {old.type, new.type} != {SchemaType.PROTOBUF_NATIVE}:
+        return []
+    read, find = protobuf_native.load("wrapper").parse, protobuf_native.load("breaking").proto_rules
+    found = find(old=read(old.schema).image, new=read(new.schema).image, category=category)
+    return [{"rule": each.rule, "pointer": each.pointer, "message": each.message} for each in found]
+
+
+def _existing(request: Request) -> list[SchemaVersion]:
+    existing = request.get("existing")
+    if not isinstance(existing, list):
+        raise Unreadable("`existing` is not a list of definitions")
+    return [
+        SchemaVersion(number, None if _is_tombstone(entry) else _definition(entry, f"existing[{number}]"))
+        for number, entry in enumerate(existing)
+    ]
+
+
+def _is_tombstone(entry: object) -> bool:
+    return isinstance(entry, dict) and entry.get("deleted") is True
+
+
+def _definition(entry: object, where: str) -> SchemaInfo:
+    if not isinstance(entry, dict):
+        raise Unreadable(f"`{where}` is not a definition: expected an object with `type` and `schema`")
+    name = entry.get("type")
+    if not isinstance(name, str) or name not in SchemaType.__members__:
+        raise Unreadable(f"`{where}.type` is {json.dumps(name)}, which is no schema type")
+    kind = SchemaType[name]
+    properties = entry.get("properties") or {}
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+        raise Unreadable(f"`{where}.properties` is not an object of texts")
+    if "schema_b64" in entry:
+        return SchemaInfo(kind, _bytes(entry["schema_b64"], where), properties)
+    schema = entry.get("schema", "")
+    if kind is SchemaType.PROTOBUF_NATIVE and (proto := _proto(schema)):
+        info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
+        return replace(info, properties=properties)
+    if not isinstance(schema, str):
+        raise Unreadable(f"`{where}.schema` is not a text")
+    if kind is SchemaType.KEY_VALUE:
+        return from_text(schema, properties)
+    # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
+    return SchemaInfo(kind, schema.encode(errors="replace"), properties)
+
+
+def _proto(schema: object) -> Proto | None:
+    """The `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as its text; None: it is no such thing."""
+    if isinstance(schema, str) and '"proto"' in schema:
+        try:
+            schema = json.loads(schema)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(schema, dict):
+        return None
+    text, message = schema.get("proto"), schema.get("message")
+    if not isinstance(text, str) or not isinstance(message, str):
+        return None
+    proto: Proto = protobuf_native.load("compile").Proto.of_text(text, message)
+    return proto
+
+
+def _bytes(text: object, where: str) -> bytes:
+    if text is None:
+        return NO_DATA
+    if isinstance(text, str):
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(text, validate=True)
+    raise Unreadable(f"`{where}.schema_b64` is not base64")

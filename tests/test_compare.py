@@ -1,0 +1,296 @@
+"""`schemactl compare`: the recorded rows through it, and what it makes of every kind of line."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemactl.cli.compare import _fingerprint, _identity, _verdicts, compare_lines
+from schemactl.model import Release
+
+CORPUS = Path(__file__).parent / "corpus"
+Row = dict[str, Any]
+
+
+def rows(name: str) -> list[Row]:
+    with gzip.open(CORPUS / f"{name}.jsonl.gz") as file:
+        return [json.loads(line) for line in file]
+
+
+def through(requests: Iterable[Row | str], *, release: str = "4.0", category: str | None = None) -> list[Row]:
+    """The answers to `requests`, one for each."""
+    return answered(requests, partial(_verdicts, release=Release(release), category=category))
+
+
+def answered(requests: Iterable[Row | str], answer: Any) -> list[Row]:
+    lines = [request if isinstance(request, str) else json.dumps(request) for request in requests]
+    out = io.StringIO()
+    complete = compare_lines(io.BytesIO("\n".join(lines).encode()), out, answer)
+    answers = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert len(answers) == len(lines)
+    assert complete is all("error" not in each for each in answers)
+    return answers
+
+
+def avro(schema: object) -> Row:
+    return {"type": "AVRO", "schema": json.dumps(schema)}
+
+
+def broker_said(answer: Row) -> Row:
+    return {"put": answer["broker"], "version": answer["version"], "test": answer["test"]}
+
+
+def newest(pulsar: dict[str, dict[str, Row]], release: str) -> dict[str, Row]:
+    """What was recorded for `release`: 4.2 and 5.0 are there only where they differ from 4.0."""
+    return pulsar["4.0"] if release == "4.0" else pulsar.get("4.2", pulsar["4.0"])
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
+def test_the_recorded_pairs(release: str) -> None:
+    recorded = rows("avro_public")
+    requests = [
+        {"id": row["id"], "strategy": strategy, "existing": [avro(row["writer"])], "new": avro(row["reader"])}
+        for row in recorded
+        for strategy in ("BACKWARD", "FORWARD", "FULL")
+    ]
+    answers = iter(through(requests, release=release))
+    for row in recorded:
+        for strategy, expected in newest(row["pulsar"], release).items():
+            answer = next(answers)
+            assert answer["id"] == row["id"]
+            assert broker_said(answer) == expected, (row["id"], strategy)
+            if strategy != "FORWARD" and "spec_error" not in row:
+                assert [
+                    (each["rule"], each["pointer"])
+                    for each in answer["incompatibilities"]
+                    if each["direction"] == "new_reads_old"
+                ] == [(each["type"], each["location"]) for each in row["incompatibilities"]], row["id"]
+            if strategy == "BACKWARD":
+                assert answer["data"] == ("compatible" if row["can_read"] else "breaking"), row["id"]
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
+def test_the_recorded_histories(release: str) -> None:
+    for row in rows("avro_chains_public"):
+        expected = newest(row["pulsar"], release)
+        existing = [avro(schema) for schema in row["existing"]]
+        answers = through(
+            ({"strategy": strategy, "existing": existing, "new": avro(row["new"])} for strategy in expected),
+            release=release,
+        )
+        assert [broker_said(answer) for answer in answers] == list(expected.values()), row["id"]
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
+def test_the_named_cases(release: str) -> None:
+    for line in (CORPUS / "named_cases.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        expected = newest(row["pulsar"], release)
+        answers = through(
+            (
+                {"strategy": strategy, "existing": [avro(row["writer"])], "new": avro(row["reader"])}
+                for strategy in expected
+            ),
+            release=release,
+        )
+        assert [broker_said(answer) for answer in answers] == list(expected.values()), row["id"]
+        (backward,) = (
+            answer for strategy, answer in zip(expected, answers, strict=True) if strategy == "BACKWARD"
+        )
+        said = [f"{each['rule']} {each['pointer']}" for each in backward["incompatibilities"]]
+        if row["spec"] == "ok":
+            assert (backward["data"], said) == ("compatible", []), row["id"]
+        elif row["spec"] != "throws":
+            assert said == row["spec"].split("; "), row["id"]
+        assert (backward["data"] == "compatible") is (row["spec"] == "ok"), row["id"]
+
+
+def test_the_recorded_decisions_of_the_registry() -> None:
+    recorded = rows("broker_public")
+    answers = through({**row, "new": row["new"]} for row in recorded)
+    for row, answer in zip(recorded, answers, strict=True):
+        put = "unchanged" if row["verdict"] == "ok" and not row["stored"] else row["verdict"]
+        expected = {"put": put, "version": row["version"], "test": row["test"]["verdict"]}
+        assert broker_said(answer) == expected, row["id"]
+
+
+def test_the_recorded_fingerprints() -> None:
+    recorded = rows("avro_pcf_public")
+    requests = ({"id": row["id"], "schema": json.dumps(row["schema"])} for row in recorded)
+    for row, answer in zip(recorded, answered(requests, _fingerprint), strict=True):
+        assert answer == {
+            "id": row["id"],
+            "canonical": row["pcf"],
+            "crc64": row["rabin"],
+            "sha256": row["sha256"],
+        }
+
+
+def test_the_recorded_identities() -> None:
+    recorded = rows("avro_chains_public")
+    requests = (
+        {"existing": [avro(each) for each in row["existing"]], "new": avro(row["new"])} for row in recorded
+    )
+    for row, answer in zip(recorded, answered(requests, _identity), strict=True):
+        assert answer["equal"] == row["equal"], row["id"]
+
+
+def test_the_answer_has_the_documented_shape() -> None:
+    old = avro({"type": "record", "name": "A", "fields": []})
+    new = avro({"type": "record", "name": "A", "fields": [{"name": "x", "type": "int"}]})
+    (answer,) = through([{"id": "7", "strategy": "BACKWARD", "existing": [old], "new": new}])
+    assert answer == {
+        "id": "7",
+        "broker": "incompatible",
+        "version": None,
+        "test": "incompatible",
+        "data": "breaking",
+        "incompatibilities": [
+            {
+                "rule": "READER_FIELD_MISSING_DEFAULT_VALUE",
+                "pointer": "/fields/0",
+                "direction": "new_reads_old",
+                "against": 0,
+            }
+        ],
+    }
+
+
+STRING = {"type": "STRING"}
+GOOD: Row = {"id": 1, "strategy": "FULL", "existing": [], "new": STRING}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+        ("[" * 100_000, "not JSON"),
+        ({**GOOD, "strategy": "BACKWARDS"}, "ALWAYS_COMPATIBLE"),
+        ({"id": 1, "existing": [], "new": STRING}, "`strategy`"),
+        ({**GOOD, "existing": None}, "`existing`"),
+        ({**GOOD, "existing": ["x"]}, "`existing[0]`"),
+        ({**GOOD, "new": None}, "`new`"),
+        ({**GOOD, "new": {"type": "avro", "schema": "{}"}}, "`new.type`"),
+        ({**GOOD, "new": {"type": ["AVRO"]}}, "`new.type`"),
+        ({**GOOD, "new": {"deleted": True}}, "`new.type`"),
+        ({**GOOD, "new": {"type": "AVRO", "schema": {"type": "int"}}}, "`new.schema`"),
+        ({**GOOD, "new": {"type": "AVRO", "schema_b64": "!"}}, "base64"),
+        ({**GOOD, "new": {"type": "AVRO", "schema_b64": 1}}, "base64"),
+        ({**GOOD, "new": {"type": "KEY_VALUE", "schema": "[]"}}, "KEY_VALUE"),
+        ({**GOOD, "new": {"type": "STRING", "properties": {"a": 1}}}, "`new.properties`"),
+        ({**GOOD, "new": {"type": "PROTOBUF_NATIVE", "schema": {"proto": "nope", "message": "A"}}}, ""),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_answered_and_the_run_goes_on(line: Row | str, words: str) -> None:
+    answers = through([GOOD, line, GOOD])
+    assert words in answers[1]["error"]
+    assert answers[1]["id"] == (line["id"] if isinstance(line, dict) else None)
+    assert answers[0] == answers[2]
+    assert (answers[0]["broker"], answers[0]["version"], answers[0]["data"]) == ("ok", 0, "compatible")
+
+
+def test_definitions_that_no_broker_accepts_are_verdicts_not_errors() -> None:
+    for new in (
+        {"type": "AVRO", "schema": "nope"},
+        {"type": "AVRO"},
+        {"type": "AVRO", "schema": "\ud800"},
+        {"type": "AVRO", "schema_b64": None},
+        {"type": "KEY_VALUE", "schema_b64": "AAAA"},
+        {"type": "PROTOBUF_NATIVE", "schema": "{}"},
+        {"type": "AUTO_CONSUME"},
+    ):
+        (answer,) = through([{**GOOD, "new": new}])
+        assert answer["broker"] in ("invalid", "error"), new
+        assert answer["version"] is None
+
+
+def test_tombstones_and_raw_bytes_among_existing() -> None:
+    raw = {"type": "AVRO", "schema_b64": base64.b64encode(b'"int"').decode()}
+    (answer,) = through([{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}])
+    assert (answer["broker"], answer["version"], answer["data"]) == ("unchanged", 2, "compatible")
+    assert answered(
+        [{**GOOD, "existing": [STRING, {"deleted": True}, raw], "new": avro("int")}], _identity
+    ) == [{"id": 1, "equal": [False, False, True]}]
+
+
+def test_key_value_in_the_admin_apis_text() -> None:
+    properties = {"key.schema.type": "STRING", "value.schema.type": "AVRO", "kv.encoding.type": "INLINE"}
+    old = {
+        "type": "KEY_VALUE",
+        "schema": '{"key": "", "value": {"type": "string"}}',
+        "properties": properties,
+    }
+    new = {
+        **old,
+        "schema": '{"key": "", "value": "int"}',
+        "properties": {**properties, "kv.encoding.type": "SEPARATED"},
+    }
+    (answer,) = through([{**GOOD, "strategy": "BACKWARD", "existing": [old], "new": new}])
+    assert answer["broker"] == "incompatible"
+    assert [(each["rule"], each["pointer"]) for each in answer["incompatibilities"]] == [
+        ("KEY_VALUE_ENCODING_CHANGED", ""),
+        ("TYPE_MISMATCH", "/value"),
+    ]
+
+
+def proto(text: str, *, as_text: bool = False) -> Row:
+    schema: Any = {"proto": f'syntax = "proto3"; package web; {text}', "message": "web.Click"}
+    return {"type": "PROTOBUF_NATIVE", "schema": json.dumps(schema) if as_text else schema}
+
+
+def test_proto_texts_are_compiled_and_judged() -> None:
+    old, new = (
+        proto("message Click { int64 at = 1; }"),
+        proto("message Click { string at = 1; }", as_text=True),
+    )
+    (answer,) = through([{**GOOD, "existing": [old], "new": new}], category="WIRE")
+    assert (answer["broker"], answer["version"]) == ("ok", 1)
+    assert answer["data"] == "breaking"
+    assert {each["rule"] for each in answer["incompatibilities"]} == {"FIELD_WIRE_COMPATIBLE_TYPE"}
+    assert [each["rule"] for each in answer["proto_rules"]] == ["FIELD_WIRE_COMPATIBLE_TYPE"]
+    (first,) = through([{**GOOD, "new": new}], category="WIRE")
+    assert first["proto_rules"] == []
+
+
+def run(arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "schemactl", "compare", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_exits_with_1_when_a_line_was_not_read() -> None:
+    fine = run([], json.dumps(GOOD) + "\n\n")
+    assert (fine.returncode, fine.stderr) == (0, "")
+    assert json.loads(fine.stdout)["id"] == 1
+    broken = run(["--pulsar", "5.0"], "{\n" + json.dumps(GOOD))
+    assert (broken.returncode, len(broken.stdout.splitlines())) == (1, 2)
+    assert run(["--pulsar", "3.0"], "").returncode == 64
+    assert run(["--identity", "--fingerprint"], "").returncode == 64
+
+
+def test_each_line_is_answered_as_it_comes() -> None:
+    command = [sys.executable, "-m", "schemactl", "compare"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        for number in range(3):
+            process.stdin.write(json.dumps({**GOOD, "id": number}) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0

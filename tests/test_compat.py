@@ -1,0 +1,231 @@
+"""Both verdicts over a strategy's pairs: the recorded ones, and the laws."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl import compare, judge
+from schemactl.compat import breakages
+from schemactl.formats.key_value import join
+from schemactl.model import (
+    Breakage,
+    CompatibilityStrategy,
+    Direction,
+    Outcome,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+)
+
+CORPUS = Path(__file__).parent / "corpus"
+S = CompatibilityStrategy
+LATEST = {S.BACKWARD: S.BACKWARD_TRANSITIVE, S.FORWARD: S.FORWARD_TRANSITIVE, S.FULL: S.FULL_TRANSITIVE}
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    with gzip.open(CORPUS / f"{name}.jsonl.gz") as file:
+        return [json.loads(line) for line in file]
+
+
+def avro(schema: object) -> SchemaInfo:
+    return SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
+
+
+def found(verdict: tuple[Breakage, ...] | None, direction: Direction) -> list[tuple[str, str]]:
+    assert verdict is not None
+    return [
+        (each.incompatibility.rule, each.incompatibility.pointer)
+        for each in verdict
+        if each.direction == direction
+    ]
+
+
+def test_every_recorded_history_breaks_where_avro_says() -> None:
+    for row in rows("avro_chains_public"):
+        versions = [SchemaVersion(number, avro(schema)) for number, schema in enumerate(row["existing"])]
+        new = avro(row["new"])
+        reads_old, read_by_old = row["spec_new_reads_old"], row["spec_old_reads_new"]
+        last = len(versions) - 1
+        for strategy, broken in {
+            S.BACKWARD: {last} - {n for n, ok in enumerate(reads_old) if ok},
+            S.FORWARD: {last} - {n for n, ok in enumerate(read_by_old) if ok},
+            S.BACKWARD_TRANSITIVE: {n for n, ok in enumerate(reads_old) if not ok},
+            S.FORWARD_TRANSITIVE: {n for n, ok in enumerate(read_by_old) if not ok},
+            S.FULL_TRANSITIVE: {
+                n for n, both in enumerate(zip(reads_old, read_by_old, strict=True)) if not all(both)
+            },
+        }.items():
+            data = breakages(versions, new, strategy)
+            assert data is not None
+            against = [each.against for each in data]
+            assert set(against) == broken, (row["id"], strategy)
+            assert against == sorted(against, reverse=True)
+
+
+def test_the_broker_and_the_data_often_disagree() -> None:
+    old = avro({"type": "enum", "name": "Status", "symbols": ["PAID", "OPEN"]})
+    new = avro({"type": "enum", "name": "Status", "symbols": ["PAID"]})
+    verdict = compare([old], new, S.BACKWARD)
+    assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 1)
+    assert verdict.test.outcome is Outcome.OK
+    assert found(verdict.data, "new_reads_old") == [("MISSING_ENUM_SYMBOLS", "/symbols")]
+
+
+def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
+    with_default = avro({"type": "enum", "name": "E", "symbols": ["A"], "default": "A"})
+    without = avro({"type": "enum", "name": "E", "symbols": ["A"]})
+    older = avro({"type": "enum", "name": "E", "symbols": ["A", "B"]})
+    verdict = compare([older, with_default], without, S.BACKWARD_TRANSITIVE)
+    assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 1)
+    assert [each.against for each in verdict.data or ()] == [0]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "direction"), [(S.BACKWARD, "new_reads_old"), (S.FORWARD, "old_reads_new"), (S.FULL, "both")]
+)
+def test_a_change_of_type_breaks_who_is_protected(
+    strategy: CompatibilityStrategy, direction: Direction
+) -> None:
+    string, avro_string = SchemaInfo(SchemaType.STRING), avro("string")
+    for each in (strategy, LATEST[strategy]):
+        verdict = compare([string], avro_string, each)
+        assert verdict.broker.outcome is Outcome.INCOMPATIBLE
+        assert found(verdict.data, direction) == [("SCHEMA_TYPE_CHANGED", "")]
+    for nobody in (S.ALWAYS_COMPATIBLE, S.ALWAYS_INCOMPATIBLE, S.UNDEFINED):
+        assert compare([string], avro_string, nobody).data == ()
+
+
+def test_what_the_registry_cannot_see_in_key_value_is_said() -> None:
+    string, number = SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT32)
+    old = join(key=string, value=string, encoding="INLINE")
+    new = join(key=number, value=string, encoding="SEPARATED")
+    verdict = compare([old], new)
+    assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 0)
+    expected = [("KEY_VALUE_ENCODING_CHANGED", ""), ("KEY_VALUE_TYPE_CHANGED", "/key")]
+    assert found(verdict.data, "new_reads_old") == found(verdict.data, "old_reads_new") == expected
+
+
+def test_only_versions_after_the_last_tombstone_are_protected() -> None:
+    string = SchemaInfo(SchemaType.STRING)
+    versions = [SchemaVersion(0, string), SchemaVersion(1, None)]
+    verdict = judge(versions, avro("int"), S.FULL_TRANSITIVE, Release.R4_0)
+    assert verdict.data == ()
+    assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 2)
+
+
+def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
+    good, bad = avro("int"), SchemaInfo(SchemaType.AVRO, b"{")
+    for strategy in S:
+        assert compare([good], bad, strategy).data is None
+    assert compare([bad], good, S.FULL).data is None
+    assert compare([bad, good], good, S.FULL_TRANSITIVE).data is None
+    # Nobody reads what is not looked at.
+    assert compare([bad, good], good, S.FULL).data == ()
+    assert compare([bad], good, S.ALWAYS_COMPATIBLE).data == ()
+
+
+def test_data_is_judged_under_the_newest_name_rule() -> None:
+    old = avro({"type": "record", "name": "A$B", "fields": []})
+    new = avro({"type": "record", "name": "A$B", "fields": [{"name": "x", "type": "int"}]})
+    assert compare([old], new, S.BACKWARD).broker.outcome is Outcome.INVALID
+    assert found(compare([old], new, S.BACKWARD).data, "new_reads_old") == [
+        ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")
+    ]
+    hyphen = avro({"type": "record", "name": "a-b.C", "fields": []})
+    assert compare([hyphen], hyphen, S.BACKWARD).data is None
+
+
+NAMES = ["Order", "Status"]
+fields = st.recursive(
+    st.sampled_from(["null", "int", "long", "string", "bytes", ["null", "string"], ["string", "null"]]),
+    lambda inner: (
+        st.builds(lambda items: {"type": "array", "items": items}, inner)
+        | st.builds(lambda values: {"type": "map", "values": values}, inner)
+        | st.builds(
+            lambda symbols: {"type": "enum", "name": "E", "symbols": sorted(symbols)},
+            st.sets(st.sampled_from("ABC"), min_size=1),
+        )
+    ),
+    max_leaves=3,
+)
+
+
+def record(name: str, types: dict[str, object], defaults: bool) -> SchemaInfo:  # noqa: FBT001  Hypothesis calls it
+    listed: list[dict[str, object]] = []
+    for field, type_ in types.items():
+        # A named type may be defined once only.
+        safe = "string" if "enum" in str(type_) and "enum" in str(listed) else type_
+        default = {"default": 1} if defaults and safe in ("int", "long") else {}
+        listed.append({"name": field, "type": safe, **default})
+    return avro({"type": "record", "name": name, "fields": listed})
+
+
+schemas = st.builds(
+    record, st.sampled_from(NAMES), st.dictionaries(st.sampled_from("abc"), fields, max_size=3), st.booleans()
+)
+definitions = schemas | st.builds(SchemaInfo, st.sampled_from(SchemaType), st.binary(max_size=12))
+histories = st.lists(st.none() | definitions, max_size=4)
+directional = st.sampled_from([*LATEST, *LATEST.values()])
+
+
+def versions_of(history: Sequence[SchemaInfo | None]) -> list[SchemaVersion]:
+    return [SchemaVersion(number, info) for number, info in enumerate(history)]
+
+
+@settings(deadline=None)  # the first definition of a kind loads what reads it
+@given(histories, definitions, st.sampled_from(S), st.sampled_from(Release))
+def test_every_definition_has_a_verdict(
+    history: Sequence[SchemaInfo | None], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
+) -> None:
+    verdict = judge(versions_of(history), new, strategy, release)
+    for each in verdict.data or ():
+        assert history[each.against] is not None
+
+
+@given(st.lists(schemas, max_size=4), schemas)
+def test_full_is_backward_and_forward(history: Sequence[SchemaInfo], new: SchemaInfo) -> None:
+    versions = versions_of(history)
+    for strategies in (
+        (S.FULL, S.BACKWARD, S.FORWARD),
+        (S.FULL_TRANSITIVE, S.BACKWARD_TRANSITIVE, S.FORWARD_TRANSITIVE),
+    ):
+        full, backward, forward = (breakages(versions, new, strategy) for strategy in strategies)
+        assert full is not None
+        assert tuple(each for each in full if each.direction == "new_reads_old") == backward
+        assert tuple(each for each in full if each.direction == "old_reads_new") == forward
+
+
+@settings(deadline=None)  # as above
+@given(histories, definitions, st.sampled_from(list(LATEST)))
+def test_transitive_implies_latest(
+    history: Sequence[SchemaInfo | None], new: SchemaInfo, strategy: CompatibilityStrategy
+) -> None:
+    versions = versions_of(history)
+    if breakages(versions, new, LATEST[strategy]) == ():
+        assert breakages(versions, new, strategy) == ()
+
+
+@given(st.lists(schemas, max_size=3), schemas, schemas, directional)
+def test_one_more_version_never_repairs_a_transitive_failure(
+    history: Sequence[SchemaInfo], more: SchemaInfo, new: SchemaInfo, strategy: CompatibilityStrategy
+) -> None:
+    strategy = LATEST.get(strategy, strategy)
+    before = breakages(versions_of(history), new, strategy)
+    after = breakages(versions_of([*history, more]), new, strategy)
+    assert before is not None
+    assert after is not None
+    assert set(before) <= set(after)
+
+
+@given(schemas, directional)
+def test_a_schema_reads_itself(schema: SchemaInfo, strategy: CompatibilityStrategy) -> None:
+    assert breakages(versions_of([schema, schema]), schema, strategy) == ()
