@@ -1,7 +1,7 @@
 """Seeded messages of the shop's topics, every version a topic ever had among the writers, and a few that are damaged.
 
 A file of messages is what a dump of a topic, or a consumer of raw bytes, would leave: payload, the eight bytes of the schema
-version, key, and the metadata columns of Pulsar's Spark connector.
+version, key, and metadata under the names of Pulsar's Spark connector.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 COLUMNS = pa.schema(
     [
         ("__topic", pa.string()),
-        ("__key", pa.binary()),
-        ("value", pa.binary()),
-        ("__schemaVersion", pa.binary()),
+        ("key", pa.binary()),
+        ("payload", pa.binary()),
+        ("schema_version", pa.binary()),
         ("__messageId", pa.binary()),
         ("__publishTime", pa.timestamp("us", "UTC")),
     ]
@@ -178,9 +178,9 @@ def _rows(
             payload, version = _damage(rng, payload, version)
         yield {
             "__topic": topic,
-            "__key": key,
-            "value": payload,
-            "__schemaVersion": version,
+            "key": key,
+            "payload": payload,
+            "schema_version": version,
             "__messageId": position.to_bytes(8, "big"),
             "__publishTime": START + timedelta(seconds=position),
         }

@@ -1,0 +1,116 @@
+"""The main job, end to end: `make demo`, or `python -m examples.shop.demo [FOLDER]`.
+
+Declarations in Git, a registry, generated codecs, a Spark job over messages of every version, and a change that is refused.
+Everything lies in FOLDER (default: `.demo`) afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+from examples.shop import history, messages
+
+HERE = Path(__file__).parent
+ORDERS = "namespaces/sales/orders/orders.avsc"
+
+GOOD = """\
+        "symbols": ["PLACED", "PAID", "SHIPPED", "CANCELLED"],
+        "default": "PLACED"
+"""
+BREAKING = """\
+        "symbols": ["PLACED", "PAID", "CANCELLED"]
+"""
+FIXED = """\
+        "symbols": ["PLACED", "PAID", "CANCELLED"],
+        "default": "PLACED"
+"""
+
+
+def main(folder: Path) -> None:
+    """The whole street; stops at the first surprise."""
+    started_s = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    shop = folder / "shop"
+
+    title("1. A Git repository with sixteen topics and seventeen commits")
+    history.make(shop)
+    run(shop, "git", "--no-pager", "log", "--oneline", "--graph")
+
+    title("2. Versions come from Git: no number is written by hand")
+    schemactl(shop, "log", "orders")
+    schemactl(shop, "check")
+
+    title("3. What Git approved goes to the registry; each answer is predicted")
+    schemactl(shop, "plan", "--target", "local", "--out", ".schemactl/plan.json")
+    schemactl(shop, "apply", "--target", "local", ".schemactl/plan.json")
+    schemactl(shop, "plan", "--target", "local")
+
+    title("4. Types and codecs for every version, and 220,000 messages that old and new producers sent")
+    package = folder / "shop_schemas.zip"
+    schemactl(shop, "generate", "--vendor", "--zip", str(package))
+    raw = folder / "messages.parquet"
+    sys.path.insert(0, str(package))
+    generated = import_module(package.stem)
+    began_s = time.monotonic()
+    count = messages.write(raw, {topic: generated.topic(topic).CODEC for topic in messages.TOPICS})
+    print(
+        f"{count:,} messages in {raw.name}, every version among the writers, some damaged ({time.monotonic() - began_s:.0f} s)"
+    )
+
+    title("5. A Spark job reads them all; what cannot be read is set aside with its reason")
+    run(folder, sys.executable, str(HERE / "pipeline.py"), str(raw), str(package), str(folder / "tables"))
+
+    title("6. Somebody drops the enum symbol SHIPPED, and the default that would have covered it")
+    edit(shop / ORDERS, GOOD, BREAKING)
+    run(shop, "git", "--no-pager", "diff", "--unified=1")
+    print(
+        "The broker would take this: it never compares enum symbols. Consumers would fail on every shipped order.\n"
+    )
+    schemactl(shop, "check", expect=100)
+
+    title("7. With the default back, old orders can be read, and the check passes")
+    edit(shop / ORDERS, BREAKING, FIXED)
+    schemactl(shop, "check")
+
+    print(
+        f"\nDone in {time.monotonic() - started_s:.0f} s. Look around in {folder}: shop is the repository, tables the Parquet files."
+    )
+
+
+def title(text: str) -> None:
+    """The heading is on the screen."""
+    print(f"\n{'=' * len(text)}\n{text}\n{'=' * len(text)}\n", flush=True)
+
+
+def schemactl(folder: Path, *arguments: str, expect: int = 0) -> None:
+    """`schemactl` ran in `folder` and ended as expected."""
+    run(folder, sys.executable, "-m", "schemactl", *arguments, shown="schemactl", expect=expect)
+
+
+def run(folder: Path, *command: str, shown: str = "", expect: int = 0) -> None:
+    """The command ran in `folder`, with what it printed on the screen; another exit code than `expect` ends the demo."""
+    words = [shown, *command[3:]] if shown else [Path(command[0]).name, *command[1:]]
+    print(f"$ {' '.join(words)}", flush=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(command, cwd=folder, env=environment, check=False)
+    if done.returncode != expect:
+        raise SystemExit(f"that ended with {done.returncode}, not {expect}")
+    print(flush=True)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """`new` stands in the file where `old` stood, once."""
+    text = path.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise SystemExit(f"{path} is not as it was expected")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ".demo").absolute())
