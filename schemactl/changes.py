@@ -235,7 +235,7 @@ def _topics(base: Catalog, target: Catalog) -> Iterator[Change]:
             yield TopicRemoved(name, before)
         if after is not None and after.schema is not None:
             yield from _schemas(name, before or Topic(name), after, after.schema)
-        elif before is not None and before.schema is not None and there_before == there_after:
+        elif before is not None and before.schema is not None and (there_after or not there_before):
             yield SchemaRemoved(name, before.schema)
 
 

@@ -1,0 +1,101 @@
+"""Approved histories and registries in a few words, for the tests beside this file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from schemactl.apply import apply_plan
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.model import (
+    Catalog,
+    Commit,
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.plan import Origin, Permissions, Plan, make_plan, observe, scope_of
+from schemactl.registry import Registry, Scope
+
+S = CompatibilityStrategy
+SALES = NamespaceName("shop", "sales")
+ORDERS = TopicName("shop", "sales", "orders")
+REFUNDS = TopicName("shop", "sales", "refunds")
+
+ID = {"name": "id", "type": "long"}
+NOTE = {"name": "note", "type": "string", "default": ""}
+CITY = {"name": "city", "type": "string", "default": ""}
+NEEDED = {"name": "needed", "type": "string"}
+
+TIP = Commit("f" * 40, 1_772_409_600, "tip")
+ORIGIN = Origin("local", "sqlite::memory:", Release.R4_0, "main", TIP)
+
+
+def record(*fields: dict[str, Any], **properties: str) -> SchemaInfo:
+    """An Avro record called Order."""
+    text = json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
+    return SchemaInfo(SchemaType.AVRO, text.encode(), properties)
+
+
+A, B, C = record(ID), record(ID, NOTE), record(ID, NOTE, CITY)
+A_WITH_DOC = record({**ID, "doc": "the order's number"})
+
+
+def commit(number: int) -> Commit:
+    """The commit that brought version `number`, one a day."""
+    return Commit(f"{number + 1:x}" * 40, 1_767_225_600 + number * 86_400, f"version {number}")
+
+
+def versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
+    """Version 0, 1, ... of a topic; None: a tombstone."""
+    return tuple(SchemaVersion(number, info, commit(number)) for number, info in enumerate(infos))
+
+
+def topic(name: TopicName, *infos: SchemaInfo, **more: Any) -> Topic:
+    """A topic of the approved history, with the last of `infos` in force unless `schema` says otherwise."""
+    given = {"schema": infos[-1] if infos else None, **more}
+    return replace(Topic(name, versions=versions(*infos)), **given)
+
+
+def catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:  # noqa: B008  frozen
+    """Topics and the namespace shop/sales with its policies; None: without the namespace."""
+    spaces: Iterable[Namespace] = () if sales is None else (Namespace(SALES, sales),)
+    return Catalog({space.name: space for space in spaces}, {one.name: one for one in topics})
+
+
+def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
+    """The plan that makes `registry` hold `target`."""
+    state = observe(registry, scope_of(target))
+    return make_plan(state, target, origin=ORIGIN, permissions=Permissions(**permissions))
+
+
+def carry_out(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
+    """The same plan, after it has been carried out to its end."""
+    plan = plan_for(registry, target, **permissions)
+    result = apply_plan(plan, registry, progress=lambda _number, _step: None)
+    assert result.failure is None, result.failure
+    return plan
+
+
+def held(registry: Registry, name: TopicName) -> list[SchemaInfo | None]:
+    """What the registry holds of a topic by number, without the commit stamps."""
+    found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    stored = found.versions if found else ()
+    assert [version.number for version in stored] == list(range(len(stored)))
+    return [
+        version.info
+        and replace(
+            version.info,
+            properties={k: v for k, v in version.info.properties.items() if k != COMMIT_PROPERTY},
+        )
+        for version in stored
+    ]

@@ -1,0 +1,226 @@
+"""Plans carried out: in order, read back, stopped at the first failure, finished by the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from approved import (
+    ID,
+    NEEDED,
+    ORDERS,
+    REFUNDS,
+    SALES,
+    A,
+    B,
+    C,
+    S,
+    carry_out,
+    catalog,
+    held,
+    plan_for,
+    record,
+    topic,
+)
+
+from schemactl.apply import Result, apply_plan
+from schemactl.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
+from schemactl.model import Policies, SchemaInfo, TopicName
+from schemactl.plan import Plan, RegisterVersion, RelaxStrategy, Step
+from schemactl.registry import Registry
+from schemactl.registry.embedded import EmbeddedRegistry
+
+TARGET = catalog(topic(ORDERS, A, B, C), topic(REFUNDS, A, B), sales=Policies(S.FULL))
+REPLAYED = catalog(topic(ORDERS, A, record(ID, NEEDED), policies=Policies(S.FULL)))
+
+
+class Disturbed(EmbeddedRegistry):
+    """A registry to which something happens at the n-th upload, counted from 1."""
+
+    def __init__(self, at: int, what: Callable[[Disturbed], object]) -> None:
+        super().__init__(":memory:")
+        self.uploads = 0
+        self.at = at
+        self.what = what
+
+    def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
+        self.uploads += 1
+        if self.uploads == self.at:
+            self.what(self)
+        return super().put_schema(topic, info)
+
+
+def fail(_: Disturbed) -> None:
+    raise RegistryError("the connection was lost")
+
+
+def interrupt(_: Disturbed) -> None:
+    raise KeyboardInterrupt
+
+
+def apply(plan: Plan, registry: Registry) -> Result:
+    return apply_plan(plan, registry, progress=lambda _number, _step: None)
+
+
+def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
+    told: list[tuple[int, Step]] = []
+    plan = plan_for(registry, TARGET)
+    result = apply_plan(plan, registry, progress=lambda number, step: told.append((number, step)))
+    assert result == Result(plan, len(plan.steps))
+    assert told == list(enumerate(plan.steps, 1))
+    assert result.left == ()
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda registry: registry.put_schema(ORDERS, B),
+        lambda registry: registry.delete_schema(REFUNDS),
+        lambda registry: registry.set_namespace_policies(SALES, Policies(S.FORWARD)),
+        lambda registry: registry.set_auto_update_strategy(SALES, S.FORWARD),
+        lambda registry: registry.create_topic(REFUNDS, None),
+        lambda registry: registry.relax(ORDERS),
+    ],
+    ids=["upload", "tombstone", "policy", "auto-update", "topic", "relaxed"],
+)
+def test_a_plan_is_stale_once_the_registry_has_changed(
+    registry: EmbeddedRegistry, meanwhile: Callable[[EmbeddedRegistry], object]
+) -> None:
+    carry_out(registry, catalog(topic(ORDERS, A)))
+    plan = plan_for(registry, TARGET)
+    meanwhile(registry)
+    before = registry.read(plan.scope)
+    with pytest.raises(StalePlan) as raised:
+        apply(plan, registry)
+    assert raised.value.exit_code == 4
+    assert registry.read(plan.scope) == before
+
+
+def test_a_plan_is_not_stale_because_of_what_it_does_not_speak_of(registry: EmbeddedRegistry) -> None:
+    plan = plan_for(registry, TARGET)
+    registry.create_namespace(SALES)
+    registry.put_schema(TopicName("shop", "sales", "other"), A)
+    registry.delete_namespace(SALES)
+    assert apply(plan, registry).failure is None
+
+
+def test_what_was_applied_once_cannot_be_applied_again(registry: EmbeddedRegistry) -> None:
+    plan = carry_out(registry, TARGET)
+    with pytest.raises(StalePlan):
+        apply(plan, registry)
+
+
+def test_a_failure_leaves_the_rest_to_the_next_apply() -> None:
+    registry = Disturbed(3, fail)
+    plan = plan_for(registry, TARGET)
+    result = apply(plan, registry)
+    assert isinstance(result.failure, RegistryError)
+    assert (result.done, result.left) == (plan.steps.index(result.left[0]), plan.steps[result.done :])
+    assert isinstance(result.left[0], RegisterVersion)
+    assert held(registry, ORDERS) == [A, B]
+    carry_out(registry, TARGET)
+    assert (held(registry, ORDERS), held(registry, REFUNDS)) == ([A, B, C], [A, B])
+
+
+def test_an_interrupt_is_a_failure_like_others() -> None:
+    registry = Disturbed(2, interrupt)
+    result = apply(plan_for(registry, TARGET), registry)
+    assert isinstance(result.failure, SchemactlError)
+    assert result.failure.what == "interrupted"
+    assert held(registry, ORDERS) == [A]
+
+
+def test_an_interrupt_before_the_first_step_is_one() -> None:
+    registry = Disturbed(1, interrupt)
+    carry_out(registry, catalog(topic(ORDERS)))
+    with pytest.raises(KeyboardInterrupt):
+        apply(plan_for(registry, catalog(topic(ORDERS, A))), registry)
+
+
+@pytest.mark.parametrize("what", [fail, interrupt])
+def test_a_relaxed_strategy_is_restored_whatever_happens(what: Callable[[Disturbed], None]) -> None:
+    registry = Disturbed(2, what)
+    plan = plan_for(registry, REPLAYED, relax=True)
+    result = apply(plan, registry)
+    assert result.failure is not None
+    assert any(isinstance(step, RelaxStrategy) for step in plan.steps[: result.done])
+    assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
+    carry_out(registry, REPLAYED, relax=True)
+    assert held(registry, ORDERS) == [A, record(ID, NEEDED)]
+    assert registry.strategy(ORDERS) is S.FULL
+
+
+def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_apply() -> None:
+    class CutOff(EmbeddedRegistry):
+        connected = False
+
+        def restore(self, topic: TopicName) -> None:
+            if not self.connected:
+                raise RegistryError("the connection was lost")
+            super().restore(topic)
+
+    registry = CutOff(":memory:")
+    result = apply(plan_for(registry, REPLAYED, relax=True), registry)
+    assert result.failure is not None
+    assert "still has the strategy ALWAYS_COMPATIBLE" in result.failure.what
+    assert "the connection was lost" in result.failure.what
+    assert registry.strategy(ORDERS) is S.ALWAYS_COMPATIBLE
+    registry.connected = True
+    carry_out(registry, REPLAYED)
+    assert registry.strategy(ORDERS) is S.FULL
+
+
+def test_another_number_than_expected_stops_the_apply() -> None:
+    foreign = record(ID, {"name": "own", "type": "string", "default": ""})
+    registry = Disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
+    result = apply(plan_for(registry, TARGET), registry)
+    assert result.failure is not None
+    assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.what
+    assert held(registry, REFUNDS) == []
+
+
+def test_another_content_read_back_stops_the_apply() -> None:
+    class Garbling(EmbeddedRegistry):
+        def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
+            return super().put_schema(topic, replace(info, schema=info.schema.replace(b"Order", b"Ordre")))
+
+    registry = Garbling(":memory:")
+    result = apply(plan_for(registry, TARGET), registry)
+    assert result.failure is not None
+    assert "v0 reads back with another content than was uploaded" in result.failure.what
+
+
+def test_a_deletion_that_was_done_meanwhile_is_not_done_twice() -> None:
+    gone = catalog(topic(ORDERS, A, schema=None, deleted=True), topic(REFUNDS, A, B))
+    registry = Disturbed(3, lambda self: self.delete_schema(ORDERS))
+    carry_out(registry, catalog(topic(ORDERS, A), topic(REFUNDS, A)))
+    carry_out(registry, gone, delete=frozenset({ORDERS}))
+    assert held(registry, ORDERS) == [A, None]
+
+
+def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp_path: Path) -> None:
+    infos = [A, B, C, *(record(ID, {"name": f"f{n}", "type": "int", "default": n}) for n in range(20))]
+    target = catalog(topic(ORDERS, *infos), topic(REFUNDS, *infos))
+    registries = [EmbeddedRegistry(str(tmp_path / "registry.db")) for _ in range(3)]
+    plan = plan_for(registries[0], target)
+
+    def attempt(registry: EmbeddedRegistry) -> Result | StalePlan:
+        try:
+            return apply(plan, registry)
+        except StalePlan as stale:
+            return stale
+
+    with ThreadPoolExecutor(len(registries)) as threads:
+        results = list(threads.map(attempt, registries))
+    assert any(isinstance(result, Result) and result.failure is None for result in results)
+    for registry in registries:
+        assert held(registry, ORDERS) == held(registry, REFUNDS) == infos
+        assert plan_for(registry, target).steps == ()
+        registry.close()
+
+
+def test_partly_applied_has_an_exit_code_of_its_own() -> None:
+    assert PartlyApplied.exit_code == 3

@@ -1,0 +1,155 @@
+"""Plan files: whole, checked, and refused with one clear error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from approved import ORDERS, A, B, S, catalog, plan_for, topic
+
+from schemactl.errors import SchemactlError
+from schemactl.model import Policies, SchemaInfo, SchemaType
+from schemactl.plan import Plan
+from schemactl.plan.file import _digest, read, write
+from schemactl.registry.embedded import EmbeddedRegistry
+
+
+@pytest.fixture
+def plan(registry: EmbeddedRegistry) -> Plan:
+    return plan_for(registry, catalog(topic(ORDERS, A, B), sales=Policies(S.FULL)))
+
+
+@pytest.fixture
+def path(plan: Plan, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    write(plan, path)
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(SchemactlError) as raised:
+        read(path)
+    assert raised.value.fix == f"make it again: schemactl plan --out {path}"
+    assert raised.value.exit_code == 1
+    return raised.value.what
+
+
+def test_a_file_reads_back_as_the_plan(plan: Plan, path: Path) -> None:
+    assert read(path) == plan
+    assert [entry.name for entry in path.parent.iterdir()] == ["plan.json"]
+
+
+def test_a_file_says_what_it_is(path: Path) -> None:
+    told = json.loads(path.read_text())
+    assert list(told) == [
+        "format_version",
+        "schemactl",
+        "target",
+        "registry",
+        "pulsar",
+        "approved",
+        "state_digest",
+        "scope",
+        "steps",
+        "notes",
+        "refusals",
+        "digest",
+    ]
+    assert told["format_version"] == 1
+    assert told["approved"] == {
+        "ref": "main",
+        "commit": {"id": "f" * 40, "time_s": 1_772_409_600, "subject": "tip"},
+    }
+    assert told["steps"][1] == {
+        "action": "set_namespace_policies",
+        "namespace": "shop/sales",
+        "before": {"schema_compatibility_strategy": None},
+        "after": {"schema_compatibility_strategy": "FULL"},
+    }
+    assert told["steps"][3]["schema"] == {"type": "AVRO", "schema": A.schema.decode(), "properties": {}}
+
+
+def test_the_same_plan_makes_the_same_file(plan: Plan, path: Path, tmp_path: Path) -> None:
+    write(plan, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_definitions_that_are_not_text_are_kept(registry: EmbeddedRegistry, tmp_path: Path) -> None:
+    broken = SchemaInfo(SchemaType.STRING, b"\xff\x00")
+    odd = catalog(topic(ORDERS, SchemaInfo(SchemaType.STRING), schema=broken))
+    plan = plan_for(registry, odd)
+    write(plan, tmp_path / "plan.json")
+    assert read(tmp_path / "plan.json") == plan
+
+
+@pytest.mark.parametrize("change", ["number", "policy", "definition", "removed", "added"])
+def test_a_changed_file_is_refused(path: Path, change: str) -> None:
+    told = json.loads(path.read_text())
+    match change:
+        case "number":
+            told["steps"][3]["answer"]["version"] = 7
+        case "policy":
+            told["steps"][1]["after"]["schema_compatibility_strategy"] = "ALWAYS_COMPATIBLE"
+        case "definition":
+            told["steps"][3]["schema"]["schema"] += " "
+        case "removed":
+            del told["steps"][1]
+        case "added":
+            told["comment"] = "approved by me"
+    path.write_text(json.dumps(told))
+    assert refusal(path) == f"{path} was changed after it was written: its digest does not fit"
+
+
+def test_another_layout_of_the_same_plan_is_no_change(plan: Plan, path: Path) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+    assert read(path) == plan
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'"plan"', b"null", b'{"format_version": 1}', b"[" * 100_000],
+)
+def test_what_is_no_plan_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    assert "is not a plan" in refusal(path)
+
+
+def test_a_newer_format_is_refused_by_its_number(path: Path) -> None:
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "format_version": 2}))
+    assert refusal(path) == f"{path} has plan format 2; this schemactl reads 1"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"steps": [{"action": "drop_everything"}]},
+        {"steps": 7},
+        {"pulsar": "9.9"},
+        {"scope": {}},
+        {"approved": None},
+    ],
+)
+def test_a_plan_of_another_program_is_refused(path: Path, damage: dict[str, Any]) -> None:
+    told = {**json.loads(path.read_text()), **damage}
+    del told["digest"]
+    path.write_text(json.dumps({**told, "digest": _digest(told)}))
+    assert "is not a plan of schemactl" in refusal(path)
+
+
+def test_a_file_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
+    assert (
+        refusal(tmp_path / "none.json")
+        == f"the plan {tmp_path / 'none.json'} cannot be read: No such file or directory"
+    )
+
+
+def test_a_plan_that_cannot_be_written_leaves_nothing(plan: Plan, tmp_path: Path) -> None:
+    with pytest.raises(SchemactlError, match="cannot be written: No such file or directory"):
+        write(plan, tmp_path / "nowhere" / "plan.json")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SchemactlError, match="cannot be written: Is a directory"):
+        write(plan, tmp_path / "folder")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]

@@ -1,0 +1,119 @@
+"""Laws of plan and apply, over approved histories and registries made at random."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from approved import A_WITH_DOC, ID, NEEDED, ORDERS, REFUNDS, SALES, A, B, C, S, held, plan_for, record, topic
+from approved import catalog as catalog_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl.apply import apply_plan
+from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Topic, TopicName
+from schemactl.plan import RegisterVersion
+from schemactl.plan.file import document, read, write
+from schemactl.registry.embedded import EmbeddedRegistry
+
+CONTENTS = [A, B, C, record(ID, NEEDED), SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT64)]
+TEXTS = [*CONTENTS, A_WITH_DOC, record(ID, owner="somebody")]
+
+strategies = st.none() | st.sampled_from(list(S))
+policies = st.builds(Policies, strategies, st.none(), st.none() | st.booleans())
+
+
+@st.composite
+def topics(draw: st.DrawFn, name: TopicName) -> Topic:
+    infos = draw(st.lists(st.sampled_from(CONTENTS), unique=True, max_size=5))
+    deleted = draw(st.booleans())
+    in_force = None if deleted or not infos else draw(st.sampled_from([*infos, None]))
+    partitions = draw(st.none() | st.integers(1, 4))
+    return topic(
+        name, *infos, schema=in_force, deleted=deleted, partitions=partitions, policies=draw(policies)
+    )
+
+
+catalogs = st.builds(catalog_of, topics(ORDERS), topics(REFUNDS), sales=st.none() | policies)
+
+
+@st.composite
+def registries(draw: st.DrawFn) -> EmbeddedRegistry:
+    """A registry that others have written to."""
+    registry = EmbeddedRegistry(":memory:")
+    if not draw(st.booleans()):
+        return registry
+    registry.create_namespace(SALES)
+    registry.set_namespace_policies(SALES, Policies(S.ALWAYS_COMPATIBLE))
+    for name in (ORDERS, REFUNDS):
+        for text in draw(st.lists(st.none() | st.sampled_from(TEXTS), max_size=4)):
+            if text is None:
+                registry.delete_schema(name)
+            else:
+                registry.put_schema(name, text)
+        if draw(st.booleans()):
+            registry.create_topic(name, draw(st.none() | st.integers(1, 4)))
+            registry.set_topic_policies(name, draw(policies))
+            if draw(st.booleans()):
+                registry.relax(name)
+    registry.set_namespace_policies(SALES, draw(policies))
+    registry.set_auto_update_strategy(
+        SALES, draw(strategies.filter(lambda strategy: strategy is not S.UNDEFINED))
+    )
+    return registry
+
+
+permissions = st.fixed_dictionaries(
+    {
+        "relax": st.booleans(),
+        "delete": st.frozensets(st.sampled_from([ORDERS, REFUNDS])),
+        "force_delete": st.frozensets(st.sampled_from([ORDERS, REFUNDS])),
+    }
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(registries(), catalogs, permissions)
+def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
+    registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
+) -> None:
+    plan = plan_for(registry, target, **allowed)
+    if plan.refusals:
+        return
+    result = apply_plan(plan, registry, progress=lambda _number, _step: None)
+    # apply stops where the registry answers otherwise than predicted.
+    assert result.failure is None
+    again = plan_for(registry, target, **allowed)
+    assert (again.steps, again.refusals) == ((), ())
+    assert again.notes == plan.notes
+    assert all(registry.relaxed(name) is None for name in (ORDERS, REFUNDS))
+
+
+@settings(deadline=None, max_examples=200)
+@given(catalogs)
+def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
+    registry = EmbeddedRegistry(":memory:")
+    plan = plan_for(registry, target, relax=True)
+    if plan.refusals:
+        return  # under ALWAYS_INCOMPATIBLE, say: nothing but relaxing each topic's own strategy helps
+    assert all(
+        step.answer.version == step.version.number for step in plan.steps if isinstance(step, RegisterVersion)
+    )
+    apply_plan(plan, registry, progress=lambda _number, _step: None)
+    for name, topic_ in target.topics.items():
+        expected = [version.info for version in topic_.versions] if topic_.schema else []
+        assert held(registry, name) == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(registries(), catalogs, permissions)
+def test_a_plan_file_holds_the_whole_plan(
+    registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
+) -> None:
+    plan = plan_for(registry, target, **allowed)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.json"
+        write(plan, path)
+        assert read(path) == plan
+        assert json.loads(path.read_text()) == document(plan)
