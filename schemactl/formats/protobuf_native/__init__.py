@@ -11,7 +11,7 @@ from typing import Any
 
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats.base import Explanation
-from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
 
 
 def load(module: str) -> Any:
@@ -57,6 +57,15 @@ class ProtobufNativeFormat:
         """The field, what becomes of the messages, and what to write instead."""
         explanation: Explanation = load("explain").explain(breakage, new=new, old=old)
         return explanation
+
+    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+        """A message that proves `breakage`, read by protobuf's own parser; None where none was found."""
+        reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
+        parse = load("wrapper").parse
+        found: Witness | None = load("witness").witness(
+            breakage.incompatibility, reader=parse(reader.schema), writer=parse(writer.schema)
+        )
+        return found
 
 
 FORMAT = ProtobufNativeFormat()

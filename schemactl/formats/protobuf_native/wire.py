@@ -18,7 +18,8 @@ has it ("Updating A Message Type").
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from schemactl.formats.protobuf_native.default import (
     can_have_default,
@@ -41,32 +42,73 @@ from schemactl.formats.protobuf_native.fields import WIRE_GROUPS
 from schemactl.model import Incompatibility
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two messages that meet at one place: `way` are the numbers of the fields that lead there from the roots."""
+
+    reader: Message
+    writer: Message
+    way: tuple[int, ...] = ()
+
+    def fields(self) -> Iterator[tuple[Field, Field | None]]:
+        """The reader's fields in the order of its file, each with the writer's of that number; extensions last."""
+        written = fields_of(self.writer)
+        for number, field in fields_of(self.reader).items():
+            yield field, written.get(number)
+
+
+def pairs(*, reader: Message, writer: Message) -> Iterator[Pair]:
+    """The roots, and every other two messages that meet below them; each two once, at the nearest place."""
+    queue = deque([Pair(reader, writer)])
+    seen = {(reader.full_name, writer.full_name)}
+    while queue:
+        pair = queue.popleft()
+        yield pair
+        for read, written in pair.fields():
+            if written is None or not read.is_message or not _is_alike(read, written):
+                continue
+            types = read.type_name, written.type_name
+            if types not in seen:
+                seen.add(types)
+                messages = read.file.image.message(types[0]), written.file.image.message(types[1])
+                queue.append(Pair(*messages, (*pair.way, read.proto.number)))
+
+
 def misreadings(*, reader: Message, writer: Message) -> Iterator[Incompatibility]:
     """Every reason why `reader` may fail on a message of `writer` or read it wrongly.
 
     From the root down, the fields of a message in the order of the reader's file. Nothing yielded: every message is
-    read as it was meant. Each pair of messages, and of enums, is judged once, wherever it occurs.
+    read as it was meant. Two messages, or two enums, that meet at several places are judged once.
     """
-    queue = deque([(reader, writer)])
-    seen = {(reader.full_name, writer.full_name)}
-    while queue:
-        reader, writer = queue.popleft()
-        yield from _message(reader, writer)
-        written = _fields(writer)
-        for number, field in _fields(reader).items():
-            if number not in written:
+    enums: set[tuple[str, str]] = set()
+    for pair in pairs(reader=reader, writer=writer):
+        yield from _message(pair.reader, pair.writer)
+        for read, written in pair.fields():
+            if written is None:
                 continue
-            pair = field.type_name, written[number].type_name
-            found = list(_field(field, written[number], is_known=pair in seen))
-            yield from found
-            if field.is_message and not found and pair not in seen:
-                queue.append((field.file.image.message(pair[0]), written[number].file.image.message(pair[1])))
-            if field.type_name:
-                seen.add(pair)
+            yield from _field(read, written)
+            if read.is_closed_enum and written.kind == ENUM and _is_alike(read, written):
+                types = read.type_name, written.type_name
+                if types not in enums:
+                    enums.add(types)
+                    yield from _unreadable_values(read.enum, written.enum)
 
 
-def _fields(message: Message) -> dict[int, Field]:
+def fields_of(message: Message) -> dict[int, Field]:
+    """The fields and the extensions that the image knows, by number."""
     return message.fields() | message.file.image.extensions_of.get(message.full_name, {})
+
+
+def _shares_bytes(reader: Field, writer: Field) -> bool:
+    return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or (writer.kind, reader.kind) == (
+        STRING,
+        BYTES,
+    )
+
+
+def _is_alike(reader: Field, writer: Field) -> bool:
+    """Whether the reader gets at what was written."""
+    return _shares_bytes(reader, writer) and reader.is_repeated == writer.is_repeated
 
 
 def _message(reader: Message, writer: Message) -> Iterator[Incompatibility]:
@@ -76,8 +118,8 @@ def _message(reader: Message, writer: Message) -> Iterator[Incompatibility]:
             f"{reader.pointer}/message_set_wire_format",
             f"only one side has {reader.full_name} in the message set wire format",
         )
-    written = _fields(writer)
-    for number, field in _fields(reader).items():
+    written = fields_of(writer)
+    for number, field in fields_of(reader).items():
         if field.cardinality != REQUIRED or (number in written and written[number].cardinality == REQUIRED):
             continue
         lack = "does not require it" if number in written else "does not have it"
@@ -87,20 +129,27 @@ def _message(reader: Message, writer: Message) -> Iterator[Incompatibility]:
             f"the reader requires {_called(field)}, the writer {lack}",
         )
     for oneof in reader.oneofs():
-        members = [written[number] for number in oneof.numbers if number in written]
-        groups = {member.oneof for member in members}
-        if len(members) > 1 and ("" in groups or len(groups) > 1):
-            names = " and ".join(f"{member.proto.number} ({member.proto.name})" for member in members)
+        beside = independent([written[number] for number in oneof.numbers if number in written])
+        if len(beside) > 1:
+            names = " and ".join(f"{member.proto.number} ({member.proto.name})" for member in beside)
             yield Incompatibility(
                 "FIELD_SAME_ONEOF",
                 oneof.pointer,
-                f"the writer may set fields {names} in one message, the reader's oneof {oneof.name} keeps the last of them",
+                f"the writer may set fields {names} in one message, of which the reader's oneof {oneof.name} keeps the last",
             )
 
 
-def _field(reader: Field, writer: Field, *, is_known: bool) -> Iterator[Incompatibility]:
-    """What is wrong between two fields of one number; of a type, only the nearest reason."""
-    if WIRE_GROUPS[reader.kind] != WIRE_GROUPS[writer.kind] and (writer.kind, reader.kind) != (STRING, BYTES):
+def independent(fields: Sequence[Field]) -> list[Field]:
+    """Those of some fields of one message that can be set together: of each oneof the first."""
+    found: dict[str, Field] = {}
+    for field in fields:
+        found.setdefault(field.oneof or f"/{field.proto.number}", field)
+    return list(found.values())
+
+
+def _field(reader: Field, writer: Field) -> Iterator[Incompatibility]:
+    """The nearest reason why a field is not read as the one of its number was written."""
+    if not _shares_bytes(reader, writer):
         kinds = f"is written as {KIND_NAMES[writer.kind]} and read as {KIND_NAMES[reader.kind]}"
         yield Incompatibility(
             "FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {kinds}"
@@ -110,16 +159,13 @@ def _field(reader: Field, writer: Field, *, is_known: bool) -> Iterator[Incompat
         yield Incompatibility(
             "FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_called(reader)} {shapes}"
         )
-    else:
-        if writer.cardinality != REQUIRED and not _same_default(reader, writer):
-            values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
-            yield Incompatibility(
-                "FIELD_SAME_DEFAULT",
-                f"{reader.pointer}/default",
-                f"{_called(reader)} is, where it is not set, {values}",
-            )
-        if reader.kind == writer.kind == ENUM and reader.is_closed_enum and not is_known:
-            yield from _unreadable_values(reader.enum, writer.enum)
+    elif writer.cardinality != REQUIRED and not _same_default(reader, writer):
+        values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
+        yield Incompatibility(
+            "FIELD_SAME_DEFAULT",
+            f"{reader.pointer}/default",
+            f"{_called(reader)} is, where it is not set, {values}",
+        )
 
 
 def _same_default(reader: Field, writer: Field) -> bool:

@@ -105,7 +105,7 @@ def _parse(schema: bytes) -> Definition:
             f"the descriptor set has no file {file_name!r}, which `rootFileDescriptorName` names"
         )
     reachable = tuple(_reachable(image, file_name))
-    _build(image, reachable)
+    build_pool(image, reachable)
     file = image.files[file_name]
     if root_name is not None:
         # Pulsar takes the package for a regular expression, and off wherever it first matches.
@@ -136,7 +136,7 @@ def from_descriptor_set(data: bytes, message: str) -> Message:
     """
     image = _image(data)
     root = find_message(image, message)
-    _build(image, tuple(_reachable(image, root.file.name)))
+    build_pool(image, tuple(_reachable(image, root.file.name)))
     return root
 
 
@@ -210,8 +210,8 @@ def _reachable(image: Image, name: str) -> Iterator[str]:
             todo.extend((dependency, False) for dependency in reversed(image.files[current].proto.dependency))
 
 
-def _build(image: Image, names: Collection[str]) -> None:
-    """Nothing, when the files fit together: every type is there, no name or number twice.
+def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
+    """The files as protobuf's runtime knows them, when they fit together: every type is there, none twice.
 
     Raises:
         InvalidSchema: they do not.
@@ -223,6 +223,7 @@ def _build(image: Image, names: Collection[str]) -> None:
     except TypeError as error:
         _, _, reason = str(error).partition("descriptor pool: ")
         raise InvalidSchema(reason or str(error)) from error
+    return pool
 
 
 def _content(file: FileDescriptorProto) -> bytes:

@@ -1,0 +1,190 @@
+"""One message that proves a breakage: the writer's bytes, and what protobuf's own parser makes of them for the reader."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from google.protobuf.json_format import MessageToJson
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as Parsed
+from google.protobuf.message_factory import GetMessageClass
+
+from schemactl.formats.protobuf_native.default import default_of
+from schemactl.formats.protobuf_native.descriptor import ENUM, Field, Message
+from schemactl.formats.protobuf_native.encoding import around, encoded, required, values
+from schemactl.formats.protobuf_native.wire import Pair, independent, pairs
+from schemactl.formats.protobuf_native.wrapper import Definition, build_pool
+from schemactl.model import Incompatibility, Witness
+
+
+def witness(incompatibility: Incompatibility, *, reader: Definition, writer: Definition) -> Witness | None:
+    """The smallest message found that shows `incompatibility`, read by both; None: none was found.
+
+    None can be found where only parsers of other languages misread (Java's, of open enums in proto2 files).
+    """
+    readers, writers = _classes(reader), _classes(writer)
+    for attempt in _attempts(incompatibility, reader.root, writer.root):
+        data = around(writer.root, attempt.way, attempt.body)
+        if data is None:
+            continue
+        written = writers.FromString(data)
+        result = _difference(attempt, written, readers, data)
+        if result:
+            message = MessageToJson(written, preserving_proto_field_name=True, indent=None)
+            return Witness(message, data, result)
+    return None
+
+
+def _classes(definition: Definition) -> type[Parsed]:
+    pool = build_pool(definition.image, definition.reachable)
+    return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A message to try: `body` at the end of `way` (field numbers), to be looked at under `numbers`."""
+
+    way: tuple[int, ...]
+    body: bytes
+    reader: tuple[Field, ...]
+    writer: tuple[Field, ...]
+
+
+def _attempts(found: Incompatibility, reader: Message, writer: Message) -> Iterator[_Attempt]:
+    """Messages of the writer that may show what was found, the simplest first."""
+    for pair in pairs(reader=reader, writer=writer):
+        fields = [
+            (read, written)
+            for read, written in pair.fields()
+            if _is_about(found, read, pair)
+            and (written is not None or found.rule == "MESSAGE_SAME_REQUIRED_FIELDS")
+        ]
+        if not fields:
+            continue
+        read, written = tuple(one for one, _ in fields), tuple(one for _, one in fields if one is not None)
+        for body in _bodies(found.rule, pair.writer, written, read):
+            yield _Attempt(pair.way, body, read, written)
+
+
+def _is_about(found: Incompatibility, field: Field, pair: Pair) -> bool:
+    """Whether `field` of the reader is (one of) what `found` points at."""
+    if found.rule == "FIELD_SAME_ONEOF":
+        oneof = next((one for one in pair.reader.oneofs() if one.pointer == found.pointer), None)
+        return oneof is not None and field.proto.number in oneof.numbers
+    if found.rule == "ENUM_VALUE_NO_DELETE":
+        return field.kind == ENUM and field.enum.pointer == found.pointer
+    return found.pointer in (field.pointer, f"{field.pointer}/type", f"{field.pointer}/default")
+
+
+def _bodies(
+    rule: str, message: Message, fields: Sequence[Field], readers: Sequence[Field]
+) -> Iterator[bytes]:
+    """What a message of the writer may hold so that the rule shows."""
+    mine = {field.proto.number for field in fields}
+    needed = required(message, leave_out=mine)
+    if needed is None:
+        return
+    if rule in ("MESSAGE_SAME_REQUIRED_FIELDS", "FIELD_SAME_DEFAULT"):
+        yield needed
+    elif rule == "FIELD_SAME_ONEOF":
+        yield needed + b"".join(encoded(field, next(values(field))) for field in independent(fields)[:2])
+    elif rule == "ENUM_VALUE_NO_DELETE":
+        for field, reader in zip(fields, readers, strict=True):
+            readable = set(reader.enum.numbers().values()) if reader.kind == ENUM else set()
+            for number in field.enum.numbers().values() if field.kind == ENUM else ():
+                if number not in readable:
+                    yield needed + encoded(field, number)
+    else:
+        for field in fields:
+            for value in values(field):
+                yield needed + encoded(field, value) * (2 if field.is_repeated else 1)
+
+
+def _difference(attempt: _Attempt, written: Parsed, readers: type[Parsed], data: bytes) -> str:
+    """What the reader's parser makes of `data` in place of what was written; "" when it is the same."""
+    read = readers()
+    try:
+        read.ParseFromString(data)
+        if not read.IsInitialized():
+            missing = read.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs lack it
+            return f"the message is refused: it lacks {', '.join(missing)}"
+        before, after = _at(_view(written), attempt.way), _at(_view(read), attempt.way)
+    except (DecodeError, UnicodeDecodeError) as error:
+        return f"the message is refused: {error}"
+    for field, other in zip(attempt.writer, attempt.reader, strict=False):
+        number = field.proto.number
+        there, here = before.get(number), after.get(number)
+        if there is None and here is None and not field.is_message and not field.is_repeated:
+            there, here = _default(field), _default(other)
+        if there != here:
+            return (
+                f"field {number} ({other.name}) is read as {_shown(here)}, and was written as {_shown(there)}"
+            )
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbol:
+    """An enum's number, which is not the number an integer has."""
+
+    number: int
+    name: str = dataclasses.field(compare=False)
+
+
+View: TypeAlias = dict[int, Any]
+"""A message by field numbers: messages as views, lists and maps (of entries) as lists."""
+
+
+def _view(message: Parsed) -> View:
+    view: View = {}
+    for field, value in message.ListFields():
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            kinds = field.message_type.fields_by_number
+            view[field.number] = [
+                {1: _value_view(kinds[1], key), 2: _value_view(kinds[2], value[key])} for key in value
+            ]
+        elif field.is_repeated:
+            view[field.number] = [_value_view(field, item) for item in value]
+        else:
+            view[field.number] = _value_view(field, value)
+    return view
+
+
+def _value_view(field: Any, value: Any) -> Any:
+    if field.message_type is not None:
+        return _view(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return _Symbol(value, known.name if known else str(value))
+    return value
+
+
+def _at(view: View, way: Sequence[int]) -> View:
+    """The message at the end of `way`, of a list the last; {} where the way ends early."""
+    for number in way:
+        inner = view.get(number)
+        inner = inner[-1] if isinstance(inner, list) and inner else inner
+        view = inner if isinstance(inner, dict) else {}
+    return view
+
+
+def _default(field: Field) -> Any:
+    value = default_of(field)
+    if field.kind != ENUM:
+        return value
+    names = {number: name for name, number in field.enum.numbers().items()}
+    number = int(value)
+    return _Symbol(number, names.get(number, str(number)))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, _Symbol):
+        return value.name
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value)
