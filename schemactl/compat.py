@@ -50,7 +50,12 @@ def compare(
 
 
 def judge(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
+    existing: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    release: Release,
+    *,
+    checkers: tuple[str, ...] = (),
 ) -> Verdict:
     """Both verdicts on `new` as the next version of a topic.
 
@@ -60,10 +65,11 @@ def judge(
         new: the proposed definition. Whatever its bytes are, there is a verdict.
         strategy: the one in force. UNDEFINED is no strategy of a topic; a broker set to it refuses.
         release: whose answers the broker's verdict predicts. The data verdict does not depend on it.
+        checkers: class names of Pulsar's optional checkers that the broker is configured with.
     """
     return Verdict(
-        broker=broker.put(existing, new, strategy, release),
-        test=broker.test(existing, new, strategy, release),
+        broker=broker.put(existing, new, strategy, release, optional=checkers),
+        test=broker.test(existing, new, strategy, release, optional=checkers),
         data=breakages(existing, new, strategy),
     )
 

@@ -263,6 +263,19 @@ def test_proto_texts_are_compiled_and_judged() -> None:
     assert first["proto_rules"] == []
 
 
+def test_the_optional_checker_of_5_0_looks_at_fields() -> None:
+    name = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
+    old, new = proto("message Click { int64 at = 1; }"), proto("message Click { int32 at = 1; }")
+    lines = json.dumps({**GOOD, "existing": [old], "new": new})
+    told = [
+        json.loads(run([*arguments, "--pulsar", "5.0"], lines).stdout)
+        for arguments in ([], ["--checker", name])
+    ]
+    assert [each["broker"] for each in told] == ["ok", "incompatible"]
+    assert run(["--checker", name], lines).returncode == 64
+    assert run(["--checker", "x"], lines).returncode == 64
+
+
 def run(arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "schemactl", "compare", *arguments],

@@ -19,6 +19,7 @@ from schemactl.broker.exceptions import (
     is_error,
     shown,
 )
+from schemactl.errors import UsageError
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import CompatibilityStrategy, Release, SchemaType
@@ -244,6 +245,37 @@ class NativeChecker:
                 )
 
 
+class AdvancedNativeChecker:
+    """PROTOBUF_NATIVE, field by field: opt-in from 5.0 on (ProtobufNativeSchemaAdvancedCompatibilityCheck)."""
+
+    def check(
+        self,
+        existing: Sequence[SchemaData],
+        new: SchemaData,
+        strategy: CompatibilityStrategy,
+        *,
+        listed: bool,
+    ) -> None:
+        """Oldest first; for each, whether the new schema reads it, then whether it reads the new schema."""
+        del listed
+        if strategy is _S.ALWAYS_COMPATIBLE:
+            return
+        if strategy not in READS_OLD | READ_BY_OLD:
+            rule = "ALWAYS_INCOMPATIBLE" if strategy is _S.ALWAYS_INCOMPATIBLE else "UNKNOWN_STRATEGY"
+            raise incompatible(f"{rule}: strategy={strategy}")
+        for old in existing:
+            for direction, asked, reader, writer in (
+                ("BACKWARD", READS_OLD, new, old),
+                ("FORWARD", READ_BY_OLD, old, new),
+            ):
+                refusal = native.refusal(reader=reader, writer=writer) if strategy in asked else None
+                if refusal:
+                    rule, path = refusal
+                    sha256 = old.hash[1].hex()
+                    where = f"direction={direction}, existingSchemaSha256={sha256}, path={path}"
+                    raise incompatible(f"{rule}: strategy={strategy}, {where}")
+
+
 class ExternalChecker:
     """EXTERNAL, from 4.2 on: any definition may follow another (ExternalSchemaCompatibilityCheck)."""
 
@@ -296,9 +328,23 @@ class KeyValueChecker:
 DEFAULT: Final = DefaultChecker()
 
 
+OPTIONAL: Final[Mapping[str, tuple[SchemaType, Release, type[Checker]]]] = {
+    "ProtobufNativeSchemaAdvancedCompatibilityCheck": (
+        SchemaType.PROTOBUF_NATIVE,
+        Release.R5_0,
+        AdvancedNativeChecker,
+    ),
+}
+"""Pulsar's checkers that no broker has unless configured: class name to type, first release, and ours."""
+
+
 @cache
-def checkers(release: Release) -> Mapping[SchemaType, Checker]:
-    """The checkers of a broker of `release` in its default configuration, then those that other packages plug in."""
+def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
+    """The checkers of a broker of `release`: its default ones, those of other packages, and the `optional` ones named.
+
+    Raises:
+        UsageError: an optional checker is unknown, or that release has not got it.
+    """
     found: dict[SchemaType, Checker] = {
         SchemaType.AVRO: AvroChecker(release),
         SchemaType.JSON: LegacyJsonChecker(release)
@@ -310,5 +356,10 @@ def checkers(release: Release) -> Mapping[SchemaType, Checker]:
         found[SchemaType.EXTERNAL] = ExternalChecker()
     for entry in entry_points(group=ENTRY_POINTS):
         found[SchemaType[entry.name]] = entry.load()()
+    for name in optional:
+        if name not in OPTIONAL or release < OPTIONAL[name][1]:
+            raise UsageError(f"a broker of Pulsar {release} has no checker {name!r}")
+        kind, _, checker = OPTIONAL[name]
+        found[kind] = checker()
     found[SchemaType.KEY_VALUE] = KeyValueChecker(found)
     return found

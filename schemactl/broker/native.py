@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from schemactl.broker.data import SchemaData
-from schemactl.broker.exceptions import SERIALIZATION, invalid
+from schemactl.broker.exceptions import SERIALIZATION, incompatible, invalid
 from schemactl.errors import InvalidSchema
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro.java import Thrown
+
+if TYPE_CHECKING:
+    from schemactl.formats.protobuf_native.wrapper import Definition
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
 
@@ -33,12 +36,30 @@ def root_message(data: SchemaData) -> str:
     Raises:
         Thrown: SchemaSerializationException, around what Java met.
     """
-    wrapper = protobuf_native.load("wrapper")
+    name: str = _read(data).root.full_name
+    return name
+
+
+def refusal(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
+    """The rule and the path with which 5.0's advanced checker refuses `reader` the messages of `writer`; None: it does not.
+
+    Raises:
+        Thrown: IncompatibleSchemaException, where either cannot be unpacked.
+    """
     try:
-        name: str = wrapper.root_message(data.data or b"")
+        ours, theirs = _read(reader).root, _read(writer).root
+    except Thrown as thrown:
+        raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
+    first = next(protobuf_native.load("advanced").refusals(reader=ours, writer=theirs), None)
+    return (first.rule, first.path) if first else None
+
+
+def _read(data: SchemaData) -> Definition:
+    try:
+        found: Definition = protobuf_native.load("wrapper").parse(data.data or b"")
     except InvalidSchema as problem:
         raise Thrown(SERIALIZATION, _words(data.data or b"") or problem.what) from problem
-    return name
+    return found
 
 
 def _words(data: bytes) -> str:

@@ -6,11 +6,12 @@ look-up out, and a consumer's check the validation, too. That is why the three o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from schemactl.broker import avro
-from schemactl.broker.checkers import DEFAULT, TRANSITIVE, checkers
+from schemactl.broker.checkers import DEFAULT, TRANSITIVE, Checker, checkers
 from schemactl.broker.data import SchemaData, stored, uploaded
 from schemactl.broker.exceptions import (
     INCOMPATIBLE,
@@ -31,6 +32,7 @@ from schemactl.model import (
     Outcome,
     Release,
     SchemaInfo,
+    SchemaType,
     SchemaVersion,
 )
 
@@ -43,7 +45,12 @@ _CONSUMER_READS_LATEST: Final = frozenset({_S.BACKWARD, _S.FORWARD, _S.FORWARD_T
 
 
 def put(
-    versions: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
+    versions: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    release: Release,
+    *,
+    optional: tuple[str, ...] = (),
 ) -> Answer:
     """The answer to an upload, or to a producer that brings `new` where schemas update themselves (putSchemaIfAbsent).
 
@@ -52,25 +59,38 @@ def put(
         new: the definition.
         strategy: the one in force for the topic.
         release: of the broker.
+        optional: the class names of checkers that it is configured with beyond its default ones (`checkers.OPTIONAL`).
 
     Returns:
         OK with the number of the version that is appended; UNCHANGED with the number of an equal one.
     """
-    return _answered(_put, versions, uploaded(new), strategy, release)
+    return _answer(_Inquiry(versions, uploaded(new), strategy, release, checkers(release, optional)).put)
 
 
 def test(
-    versions: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
+    versions: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    release: Release,
+    *,
+    optional: tuple[str, ...] = (),  # noqa: PT028  it is the endpoint's name, and no test of pytest's
 ) -> Answer:
     """The answer of the compatibility endpoint (checkCompatible): never UNCHANGED, never a version."""
-    return _answered(_test, versions, uploaded(new), strategy, release)
+    return _answer(_Inquiry(versions, uploaded(new), strategy, release, checkers(release, optional)).test)
 
 
 def check_consumer(
-    versions: Sequence[SchemaVersion], consumer: SchemaInfo, strategy: CompatibilityStrategy, release: Release
+    versions: Sequence[SchemaVersion],
+    consumer: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    release: Release,
+    *,
+    optional: tuple[str, ...] = (),
 ) -> Answer:
     """The answer to a consumer that brings a schema to an active topic (checkConsumerCompatibility)."""
-    return _answered(_check_consumer, versions, uploaded(consumer), strategy, release)
+    return _answer(
+        _Inquiry(versions, uploaded(consumer), strategy, release, checkers(release, optional)).consumer
+    )
 
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
@@ -120,106 +140,91 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     return NOT_FOUND
 
 
-Question = Callable[[Sequence[SchemaVersion], SchemaData, CompatibilityStrategy, Release], Answer]
-
-
-def _answered(
-    question: Question,
-    versions: Sequence[SchemaVersion],
-    data: SchemaData,
-    strategy: CompatibilityStrategy,
-    release: Release,
-) -> Answer:
+def _answer(question: Callable[[], Answer]) -> Answer:
     try:
-        return question(versions, data, strategy, release)
+        return question()
     except Thrown as thrown:
         return answer(thrown)
 
 
-def _put(
-    versions: Sequence[SchemaVersion], new: SchemaData, strategy: CompatibilityStrategy, release: Release
-) -> Answer:
-    validate(new, release)
-    known = find_equal(live(versions), new, release)
-    if known != NOT_FOUND:
-        return Answer(Outcome.UNCHANGED, known)
-    existing = _live_data(versions)
-    if existing:
-        _check(existing, new, strategy, release)
-    if new.data is None:
-        raise _no_bytes_to_hash()
-    return Answer(Outcome.OK, versions[-1].number + 1 if versions else 0)
+@dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """One definition brought to one topic of one broker. Its questions raise Thrown where the broker does."""
 
+    versions: Sequence[SchemaVersion]
+    new: SchemaData
+    strategy: CompatibilityStrategy
+    release: Release
+    checkers: Mapping[SchemaType, Checker]
 
-def _test(
-    versions: Sequence[SchemaVersion], new: SchemaData, strategy: CompatibilityStrategy, release: Release
-) -> Answer:
-    validate(new, release)
-    _check(_live_data(versions), new, strategy, release)
-    return Answer(Outcome.OK)
+    def put(self) -> Answer:
+        validate(self.new, self.release)
+        known = find_equal(live(self.versions), self.new, self.release)
+        if known != NOT_FOUND:
+            return Answer(Outcome.UNCHANGED, known)
+        existing = self._existing()
+        if existing:
+            self._check(existing)
+        if self.new.data is None:
+            raise _no_bytes_to_hash()
+        return Answer(Outcome.OK, self.versions[-1].number + 1 if self.versions else 0)
 
-
-def _check_consumer(
-    versions: Sequence[SchemaVersion], new: SchemaData, strategy: CompatibilityStrategy, release: Release
-) -> Answer:
-    existing = _live_data(versions)
-    if strategy is _S.ALWAYS_COMPATIBLE:
+    def test(self) -> Answer:
+        validate(self.new, self.release)
+        self._check(self._existing())
         return Answer(Outcome.OK)
-    if not existing:
-        raise Thrown(NOT_EXIST, "Topic does not have schema to check")
-    if strategy in _CONSUMER_READS_LATEST:
-        _check_latest(existing, new, _S.BACKWARD, release)
-    else:
-        _check_all(existing, new, strategy, release)
-    return Answer(Outcome.OK)
 
+    def consumer(self) -> Answer:
+        existing = self._existing()
+        if self.strategy is _S.ALWAYS_COMPATIBLE:
+            return Answer(Outcome.OK)
+        if not existing:
+            raise Thrown(NOT_EXIST, "Topic does not have schema to check")
+        if self.strategy in _CONSUMER_READS_LATEST:
+            self._check_latest(existing, _S.BACKWARD)
+        else:
+            self._check_all(existing)
+        return Answer(Outcome.OK)
 
-def _live_data(versions: Sequence[SchemaVersion]) -> list[SchemaData]:
-    return [stored(version.info) for version in live(versions) if version.info]
+    def _existing(self) -> list[SchemaData]:
+        return [stored(version.info) for version in live(self.versions) if version.info]
 
+    def _check(self, existing: Sequence[SchemaData]) -> None:
+        if self.strategy in TRANSITIVE:
+            self._check_all(existing)
+        else:
+            self._check_latest(existing, self.strategy)
 
-def _check(
-    existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, release: Release
-) -> None:
-    if strategy in TRANSITIVE:
-        _check_all(existing, new, strategy, release)
-    else:
-        _check_latest(existing, new, strategy, release)
+    def _check_latest(self, existing: Sequence[SchemaData], strategy: CompatibilityStrategy) -> None:
+        if strategy is _S.ALWAYS_COMPATIBLE or not existing:
+            return
+        latest = existing[-1]
+        self._require_type(latest)
+        if latest.hash != self.new.hash:
+            self._checker.check([latest], self.new, strategy, listed=False)
 
+    def _check_all(self, existing: Sequence[SchemaData]) -> None:
+        if self.strategy is _S.ALWAYS_COMPATIBLE:
+            return
+        for old in existing:
+            self._require_type(old)
+        try:
+            self._checker.check(existing, self.new, self.strategy, listed=True)
+        except Thrown as thrown:
+            # Here, and here only, every exception counts as "incompatible".
+            if thrown.exception == INCOMPATIBLE or is_error(thrown):
+                raise
+            raise incompatible(shown(thrown)) from thrown
 
-def _check_latest(
-    existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, release: Release
-) -> None:
-    if strategy is _S.ALWAYS_COMPATIBLE or not existing:
-        return
-    latest = existing[-1]
-    if latest.type is not new.type:
-        raise _other_type(latest, new)
-    if latest.hash != new.hash:
-        checkers(release).get(new.type, DEFAULT).check([latest], new, strategy, listed=False)
+    @property
+    def _checker(self) -> Checker:
+        return self.checkers.get(self.new.type, DEFAULT)
 
-
-def _check_all(
-    existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, release: Release
-) -> None:
-    if strategy is _S.ALWAYS_COMPATIBLE:
-        return
-    for old in existing:
-        if old.type is not new.type:
-            raise _other_type(old, new)
-    try:
-        checkers(release).get(new.type, DEFAULT).check(existing, new, strategy, listed=True)
-    except Thrown as thrown:
-        # Here, and here only, every exception counts as "incompatible".
-        if thrown.exception == INCOMPATIBLE or is_error(thrown):
-            raise
-        raise incompatible(shown(thrown)) from thrown
-
-
-def _other_type(old: SchemaData, new: SchemaData) -> Thrown:
-    return incompatible(
-        f"Incompatible schema: exists schema type {old.type.name}, new schema type {new.type.name}"
-    )
+    def _require_type(self, old: SchemaData) -> None:
+        if old.type is not self.new.type:
+            raise incompatible(
+                f"Incompatible schema: exists schema type {old.type.name}, new schema type {self.new.type.name}"
+            )
 
 
 def _no_bytes_to_hash() -> Thrown:

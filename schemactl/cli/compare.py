@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from schemactl import formats
 from schemactl.broker import NO_DATA, live
+from schemactl.broker.checkers import OPTIONAL, checkers
 from schemactl.cli import Context
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError
@@ -62,6 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=Release.R4_0.value,
         help="whose answers to predict (default: 4.0)",
     )
+    parser.add_argument(
+        "--checker",
+        action="append",
+        default=[],
+        choices=list(OPTIONAL),
+        metavar="CLASS",
+        help=f"an optional checker that the broker is configured with: {', '.join(OPTIONAL)} (5.0)",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--identity", action="store_true", help="only: which of `existing` is the same version as `new`?"
@@ -85,7 +94,9 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
     elif args.identity:
         answer = _identity
     else:
-        answer = partial(_verdicts, release=Release(args.pulsar), category=args.proto_rules)
+        release, optional = Release(args.pulsar), tuple(args.checker)
+        checkers(release, optional)  # UsageError where that release has no such checker
+        answer = partial(_verdicts, release=release, category=args.proto_rules, optional=optional)
     return 0 if compare_lines(sys.stdin.buffer, sys.stdout, answer) else 1
 
 
@@ -155,14 +166,16 @@ def _request(line: bytes) -> Request | Unreadable:
     return request if isinstance(request, dict) else Unreadable("the line is not a JSON object")
 
 
-def _verdicts(request: Request, *, release: Release, category: str | None) -> Answer:
+def _verdicts(
+    request: Request, *, release: Release, category: str | None = None, optional: tuple[str, ...] = ()
+) -> Answer:
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
         known = ", ".join(CompatibilityStrategy)
         raise Unreadable(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
     existing = _existing(request)
     new = _definition(request.get("new"), "new")
-    said = _shown(judge(existing, new, CompatibilityStrategy(strategy), release))
+    said = _shown(judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional))
     if category:
         said["proto_rules"] = _proto_rules(existing, new, category)
     return said

@@ -1,0 +1,90 @@
+"""One checker for each schema type: the defaults, the optional ones, and those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schemactl.broker import put
+from schemactl.broker.checkers import OPTIONAL, checkers
+from schemactl.errors import UsageError
+from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
+
+ADVANCED = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
+
+
+@pytest.fixture
+def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package that brings a checker for PROTOBUF, which a broker never checks by itself."""
+    info = tmp_path / "strict_protobuf-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strict-protobuf\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[schemactl.checkers]\nPROTOBUF = strict_protobuf:Never\n")
+    (tmp_path / "strict_protobuf.py").write_text(
+        "from schemactl.broker.exceptions import incompatible\n"
+        "class Never:\n"
+        "    def check(self, existing, new, strategy, *, listed):\n"
+        "        raise incompatible('never')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    checkers.cache_clear()
+    yield
+    checkers.cache_clear()
+
+
+def protobuf(name: str) -> SchemaInfo:
+    text = f'{{"type":"record","name":"{name}","fields":[]}}'
+    return SchemaInfo(SchemaType.PROTOBUF, text.encode())
+
+
+def test_external_has_a_checker_from_4_2_on() -> None:
+    assert SchemaType.EXTERNAL not in checkers(Release.R4_0)
+    one, other = (SchemaInfo(SchemaType.EXTERNAL, data) for data in (b"", b"x"))
+    strategy = CompatibilityStrategy.ALWAYS_INCOMPATIBLE
+    assert put([], one, strategy, Release.R4_0).outcome is Outcome.INVALID
+    assert put([SchemaVersion(0, one)], other, strategy, Release.R4_2).outcome is Outcome.OK
+
+
+@pytest.mark.usefixtures("_other_package")
+def test_another_package_plugs_a_checker_in() -> None:
+    history = [SchemaVersion(0, protobuf("A"))]
+    answer = put(history, protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0)
+    assert (answer.outcome, answer.message) == (Outcome.INCOMPATIBLE, "never")
+
+
+def test_nothing_is_plugged_in_here() -> None:
+    history = [SchemaVersion(0, protobuf("A"))]
+    assert put(history, protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("release", [Release.R4_0, Release.R4_2])
+def test_an_optional_checker_belongs_to_its_releases(release: Release) -> None:
+    with pytest.raises(UsageError, match=ADVANCED):
+        checkers(release, (ADVANCED,))
+    assert list(OPTIONAL) == [ADVANCED]
+    assert checkers(Release.R5_0, (ADVANCED,)) is not checkers(Release.R5_0)
+
+
+def test_the_advanced_checker_names_rule_direction_and_version() -> None:
+    broken = SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")
+    good = SchemaInfo(
+        SchemaType.PROTOBUF_NATIVE,
+        b'{"fileDescriptorSet":"Ci0KB20ucHJvdG8SB2RlbW8udjEiEQoBTRIMCgFhGAEgASgJUgFhYgZwcm90bzM=",'
+        b'"rootMessageTypeName":"demo.v1.M","rootFileDescriptorName":"m.proto"}',
+    )
+    again = SchemaInfo(good.type, good.schema + b" ")
+    for strategy, outcome in {
+        CompatibilityStrategy.FULL: Outcome.OK,
+        CompatibilityStrategy.ALWAYS_COMPATIBLE: Outcome.OK,
+        CompatibilityStrategy.ALWAYS_INCOMPATIBLE: Outcome.INCOMPATIBLE,
+        CompatibilityStrategy.UNDEFINED: Outcome.INCOMPATIBLE,
+    }.items():
+        answer = put([SchemaVersion(0, good)], again, strategy, Release.R5_0, optional=(ADVANCED,))
+        assert answer.outcome is outcome
+    full = CompatibilityStrategy.FULL
+    answer = put([SchemaVersion(0, broken)], good, full, Release.R5_0, optional=(ADVANCED,))
+    assert answer.message.startswith("SCHEMA_RECONSTRUCTION_FAILED")
+    # The same bytes under the checker of every broker: unpacking fails on the way.
+    assert put([SchemaVersion(0, broken)], good, full, Release.R5_0).outcome is Outcome.ERROR
