@@ -105,10 +105,10 @@ def _properties(text: str | None) -> dict[str, str]:
     if not text:
         return {}
     try:
-        found = json.loads(text)
+        found, shown = json.loads(text), text
     except (ValueError, RecursionError):
-        found = text
+        found, shown = None, json.dumps(text, ensure_ascii=False)
     if not isinstance(found, dict):
-        shown = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-        raise Thrown("JsonSyntaxException", f"java.lang.IllegalStateException: Not a JSON Object: {shown}")
+        words = f"java.lang.IllegalStateException: Not a JSON Object: {shown}"
+        raise Thrown("JsonSyntaxException", words)
     return {name: str(value) for name, value in found.items()}

@@ -41,9 +41,13 @@ def read(data: bytes) -> JsonSchema | None:
         # Jackson decodes as it reads: up to here the text counts, and then it ends.
         text = data[: error.start].decode(encoding)
     try:
-        value = _json(text.removeprefix("\ufeff"))
+        return _read(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise Thrown(IO, str(error)) from None
+
+
+def _read(text: str) -> JsonSchema | None:
+    value = _json(text)
     if value is None:
         return None
     if not isinstance(value, dict):

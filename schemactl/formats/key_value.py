@@ -86,7 +86,10 @@ def to_text(info: SchemaInfo) -> str:
         InvalidSchema: see `split`; or a half that has a definition is not JSON.
     """
     both = split(info)
-    return _compact({half: _shown(getattr(both, half), half) for half in _HALVES})
+    try:
+        return _compact({half: _shown(getattr(both, half), half) for half in _HALVES})
+    except RecursionError:
+        raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
 
 
 def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
@@ -101,7 +104,10 @@ def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
         raise InvalidSchema(f"the text of a KEY_VALUE schema is not JSON: {error}") from None
     if not isinstance(halves, dict) or any(half not in halves for half in _HALVES):
         raise InvalidSchema('the text of a KEY_VALUE schema is not an object {"key": ..., "value": ...}')
-    key, value = (b"" if halves[half] == "" else _rendered(halves[half]).encode() for half in _HALVES)
+    try:
+        key, value = (b"" if halves[half] == "" else _rendered(halves[half]).encode() for half in _HALVES)
+    except (RecursionError, UnicodeEncodeError) as error:
+        raise InvalidSchema(f"the text of a KEY_VALUE schema cannot be stored: {error}") from None
     return SchemaInfo(SchemaType.KEY_VALUE, frame(key, value), properties)
 
 

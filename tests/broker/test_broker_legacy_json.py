@@ -95,6 +95,13 @@ def test_an_unknown_type_fails_before_the_rest_is_read(text: str) -> None:
     assert thrown.value.exception == "IllegalArgumentException"
 
 
+@pytest.mark.parametrize("depth", [50, 400, 900, 100_000])
+def test_deep_nesting_is_read_or_refused(depth: int) -> None:
+    text = '{"type":"array","items":' * depth + '{"type":"any"}' + "}" * depth
+    with contextlib.suppress(Thrown):
+        assert read(text.encode()) == JsonSchema(None)
+
+
 @given(st.binary() | st.text().map(str.encode))
 def test_arbitrary_bytes_are_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(Thrown):

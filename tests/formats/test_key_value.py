@@ -73,6 +73,15 @@ def test_other_admin_text_is_refused(text: str) -> None:
         from_text(text, {})
 
 
+@pytest.mark.parametrize("depth", [200, 500, 900, 990, 5_000])
+def test_deep_halves_are_kept_or_refused(depth: int) -> None:
+    half = '{"type":"array","items":' * depth + '"int"' + "}" * depth
+    with contextlib.suppress(InvalidSchema):
+        info = from_text(f'{{"key":"","value":{half}}}', {"value.schema.type": "AVRO"})
+        assert info.schema[8:] == half.encode()
+        to_text(info)
+
+
 def test_an_absent_half_is_an_empty_one() -> None:
     properties = join(key=STRING, value=INT64, encoding="INLINE").properties
     absent = SchemaInfo(SchemaType.KEY_VALUE, b"\xff\xff\xff\xff\0\0\0\0", properties)

@@ -74,3 +74,11 @@ def test_only_what_is_said_counts_as_text() -> None:
     one = SchemaInfo(SchemaType.AVRO, b'{"type": "string"}')
     assert formats.same_text(one, SchemaInfo(SchemaType.AVRO, b'{\n"type":"string"}'))
     assert not formats.same_text(one, SchemaInfo(SchemaType.AVRO, b'"string"'))
+
+
+def test_comments_and_deep_nesting_are_no_obstacle() -> None:
+    deep = b'{"type":"array","items":' * 900 + b'"int"' + b"}" * 900
+    commented = SchemaInfo(SchemaType.AVRO, b'// a comment\n{"type": "string"}')
+    assert formats.same_text(commented, SchemaInfo(SchemaType.AVRO, b'{"type":"string"}'))
+    info = SchemaInfo(SchemaType.AVRO, deep)
+    assert formats.same_text(info, SchemaInfo(SchemaType.AVRO, bytes(deep)))
