@@ -1,1 +1,74 @@
 """Avro: the schema language of the types AVRO, JSON and PROTOBUF."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+from typing import Final
+
+from schemactl.errors import InvalidSchema
+from schemactl.formats.avro import explanation
+from schemactl.formats.avro.equality import identity_key
+from schemactl.formats.avro.grammar import can_read
+from schemactl.formats.avro.parse import parse, problems
+from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.schema import Schema, Union
+from schemactl.formats.base import Explanation
+from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+
+NEWEST: Final = Release.R5_0
+"""Whose rules a definition is read by where no broker is asked: they accept the most names."""
+
+
+@lru_cache(maxsize=8192)
+def parsed(text: bytes, release: Release = NEWEST) -> Schema:
+    """The schema in `text`; the same object for the same text, as long as it is remembered.
+
+    Raises:
+        InvalidSchema: it does not parse.
+    """
+    return parse(text, release)
+
+
+class AvroFormat:
+    """The `Format` of AVRO, JSON and PROTOBUF."""
+
+    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        """What that release refuses, every default that would wedge the topic, and what overflows its stack."""
+        found = list(problems(info.schema, release))
+        yield from found
+        if found:
+            return
+        schema = parsed(info.schema, release)
+        if isinstance(schema, Union) and (info.type is SchemaType.AVRO or not schema.branches):
+            yield InvalidSchema(
+                "the definition is a union, which a broker refuses for AVRO"
+                if schema.branches
+                else "the definition is an empty union: nothing can be written with it",
+                fix="declare a record with one field of that union",
+            )
+            return
+        itself = can_read(reader=schema, writer=schema, release=release)
+        if itself.outcome == "error":
+            yield InvalidSchema(
+                "a record must contain itself: no message of it can end, and the broker's own check breaks down on it",
+                fix='make the field that leads back optional: a union with null, such as ["null", "Node"]',
+            )
+
+    def identity(self, info: SchemaInfo) -> Hashable:
+        """Equal where Avro's `Schema.equals` holds, for one SchemaType."""
+        return info.type, identity_key(parsed(info.schema))
+
+    def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Every reason of Java's SchemaCompatibility, in its order."""
+        try:
+            yield from incompatibilities(reader=parsed(reader.schema), writer=parsed(writer.schema))
+        except AmbiguousAlias as ambiguous:
+            yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous))
+
+    def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+        """The field's path, the reason, the fix."""
+        return explanation.explain(breakage, new=parsed(new.schema), old=parsed(old.schema))
+
+
+FORMAT: Final = AvroFormat()

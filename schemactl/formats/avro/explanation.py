@@ -1,0 +1,273 @@
+"""An incompatibility of Avro schemas for people: the field's path, the reason in a sentence, the fix in another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from schemactl.formats.base import Explanation
+from schemactl.model import Breakage
+
+Part = Schema | Field
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where a pointer leads: the parts on the way, the last being the deepest that exists, and the path in people's words."""
+
+    parts: tuple[Part, ...]
+    path: str
+
+    @property
+    def field(self) -> Field | None:
+        """The innermost field on the way."""
+        return next((part for part in reversed(self.parts) if isinstance(part, Field)), None)
+
+    @property
+    def schema(self) -> Schema:
+        """The innermost schema on the way; a field's own where the way ends at the field."""
+        last = self.parts[-1]
+        return last.schema if isinstance(last, Field) else last
+
+
+def walk(schema: Schema, pointer: str) -> Walk:
+    """Follows a pointer as Java gives it: `/fields/1/type/items`. The path reads `Order.lines[].price`.
+
+    Array items are `[]`, map values `{}`, a branch of a union `(Card)`. What the pointer names beyond the schemas themselves
+    (`/name`, `/symbols`, `/size`) does not count.
+    """
+    steps = [step for step in pointer.split("/") if step]
+    parts: list[Part] = [schema]
+    path = schema.name if isinstance(schema, Record) else ""
+    while steps:
+        here = parts[-1]
+        step = steps.pop(0)
+        match here:
+            case Record() if step == "fields" and steps:
+                found = here.fields[int(steps.pop(0))]
+                parts.append(found)
+                path += f".{found.name}" if path else found.name
+            case Field() if step == "type":
+                parts.append(here.schema)
+            case Array() if step == "items":
+                parts.append(here.items)
+                path += "[]"
+            case Map() if step == "values":
+                parts.append(here.values)
+                path += "{}"
+            case Union() if step.isdigit() and int(step) < len(here.branches):
+                branch = here.branches[int(step)]
+                parts.append(branch)
+                if branch.type != "null" and len(here.branches) > 2:
+                    path += f"({branch.full_name.rpartition('.')[2]})"
+            case _:
+                break
+    return Walk(tuple(parts), path)
+
+
+def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
+    """What differs, what becomes of the messages, and what to write in the new schema."""
+    found = breakage.incompatibility
+    upgraded = breakage.direction != "old_reads_new"
+    reader, writer = (new, old) if upgraded else (old, new)
+    pointer = found.pointer
+    if found.rule == "MISSING_UNION_BRANCH" and _ends_in_writer_branch(reader, pointer):
+        pointer = pointer.rpartition("/")[0]
+    way = walk(reader, pointer)
+    place = way.path or way.schema.type
+    reason, fix = _SENTENCES[found.rule](
+        _Case(place, way, found.message, upgraded, version=breakage.against, writer=writer)
+    )
+    if found.strict_only:
+        reason += " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
+    return Explanation(place, reason, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One incompatibility.
+
+    Attributes:
+        upgraded: the reader is the new schema; else it is the old one, whose consumers cannot be changed here.
+    """
+
+    place: str
+    way: Walk
+    message: str
+    upgraded: bool
+    version: int
+    writer: Schema
+
+
+def _missing_default(case: _Case) -> tuple[str, str]:
+    field = case.way.field
+    schema = field.schema if field else case.way.schema
+    suggestion = f'"default": {json.dumps(default_for(schema), ensure_ascii=False)}'
+    if case.upgraded:
+        return (
+            f"{case.place} is new and has no default; messages of version {case.version} do not carry it, and reading one throws.",
+            f"give it one, for example {suggestion}.",
+        )
+    return (
+        (
+            f"{case.place} is gone, but readers of version {case.version} need it and have no default for it: they throw on "
+            "every new message."
+        ),
+        f"keep the field; it can go once every reader's schema has a default for it (publish {suggestion} first).",
+    )
+
+
+def _type_mismatch(case: _Case) -> tuple[str, str]:
+    read, written = _types(case.message)
+    who = "the new schema expects" if case.upgraded else f"readers of version {case.version} expect"
+    reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes none to the other."
+    if case.upgraded:
+        wider = {"int": "long", "float": "double"}.get(written)
+        hint = f" ({written} may become {wider})" if wider else ""
+        return reason, f"keep {written}{hint}, or add a field of the new type with a default beside it."
+    return (
+        reason,
+        f"keep {read} for as long as version {case.version} is read, or add a field of the new type beside it.",
+    )
+
+
+def _missing_symbols(case: _Case) -> tuple[str, str]:
+    symbols = case.message.strip("[]")
+    enum = case.way.schema
+    name = enum.name if isinstance(enum, Enum) else case.place
+    several = ", " in symbols
+    if case.upgraded:
+        suggestion = enum.symbols[0] if isinstance(enum, Enum) and enum.symbols else "OTHER"
+        return (
+            f"{case.place}: messages may hold {symbols}, which {name} no longer lists, and {name} has no default: reading one throws.",
+            f'list {symbols} again, or give {name} a default, for example "default": "{suggestion}".',
+        )
+    return (
+        (
+            f"{case.place}: {symbols} {'are' if several else 'is'} new in {name}. Readers of version {case.version} do not know "
+            f"{'them' if several else 'it'} and have no enum default: they throw on such a message."
+        ),
+        f"publish {name} with a default first and write {symbols} when every reader has it.",
+    )
+
+
+def _missing_branch(case: _Case) -> tuple[str, str]:
+    written = case.message.rpartition(" ")[2].lower()
+    whose = "the new schema" if case.upgraded else f"version {case.version}"
+    branches = (
+        ", ".join(_short(branch) for branch in case.way.schema.branches)
+        if isinstance(case.way.schema, Union)
+        else ""
+    )
+    reason = f"{case.place}: a {written} may be written, and none of the branches of {whose} ({branches}) reads it."
+    if case.upgraded:
+        return reason, f"put a branch that reads the {written} back into the union."
+    return reason, f"write the {written} only when every reader's union has a branch for it."
+
+
+def _name_mismatch(case: _Case) -> tuple[str, str]:
+    written = case.message.removeprefix("expected: ")
+    named = case.way.schema
+    kind = named.type
+    name = named.full_name
+    if case.upgraded:
+        return (
+            f"{case.place}: the {kind} was called {written} in version {case.version} and is called {name} now.",
+            f'add "aliases": ["{written}"] to {name}, or keep the name.',
+        )
+    return (
+        f"{case.place}: the {kind} is called {written} now; readers of version {case.version} know it as {name} only.",
+        "keep the name: an alias helps new readers only.",
+    )
+
+
+def _size_mismatch(case: _Case) -> tuple[str, str]:
+    written, read = (part.partition(": ")[2] for part in case.message.split(", "))
+    name = case.way.schema.full_name
+    return (
+        f"{case.place}: {name} has {written} bytes in the messages, and {read} for the reader.",
+        f"keep {written if case.upgraded else read} bytes, or add a fixed of another name beside it.",
+    )
+
+
+def _ambiguous(case: _Case) -> tuple[str, str]:
+    return (
+        f"{case.place}: its name and its aliases match several fields of the messages, and Java refuses to choose.",
+        "remove the alias that names a field of its own.",
+    )
+
+
+_SENTENCES = {
+    "READER_FIELD_MISSING_DEFAULT_VALUE": _missing_default,
+    "TYPE_MISMATCH": _type_mismatch,
+    "MISSING_ENUM_SYMBOLS": _missing_symbols,
+    "MISSING_UNION_BRANCH": _missing_branch,
+    "NAME_MISMATCH": _name_mismatch,
+    "FIXED_SIZE_MISMATCH": _size_mismatch,
+    "AMBIGUOUS_ALIAS": _ambiguous,
+}
+
+
+def default_for(schema: Schema) -> object:
+    """A default that fits `schema` in every release, for people to start from."""
+    match schema:
+        case Union():
+            return default_for(schema.branches[0]) if schema.branches else None
+        case Array():
+            return []
+        case Map():
+            return {}
+        case Enum():
+            return schema.symbols[0] if schema.symbols else ""
+        case Fixed():
+            return "\0" * schema.size
+        case Record():
+            return {
+                field.name: default_for(field.schema)
+                for field in schema.fields
+                if field.default is NO_DEFAULT
+            }
+        case Primitive():
+            return _ZEROS[schema.type]
+
+
+_ZEROS: dict[str, object] = {
+    "null": None,
+    "boolean": False,
+    "int": 0,
+    "long": 0,
+    "float": 0.0,
+    "double": 0.0,
+    "bytes": "",
+    "string": "",
+}
+
+
+def _ends_in_writer_branch(reader: Schema, pointer: str) -> bool:
+    """Whether the last token counts the writer's branches: where both sides are unions it does, in Java."""
+    around, _, last = pointer.rpartition("/")
+    return (
+        last.isdigit() and isinstance(walk(reader, around).schema, Union) and not around.endswith("/fields")
+    )
+
+
+def _types(message: str) -> tuple[str, str]:
+    """The reader's and the writer's type in Java's message."""
+    read, _, written = message.removeprefix("reader type: ").partition(" not compatible with writer type: ")
+    return read.lower(), written.lower()
+
+
+def _short(schema: Schema) -> str:
+    return schema.type if isinstance(schema, Primitive | Array | Map | Union) else schema.full_name
