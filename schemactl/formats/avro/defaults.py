@@ -19,7 +19,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.formats.avro.text import InvalidAvro, shown
+from schemactl.formats.avro.text import JAVA_SPACES, InvalidAvro, shown
 from schemactl.model import Release
 
 INT_RANGE: Final = range(-(2**31), 2**31)
@@ -44,7 +44,7 @@ def field_default(schema: Schema, value: JsonValue, path: Path) -> JsonValue:
     """
     if not isinstance(value, str) or schema.type not in ("float", "double"):
         return value
-    text = value.strip("".join(map(chr, range(33))))
+    text = value.strip(JAVA_SPACES)
     match = _JAVA_DOUBLE.fullmatch(text)
     if not match:
         raise InvalidAvro(

@@ -5,47 +5,61 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WITH_DOLLAR: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+_WITH_DOLLAR: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 
 Path = tuple[Any, ...]
 """A place in a definition: () for the whole, otherwise the place around it and a key or an index."""
 
 
 class Name(NamedTuple):
-    """The name of a type; `namespace` is None for the null namespace."""
+    """The name of a type: in full, without its namespace, and the namespace (None for the null namespace)."""
 
+    full: str
     local: str
     namespace: str | None
-
-    @property
-    def full(self) -> str:
-        """With its namespace, if it has one."""
-        return f"{self.namespace}.{self.local}" if self.namespace else self.local
 
 
 def qualify(name: str, namespace: str | None) -> Name:
     """`name` where `namespace` is in force; a name with dots brings its own."""
-    space, dot, local = name.rpartition(".")
-    return Name(local, (space if dot else namespace) or None)
+    if "." in name:
+        namespace, _, name = name.rpartition(".")
+    if not namespace:
+        return Name(name, name, None)
+    return Name(f"{namespace}.{name}", name, namespace)
 
 
-def is_name(name: str, *, dollar: bool) -> bool:
-    """Whether `name` is a letter or `_`, then letters, digits or `_`; with `dollar` a `$` may stand anywhere.
+def is_name(name: str) -> bool:
+    """Whether `name` is a letter or `_`, then letters, digits or `_`, of any script.
 
-    Letters and digits are those of any script, but none outside Unicode's basic plane (Java looks at UTF-16 units).
+    Java looks at UTF-16 units, so that letters outside Unicode's basic plane do not count.
     """
-    if (_WITH_DOLLAR if dollar else _PLAIN).fullmatch(name):
-        return True
-    if not name or name.isascii():
-        return False
-    others = "_$" if dollar else "_"
-    in_plane = all(character <= "\uffff" for character in name)
+    return _PLAIN(name) is not None or (not name.isascii() and _is_name(name, "_"))
+
+
+def is_name_with_dollar(name: str) -> bool:
+    """As `is_name`, but `$` may stand anywhere, too (Pulsar's CompatibleNameValidator)."""
+    return _WITH_DOLLAR(name) is not None or (not name.isascii() and _is_name(name, "_$"))
+
+
+def _is_name(name: str, others: str) -> bool:
     return (
-        in_plane
+        max(name) <= "\uffff"
         and (name[0].isalpha() or name[0] in others)
-        and all(letter.isalpha() or letter.isdecimal() or letter in others for letter in name)
+        and all(character.isalpha() or character.isdecimal() or character in others for character in name)
     )
+
+
+def first_repeated(names: list[str]) -> int | None:
+    """The index of the first of the `names` that occurs before it, too; None if there is none."""
+    if len(set(names)) == len(names):
+        return None
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            return index
+        seen.add(name)
+    return None
 
 
 def pointer(path: Path) -> str:

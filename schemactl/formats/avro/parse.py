@@ -12,9 +12,17 @@ from typing import ClassVar, Final, TypeVar
 
 from schemactl.formats.avro.defaults import FieldDefaults, field_default
 from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.names import Name, Path, is_name, pointer, qualify
+from schemactl.formats.avro.names import (
+    Name,
+    Path,
+    first_repeated,
+    is_name,
+    is_name_with_dollar,
+    pointer,
+    qualify,
+)
 from schemactl.formats.avro.recursion import Deep, run
-from schemactl.formats.avro.references import Unresolved, completion_order, duplicate_branch, resolve
+from schemactl.formats.avro.references import Unresolved, check_branches, completion_order, resolve
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     NO_PROPERTIES,
@@ -40,6 +48,9 @@ _RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
 )
 _ENUM_RESERVED: Final = _RESERVED | {"default"}
+_NEEDED: Final = frozenset({"fields", "name", "namespace", "size", "symbols", "type"})
+"""Keys of a named type that say nothing beyond what it must have."""
+
 _FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 
 _ORDERS: Final[Mapping[str, Order]] = {
@@ -65,11 +76,15 @@ def parse(text: bytes | str, release: Release, *, validate_defaults: bool = Fals
     Raises:
         InvalidAvro: that Avro refuses the text; `pointer` says where.
     """
-    defaults = FieldDefaults(release) if validate_defaults else None
-    schema = _Parser(decode(text), release, defaults).parse()
-    if defaults and defaults.bad:
-        raise defaults.bad[0]
-    return schema
+    if not validate_defaults:
+        return _Parser(decode(text), release, None).parse()
+    defaults = FieldDefaults(release)
+    try:
+        return _Parser(decode(text), release, defaults).parse()
+    finally:
+        # Java stops at the first bad default, before it comes to what else is wrong further down.
+        if defaults.bad:
+            raise defaults.bad[0]
 
 
 def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
@@ -92,11 +107,15 @@ class _Parser:
     def __init__(self, text: str, release: Release, defaults: FieldDefaults | None) -> None:
         self._text = text
         self._release = release
-        self._dollar = self._two_steps = release is not Release.R4_0
+        self._two_steps = release is not Release.R4_0
+        self._is_name: Callable[[str], bool] = is_name_with_dollar if self._two_steps else is_name
         self._known_inside = release is not Release.R5_0
         """Whether a type is known as soon as its name is read; in Avro 1.12.2 it has to be complete."""
         self._types: dict[str, NamedSchema] = {}
+        self._good_namespaces: set[str] = set()
         self._unresolved: list[Unresolved] = []
+        self._holders: list[Field | Array | Map | Union] = []
+        """What holds a reference that is not resolved yet."""
         self._open: set[int] = set()
         """The identities of the records whose fields are being read."""
         self._defaults = defaults
@@ -105,11 +124,13 @@ class _Parser:
         schema = self._schema(read(self._text), None, ())
         if not isinstance(schema, Node):
             schema = run(schema)
+        if not self._two_steps:
+            return schema
         order: list[Record] = []
-        if self._two_steps and self._defaults and self._defaults.of_records:
+        if self._defaults and self._defaults.of_records:
             order = completion_order(schema, self._types)
         if self._unresolved:
-            schema = resolve(schema, self._types)
+            schema = resolve(schema, self._unresolved, self._holders, self._types)
         if order and self._defaults:
             self._defaults.check_again(order)
         return schema
@@ -118,21 +139,19 @@ class _Parser:
 
     def _schema(self, json: JsonValue, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
         if isinstance(json, str):
+            if json in PRIMITIVE_TYPES:
+                return Primitive(json, NO_PROPERTIES)
             return self._reference(json, namespace, path)
         if isinstance(json, list):
             return self._union(json, namespace, path)
         if not isinstance(json, dict):
-            raise _invalid(
-                f"{shown(json)} is not a schema; expected a type's name, an object or a union's array", path
-            )
+            expected = "a type's name, an object or a union's array"
+            raise _invalid(f"{shown(json)} is not a schema; expected {expected}", path)
         kind = json.get("type")
         if not isinstance(kind, str):
-            nested = (
-                "put the inner schema in place of the object around it"
-                if isinstance(kind, dict | list)
-                else ""
-            )
-            raise _invalid(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=nested)
+            is_nested = isinstance(kind, dict | list)
+            fix = "put the inner schema in place of the object around it" if is_nested else ""
+            raise _invalid(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=fix)
         if kind in PRIMITIVE_TYPES:
             return Primitive(kind, _properties(json, _RESERVED))
         if kind in self._methods:
@@ -141,93 +160,85 @@ class _Parser:
 
     def _record(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
         name = self._name(json, namespace, path)
-        record = Record(
-            name.full, *name, (), _text(json, "doc"), NO_PROPERTIES, (), {}, json["type"] == "error"
-        )
+        is_error = json["type"] == "error"
+        record = Record(*name, (), None, NO_PROPERTIES, (), {}, is_error)
         self._open.add(id(record))
         if self._known_inside:
             self._define(record, path)
         items = json.get("fields")
         if not isinstance(items, list):
-            raise _invalid(
-                f'"fields" of record {name.full} is {shown(items)}; expected an array of fields',
-                path,
-                "fields",
-            )
+            what = f'"fields" of record {name.full} is {shown(items)}; expected an array of fields'
+            raise _invalid(what, path, "fields")
         fields: dict[str, Field] = {}
         for index, item in enumerate(items):
             place = ((path, "fields"), index)
-            if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            field_name = item.get("name") if isinstance(item, dict) else None
+            if not isinstance(field_name, str):
                 raise _invalid(f'field {index} of record {name.full} has no "name"', place)
             if "type" not in item:
-                raise _invalid(f'field {item["name"]} of record {name.full} has no "type"', place)
+                raise _invalid(f'field {field_name} of record {name.full} has no "type"', place)
             schema = self._schema(item["type"], name.namespace, (place, "type"))
             if not isinstance(schema, Node):
                 schema = yield schema
-            field = self._field(item, schema, name.full, place)
-            if fields.setdefault(field.name, field) is not field:
-                raise _invalid(
-                    f"record {name.full} has two fields {field.name}", place, exception="AvroRuntimeException"
-                )
+            if field_name in fields:
+                what = f"record {name.full} has two fields {field_name}"
+                raise _invalid(what, place, exception="AvroRuntimeException")
+            fields[field_name] = field = self._field(field_name, schema, item, place)
+            if self._defaults and field.default is not NO_DEFAULT:
+                self._defaults.check(field, name.full, place, self._open)
         record.fields = tuple(fields.values())
         record.fields_by_name = fields
         self._open.discard(id(record))
         self._finish(record, json, _RESERVED, path)
         return record
 
-    def _field(self, json: Json, schema: Schema, record: str, path: Path) -> Field:
-        name = self._valid(json["name"], "the field name", (path, "name"))
-        order: Order = "ascending"
-        if "order" in json:
-            order = _order(json["order"], (path, "order"))
-        default = (
-            field_default(schema, json["default"], (path, "default")) if "default" in json else NO_DEFAULT
-        )
-        aliases = tuple(dict.fromkeys(_aliases(json, path)))
-        doc = _text(json, "doc")
-        field = Field(name, schema, default, aliases, order, doc, _properties(json, _FIELD_RESERVED))
-        if self._defaults and default is not NO_DEFAULT:
-            self._defaults.check(field, record, path, self._open)
+    def _field(self, name: str, schema: Schema, json: Json, path: Path) -> Field:
+        if not self._is_name(name):
+            raise self._bad_name(name, "the field name", (path, "name"))
+        field = Field(name, schema, NO_DEFAULT, (), "ascending", None, NO_PROPERTIES)
+        if isinstance(schema, Unresolved):
+            self._holders.append(field)
+        if len(json) > 2:
+            if "default" in json:
+                field.default = field_default(schema, json["default"], (path, "default"))
+            if "order" in json:
+                field.order = _order(json["order"], (path, "order"))
+            if "aliases" in json:
+                field.aliases = tuple(dict.fromkeys(_aliases(json, path)))
+            field.doc = _text(json, "doc")
+            field.properties = _properties(json, _FIELD_RESERVED)
         return field
 
     def _enum(self, json: Json, namespace: str | None, path: Path) -> Enum:
         name = self._name(json, namespace, path)
         symbols = json.get("symbols")
         if not isinstance(symbols, list):
-            raise _invalid(
-                f'"symbols" of enum {name.full} is {shown(symbols)}; expected an array of names',
-                path,
-                "symbols",
-            )
-        place = (path, "symbols")
-        known = set()
+            what = f'"symbols" of enum {name.full} is {shown(symbols)}; expected an array of names'
+            raise _invalid(what, path, "symbols")
         for index, symbol in enumerate(symbols):
-            self._valid(symbol, "the symbol", (place, index))
-            if symbol in known:
-                raise _invalid(f"enum {name.full} lists {symbol} twice", (place, index))
-            known.add(symbol)
+            if not isinstance(symbol, str) or not self._is_name(symbol):
+                raise self._bad_name(symbol, "the symbol", ((path, "symbols"), index))
+        twice = first_repeated(symbols)
+        if twice is not None:
+            raise _invalid(f"enum {name.full} lists {symbols[twice]} twice", ((path, "symbols"), twice))
         default = _text(json, "default")
-        if default is not None and default not in known:
-            raise _invalid(
-                f"the default of enum {name.full} is {shown(default)}, which is not one of its symbols",
-                path,
-                "default",
-                fix=f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}",
-            )
-        enum = Enum(name.full, *name, (), _text(json, "doc"), NO_PROPERTIES, tuple(symbols), default)
+        if default is not None and default not in symbols:
+            what = f"the default of enum {name.full} is {shown(default)}, which is not one of its symbols"
+            fix = f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}"
+            raise _invalid(what, path, "default", fix=fix)
+        enum = Enum(*name, (), None, NO_PROPERTIES, tuple(symbols), default)
         return self._finish_leaf(enum, json, _ENUM_RESERVED, path)
 
     def _fixed(self, json: Json, namespace: str | None, path: Path) -> Fixed:
         name = self._name(json, namespace, path)
         size = json.get("size")
         if type(size) is not int or size not in _INT32:
-            raise _invalid(
-                f'"size" of fixed {name.full} is {shown(size)}; expected a number of bytes', path, "size"
-            )
+            what = f'"size" of fixed {name.full} is {shown(size)}; expected a number of bytes'
+            raise _invalid(what, path, "size")
         if size < 0 or size > _MAX_FIXED_SIZE:
             exception = "AvroRuntimeException" if size < 0 else "UnsupportedOperationException"
             raise _invalid(f"fixed {name.full} cannot have {size} bytes", path, "size", exception=exception)
-        fixed = Fixed(name.full, *name, (), _text(json, "doc"), NO_PROPERTIES, size)
+        fixed = Fixed(*name, (), None, NO_PROPERTIES, size)
         return self._finish_leaf(fixed, json, _RESERVED, path)
 
     def _array(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
@@ -236,7 +247,10 @@ class _Parser:
         items = self._schema(json["items"], namespace, (path, "items"))
         if not isinstance(items, Node):
             items = yield items
-        return Array(items, self._container_properties(json, path))
+        array = Array(items, self._container_properties(json, path))
+        if isinstance(items, Unresolved):
+            self._holders.append(array)
+        return array
 
     def _map(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
         if "values" not in json:
@@ -244,7 +258,10 @@ class _Parser:
         values = self._schema(json["values"], namespace, (path, "values"))
         if not isinstance(values, Node):
             values = yield values
-        return Map(values, self._container_properties(json, path))
+        found = Map(values, self._container_properties(json, path))
+        if isinstance(values, Unresolved):
+            self._holders.append(found)
+        return found
 
     def _union(self, json: list[JsonValue], namespace: str | None, path: Path) -> Deep[Schema]:
         branches: list[Schema] = []
@@ -252,19 +269,12 @@ class _Parser:
             branch = self._schema(item, namespace, (path, index))
             if not isinstance(branch, Node):
                 branch = yield branch
-            if isinstance(branch, Union):
-                raise _invalid(
-                    "a union directly inside a union",
-                    (path, index),
-                    fix="list the inner union's branches in the outer one",
-                    exception="AvroRuntimeException",
-                )
             branches.append(branch)
-        twice = duplicate_branch(branches)
-        if twice is not None:
-            what = f"the union has two branches {branches[twice].full_name}"
-            raise _invalid(what, (path, twice), exception="AvroRuntimeException")
-        return Union(tuple(branches))
+        union = Union(tuple(branches))
+        check_branches(union, path)
+        if self._unresolved and any(isinstance(branch, Unresolved) for branch in branches):
+            self._holders.append(union)
+        return union
 
     _methods: ClassVar[Mapping[str, Callable[[_Parser, Json, str | None, Path], Schema | Deep[Schema]]]] = {
         "record": _record,
@@ -276,8 +286,6 @@ class _Parser:
     }
 
     def _reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        if name in PRIMITIVE_TYPES:
-            return Primitive(name, NO_PROPERTIES)
         if self._two_steps:
             full = f"{namespace}.{name}" if namespace and "." not in name else name
             return self._types.get(full) or self._types.get(name) or self._unknown(full, path)
@@ -331,23 +339,21 @@ class _Parser:
 
     def _qualified(self, name: str, namespace: str | None, path: Path) -> Name:
         found = qualify(name, namespace)
-        self._valid(found.local, "the name", path)
+        if not self._is_name(found.local):
+            raise self._bad_name(found.local, "the name", path)
         return found
 
-    def _valid(self, name: JsonValue, what: str, path: Path) -> str:
-        if isinstance(name, str) and is_name(name, dollar=self._dollar):
-            return name
+    def _bad_name(self, name: JsonValue, what: str, path: Path) -> InvalidAvro:
         expected = "a letter or _, followed by letters, digits and _"
         fix = ""
-        if isinstance(name, str) and is_name(name, dollar=True):
+        if isinstance(name, str) and is_name_with_dollar(name):
             expected += "; only Pulsar 4.2 and newer accept $"
             fix = f"write {shown(name.replace('$', '_'))}"
-        raise _invalid(f"{what} is {shown(name)}; expected {expected}", path, fix=fix)
+        return _invalid(f"{what} is {shown(name)}; expected {expected}", path, fix=fix)
 
     def _define(self, named: NamedSchema, path: Path) -> None:
-        if self._two_steps:
-            for part in (named.namespace or "").split(".") if named.namespace else ():
-                self._valid(part, f"a part of the namespace {named.namespace}", path)
+        if self._two_steps and named.namespace and named.namespace not in self._good_namespaces:
+            self._check_namespace(named.namespace, path)
         earlier = self._types.setdefault(named.full_name, named)
         if earlier is named or (self._two_steps and self._may_repeat(named, earlier)):
             return
@@ -355,6 +361,12 @@ class _Parser:
             ", or make the two equal" if self._two_steps else ""
         )
         raise _invalid(f"{named.full_name} is defined twice", path, "name", fix=fix)
+
+    def _check_namespace(self, namespace: str, path: Path) -> None:
+        for part in namespace.split("."):
+            if not self._is_name(part):
+                raise self._bad_name(part, f"a part of the namespace {namespace}", path)
+        self._good_namespaces.add(namespace)
 
     def _may_repeat(self, named: NamedSchema, earlier: NamedSchema) -> bool:
         if self._known_inside and isinstance(named, Record):
@@ -369,25 +381,30 @@ class _Parser:
         return leaf
 
     def _finish(self, named: NamedSchema, json: Json, reserved: frozenset[str], path: Path) -> None:
-        is_record = isinstance(named, Record)
-        named.properties = (
-            self._container_properties(json, path) if is_record else _properties(json, reserved)
-        )
-        if "aliases" in json:
-            aliases = []
-            for index, alias in enumerate(_aliases(json, path)):
-                found = self._qualified(alias, named.namespace, ((path, "aliases"), index))
-                if is_record and self._two_steps:
-                    # Avro 1.12 copies records and reads their aliases again, which loses the null namespace.
-                    found = qualify(found.full, named.namespace)
-                aliases.append(found.full)
-            named.aliases = tuple(dict.fromkeys(aliases))
+        if not json.keys() <= _NEEDED:
+            named.doc = _text(json, "doc")
+            is_record = isinstance(named, Record)
+            named.properties = (
+                self._container_properties(json, path) if is_record else _properties(json, reserved)
+            )
+            if "aliases" in json:
+                named.aliases = self._type_aliases(named, json, path)
         if not self._known_inside:
             self._define(named, path)
 
+    def _type_aliases(self, named: NamedSchema, json: Json, path: Path) -> tuple[str, ...]:
+        aliases = []
+        for index, alias in enumerate(_aliases(json, path)):
+            found = self._qualified(alias, named.namespace, ((path, "aliases"), index))
+            if self._two_steps and isinstance(named, Record):
+                # Avro 1.12 copies records and reads their aliases again, which loses the null namespace.
+                found = qualify(found.full, named.namespace)
+            aliases.append(found.full)
+        return tuple(dict.fromkeys(aliases))
+
     def _container_properties(self, json: Json, path: Path) -> Mapping[str, JsonValue]:
         properties = _properties(json, _RESERVED)
-        if self._two_steps:
+        if properties and self._two_steps:
             for key, value in properties.items():
                 if _holds_big_integer(value):
                     # Avro 1.12 copies records, arrays and maps, and loses such numbers on the way.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from schemactl.formats.avro.names import Path, pointer
+from schemactl.formats.avro.names import Path, first_repeated, pointer
 from schemactl.formats.avro.schema import (
     NO_PROPERTIES,
     Array,
@@ -38,18 +38,24 @@ class Unresolved(Record):
         self.path = path
 
 
-def resolve(root: Schema, types: Mapping[str, NamedSchema]) -> Schema:
-    """`root` with every Unresolved in it replaced by its type.
+def resolve(
+    root: Schema,
+    references: Sequence[Unresolved],
+    holders: Sequence[Field | Array | Map | Union],
+    types: Mapping[str, NamedSchema],
+) -> Schema:
+    """`root` with every one of the `references` in it, which the `holders` hold, replaced by its type.
 
     Raises:
         InvalidAvro: there is no such type, or a union now has a branch twice.
     """
-    if isinstance(root, Unresolved):
-        raise _undefined(root, "NullPointerException")
-    records: set[int] = set()
-    todo: list[Schema | Field] = [root]
-    while todo:
-        holder = todo.pop()
+    for reference in references:
+        if reference.target not in types or reference is root:
+            exception = "NullPointerException" if reference is root else "AvroTypeException"
+            what = f"{shown(reference.target)} is not defined anywhere in this definition"
+            fix = "define it, or correct the name"
+            raise InvalidAvro(what, pointer=pointer(reference.path), fix=fix, exception=exception)
+    for holder in holders:
         match holder:
             case Field():
                 holder.schema = _resolved(holder.schema, types)
@@ -58,23 +64,28 @@ def resolve(root: Schema, types: Mapping[str, NamedSchema]) -> Schema:
             case Map():
                 holder.values = _resolved(holder.values, types)
             case Union():
-                _resolve_union(holder, types)
-            case Record() if id(holder) in records:
-                continue
-            case Record():
-                records.add(id(holder))
-        todo.extend(reversed(list(_inside(holder))))
+                place = next(branch.path[0] for branch in holder.branches if isinstance(branch, Unresolved))
+                holder.branches = tuple(_resolved(branch, types) for branch in holder.branches)
+                check_branches(holder, place)
     return root
 
 
-def duplicate_branch(branches: Sequence[Schema]) -> int | None:
-    """The index of the first branch that is of the same type as an earlier one; named types differ by name."""
-    seen: set[str] = set()
-    for index, branch in enumerate(branches):
-        if branch.full_name in seen:
-            return index
-        seen.add(branch.full_name)
-    return None
+def check_branches(union: Union, path: Path) -> None:
+    """Refuses a union inside a union, and two branches of one type; named types differ by name.
+
+    Raises:
+        InvalidAvro: there is such a branch.
+    """
+    names = [branch.full_name for branch in union.branches]
+    if "union" in names:
+        place = pointer((path, names.index("union")))
+        fix = "list the inner union's branches in the outer one"
+        what = "a union directly inside a union"
+        raise InvalidAvro(what, pointer=place, fix=fix, exception="AvroRuntimeException")
+    twice = first_repeated(names)
+    if twice is not None:
+        what = f"the union has two branches {names[twice]}"
+        raise InvalidAvro(what, pointer=pointer((path, twice)), exception="AvroRuntimeException")
 
 
 def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Record]:
@@ -136,32 +147,4 @@ def _inside(holder: Schema | Field) -> Iterator[Schema | Field]:
 
 
 def _resolved(schema: Schema, types: Mapping[str, NamedSchema]) -> Schema:
-    if not isinstance(schema, Unresolved):
-        return schema
-    found = types.get(schema.target)
-    if found is None:
-        raise _undefined(schema, "AvroTypeException")
-    return found
-
-
-def _resolve_union(union: Union, types: Mapping[str, NamedSchema]) -> None:
-    references = [branch for branch in union.branches if isinstance(branch, Unresolved)]
-    if not references:
-        return
-    union.branches = tuple(_resolved(branch, types) for branch in union.branches)
-    twice = duplicate_branch(union.branches)
-    if twice is not None:
-        raise InvalidAvro(
-            f"the union has two branches {union.branches[twice].full_name}",
-            pointer=pointer(references[0].path[0]),
-            exception="AvroRuntimeException",
-        )
-
-
-def _undefined(reference: Unresolved, exception: str) -> InvalidAvro:
-    return InvalidAvro(
-        f"{shown(reference.target)} is not defined anywhere in this definition",
-        pointer=pointer(reference.path),
-        fix="define it, or correct the name",
-        exception=exception,
-    )
+    return types[schema.target] if isinstance(schema, Unresolved) else schema

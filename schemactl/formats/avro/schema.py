@@ -39,17 +39,14 @@ class Node:
     __slots__ = ()
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Primitive(Node):
-    """`null`, `boolean`, `int`, `long`, `float`, `double`, `bytes` or `string`."""
+    """`null`, `boolean`, `int`, `long`, `float`, `double`, `bytes` or `string`: both its `type` and its `full_name`."""
 
-    type: str
-    properties: Mapping[str, JsonValue]
+    __slots__ = ("full_name", "properties", "type")
 
-    @property
-    def full_name(self) -> str:
-        """The type's name, as Java's getFullName answers for what has no name of its own."""
-        return self.type
+    def __init__(self, type_name: str, properties: Mapping[str, JsonValue]) -> None:
+        self.type = self.full_name = type_name
+        self.properties = properties
 
     def __repr__(self) -> str:
         return f"<{self.type}>"

@@ -20,6 +20,9 @@ MAX_KEY_LENGTH: Final = 50_000
 _SHALLOW: Final = 200
 """Up to this depth the standard library's reader is used, which recurses."""
 
+JAVA_SPACES: Final = "".join(map(chr, range(33)))
+"""What Java's String.trim cuts off."""
+
 _SHOWN: Final = 60
 """How many characters of a value a message shows."""
 
@@ -67,8 +70,8 @@ def read(text: str) -> Any:
         value, end = _DECODER.raw_decode(plain, start) if depth <= _SHALLOW else _read_deep(plain, start)
     except json.JSONDecodeError as problem:
         raise _not_json(plain, problem) from None
-    # Java's String.trim takes every control character for a space, and a comment for something.
-    rest = text[end:].lstrip("".join(map(chr, range(33))))
+    # To Java's String.trim every control character is a space, and a comment is not.
+    rest = text[end:].lstrip(JAVA_SPACES)
     if rest:
         position = len(text) - len(rest)
         raise InvalidAvro(
