@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "compat": {"errors", "model", "formats", "broker"},
     "wording": {"model"},
     "declare": {"errors", "rules", "model", "source", "formats"},
-    "history": {"errors", "model", "formats", "declare"},
+    "history": {"errors", "model", "source", "formats", "declare"},
     "changes": {"errors", "model", "formats", "broker"},
     "check": {"errors", "model", "rules", "formats", "compat", "wording"},
     "registry": {"errors", "model", "formats", "broker"},
