@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,22 @@ class Disturbed(EmbeddedRegistry):
         if self.uploads == self.at:
             self.what(self)
         return super().put_schema(topic, info)
+
+
+Disturb = Callable[[int, Callable[["Disturbed"], object]], "Disturbed"]
+
+
+@pytest.fixture
+def registry() -> Iterator[EmbeddedRegistry]:
+    with closing(EmbeddedRegistry(":memory:")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def disturbed() -> Iterator[Disturb]:
+    """Opens disturbed registries."""
+    with ExitStack() as opened:
+        yield lambda at, what: opened.enter_context(closing(Disturbed(at, what)))
 
 
 def fail(_: Disturbed) -> None:
@@ -113,8 +130,8 @@ def test_what_was_applied_once_cannot_be_applied_again(registry: EmbeddedRegistr
         apply(plan, registry)
 
 
-def test_a_failure_leaves_the_rest_to_the_next_apply() -> None:
-    registry = Disturbed(3, fail)
+def test_a_failure_leaves_the_rest_to_the_next_apply(disturbed: Disturb) -> None:
+    registry = disturbed(3, fail)
     plan = plan_for(registry, TARGET)
     result = apply(plan, registry)
     assert isinstance(result.failure, RegistryError)
@@ -125,24 +142,26 @@ def test_a_failure_leaves_the_rest_to_the_next_apply() -> None:
     assert (held(registry, ORDERS), held(registry, REFUNDS)) == ([A, B, C], [A, B])
 
 
-def test_an_interrupt_is_a_failure_like_others() -> None:
-    registry = Disturbed(2, interrupt)
+def test_an_interrupt_is_a_failure_like_others(disturbed: Disturb) -> None:
+    registry = disturbed(2, interrupt)
     result = apply(plan_for(registry, TARGET), registry)
     assert isinstance(result.failure, SchemactlError)
     assert result.failure.what == "interrupted"
     assert held(registry, ORDERS) == [A]
 
 
-def test_an_interrupt_before_the_first_step_is_one() -> None:
-    registry = Disturbed(1, interrupt)
+def test_an_interrupt_before_the_first_step_is_one(disturbed: Disturb) -> None:
+    registry = disturbed(1, interrupt)
     carry_out(registry, catalog(topic(ORDERS)))
     with pytest.raises(KeyboardInterrupt):
         apply(plan_for(registry, catalog(topic(ORDERS, A))), registry)
 
 
 @pytest.mark.parametrize("what", [fail, interrupt])
-def test_a_relaxed_strategy_is_restored_whatever_happens(what: Callable[[Disturbed], None]) -> None:
-    registry = Disturbed(2, what)
+def test_a_relaxed_strategy_is_restored_whatever_happens(
+    disturbed: Disturb, what: Callable[[Disturbed], None]
+) -> None:
+    registry = disturbed(2, what)
     plan = plan_for(registry, REPLAYED, relax=True)
     result = apply(plan, registry)
     assert result.failure is not None
@@ -162,20 +181,20 @@ def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_app
                 raise RegistryError("the connection was lost")
             super().restore(topic)
 
-    registry = CutOff(":memory:")
-    result = apply(plan_for(registry, REPLAYED, relax=True), registry)
-    assert result.failure is not None
-    assert "still has the strategy ALWAYS_COMPATIBLE" in result.failure.what
-    assert "the connection was lost" in result.failure.what
-    assert registry.strategy(ORDERS) is S.ALWAYS_COMPATIBLE
-    registry.connected = True
-    carry_out(registry, REPLAYED)
-    assert registry.strategy(ORDERS) is S.FULL
+    with closing(CutOff(":memory:")) as registry:
+        result = apply(plan_for(registry, REPLAYED, relax=True), registry)
+        assert result.failure is not None
+        assert "still has the strategy ALWAYS_COMPATIBLE" in result.failure.what
+        assert "the connection was lost" in result.failure.what
+        assert registry.strategy(ORDERS) is S.ALWAYS_COMPATIBLE
+        registry.connected = True
+        carry_out(registry, REPLAYED)
+        assert registry.strategy(ORDERS) is S.FULL
 
 
-def test_another_number_than_expected_stops_the_apply() -> None:
+def test_another_number_than_expected_stops_the_apply(disturbed: Disturb) -> None:
     foreign = record(ID, {"name": "own", "type": "string", "default": ""})
-    registry = Disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
+    registry = disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
     result = apply(plan_for(registry, TARGET), registry)
     assert result.failure is not None
     assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.what
@@ -187,15 +206,15 @@ def test_another_content_read_back_stops_the_apply() -> None:
         def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
             return super().put_schema(topic, replace(info, schema=info.schema.replace(b"Order", b"Ordre")))
 
-    registry = Garbling(":memory:")
-    result = apply(plan_for(registry, TARGET), registry)
+    with closing(Garbling(":memory:")) as registry:
+        result = apply(plan_for(registry, TARGET), registry)
     assert result.failure is not None
     assert "v0 reads back with another content than was uploaded" in result.failure.what
 
 
-def test_a_deletion_that_was_done_meanwhile_is_not_done_twice() -> None:
+def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(disturbed: Disturb) -> None:
     gone = catalog(topic(ORDERS, A, schema=None, deleted=True), topic(REFUNDS, A, B))
-    registry = Disturbed(3, lambda self: self.delete_schema(ORDERS))
+    registry = disturbed(3, lambda self: self.delete_schema(ORDERS))
     carry_out(registry, catalog(topic(ORDERS, A), topic(REFUNDS, A)))
     carry_out(registry, gone, delete=frozenset({ORDERS}))
     assert held(registry, ORDERS) == [A, None]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,12 @@ from schemactl.model import Policies, SchemaInfo, SchemaType
 from schemactl.plan import Plan
 from schemactl.plan.file import _digest, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
+
+
+@pytest.fixture
+def registry() -> Iterator[EmbeddedRegistry]:
+    with closing(EmbeddedRegistry(":memory:")) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -78,32 +79,36 @@ permissions = st.fixed_dictionaries(
 def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
 ) -> None:
-    plan = plan_for(registry, target, **allowed)
-    if plan.refusals:
-        return
-    result = apply_plan(plan, registry, progress=lambda _number, _step: None)
-    # apply stops where the registry answers otherwise than predicted.
-    assert result.failure is None
-    again = plan_for(registry, target, **allowed)
-    assert (again.steps, again.refusals) == ((), ())
-    assert again.notes == plan.notes
-    assert all(registry.relaxed(name) is None for name in (ORDERS, REFUNDS))
+    with closing(registry):
+        plan = plan_for(registry, target, **allowed)
+        if plan.refusals:
+            return
+        result = apply_plan(plan, registry, progress=lambda _number, _step: None)
+        # apply stops where the registry answers otherwise than predicted.
+        assert result.failure is None
+        again = plan_for(registry, target, **allowed)
+        assert (again.steps, again.refusals) == ((), ())
+        assert again.notes == plan.notes
+        assert all(registry.relaxed(name) is None for name in (ORDERS, REFUNDS))
 
 
 @settings(deadline=None, max_examples=200)
 @given(catalogs)
 def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
-    registry = EmbeddedRegistry(":memory:")
-    plan = plan_for(registry, target, relax=True)
-    if plan.refusals:
-        return  # under ALWAYS_INCOMPATIBLE, say: nothing but relaxing each topic's own strategy helps
-    assert all(
-        step.answer.version == step.version.number for step in plan.steps if isinstance(step, RegisterVersion)
-    )
-    apply_plan(plan, registry, progress=lambda _number, _step: None)
-    for name, topic_ in target.topics.items():
-        expected = [version.info for version in topic_.versions] if topic_.schema else []
-        assert held(registry, name) == expected
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        plan = plan_for(registry, target, relax=True)
+        if plan.refusals:
+            return  # partitions that cannot be had, say: relaxing helps against incompatibility alone
+        numbers = [
+            (step.answer.version, step.version.number)
+            for step in plan.steps
+            if isinstance(step, RegisterVersion)
+        ]
+        assert all(registrys == gits for registrys, gits in numbers)
+        apply_plan(plan, registry, progress=lambda _number, _step: None)
+        for name, declared in target.topics.items():
+            expected = [version.info for version in declared.versions] if declared.schema else []
+            assert held(registry, name) == expected
 
 
 @settings(deadline=None, max_examples=100)
@@ -111,7 +116,8 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
 def test_a_plan_file_holds_the_whole_plan(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
 ) -> None:
-    plan = plan_for(registry, target, **allowed)
+    with closing(registry):
+        plan = plan_for(registry, target, **allowed)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
         write(plan, path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from textwrap import dedent
 
+import pytest
 from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog, plan_for, record, topic
 
 from schemactl.apply import Result
@@ -14,6 +17,12 @@ from schemactl.report.plan_json import result_document
 from schemactl.report.plan_text import render, render_result
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
+
+
+@pytest.fixture
+def registry() -> Iterator[EmbeddedRegistry]:
+    with closing(EmbeddedRegistry(":memory:")) as opened:
+        yield opened
 
 
 def screen(text: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -58,6 +60,12 @@ from schemactl.plan import (
     select,
 )
 from schemactl.registry.embedded import EmbeddedRegistry
+
+
+@pytest.fixture
+def registry() -> Iterator[EmbeddedRegistry]:
+    with closing(EmbeddedRegistry(":memory:")) as opened:
+        yield opened
 
 
 def registered(plan: Plan) -> list[tuple[int, int | None]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +50,28 @@ def topic(registry: Registry, name: TopicName = ORDERS) -> Topic | None:
 def held(registry: Registry, name: TopicName = ORDERS) -> list[tuple[int, SchemaInfo | None]]:
     found = topic(registry, name)
     return [(version.number, version.info) for version in found.versions] if found else []
+
+
+class Clock:
+    """Milliseconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+@pytest.fixture
+def clock_ms() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "file"])
+def registry(request: pytest.FixtureRequest, tmp_path: Path, clock_ms: Clock) -> Iterator[EmbeddedRegistry]:
+    path = ":memory:" if request.param == "memory" else str(tmp_path / "registry.db")
+    with closing(EmbeddedRegistry(path, clock_ms=clock_ms)) as opened:
+        yield opened
 
 
 @pytest.fixture(autouse=True)
@@ -308,7 +333,7 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Embedde
     assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
 
 
-def test_properties_and_times_are_kept(registry: EmbeddedRegistry, clock_ms: Any) -> None:
+def test_properties_and_times_are_kept(registry: EmbeddedRegistry, clock_ms: Clock) -> None:
     registry.put_schema(ORDERS, record(ID, owner="Bestellungen ✓"))
     clock_ms.now_ms += 5
     registry.put_schema(ORDERS, record(ID, NOTE))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import (
     BrokerDefaults,
+    Catalog,
     CompatibilityStrategy,
     NamespaceName,
     Policies,
@@ -56,9 +58,7 @@ def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
 
 
 def texts(path: Path) -> list[str]:
-    registry = EmbeddedRegistry(str(path))
-    topic = registry.read(EVERYTHING).topics.get(ORDERS)
-    registry.close()
+    topic = read(path).topics.get(ORDERS)
     versions = topic.versions if topic else ()
     assert [version.number for version in versions] == list(range(len(versions)))
     return [version.info.schema.decode() for version in versions if version.info]
@@ -68,39 +68,43 @@ def written(name: str, numbers: Sequence[int]) -> list[str]:
     return [f'{{"type": "record", "name": "R", "fields": [], "{name}": {number}}}' for number in numbers]
 
 
-def opened(path: Path) -> EmbeddedRegistry:
-    return EmbeddedRegistry(str(path))
+def read(path: Path) -> Catalog:
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        return registry.read(EVERYTHING)
+
+
+def make(path: Path) -> None:
+    """The registry at `path` has the namespace SALES."""
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        registry.create_namespace(SALES)
 
 
 def test_reading_makes_no_file(tmp_path: Path) -> None:
-    registry = opened(tmp_path / "folder" / "registry.db")
-    assert registry.read(EVERYTHING).namespaces == {}
-    assert registry.strategy(ORDERS) is CompatibilityStrategy.FULL
+    path = tmp_path / "folder" / "registry.db"
+    assert read(path) == Catalog()
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        assert registry.strategy(ORDERS) is CompatibilityStrategy.FULL
     assert list(tmp_path.iterdir()) == []
 
 
 def test_writing_makes_the_file_with_its_folders(tmp_path: Path) -> None:
     path = tmp_path / "two words" / "Größe" / "registry.db"
-    registry = opened(path)
-    registry.create_namespace(SALES)
-    registry.close()
+    make(path)
     assert path.is_file()
-    assert list(opened(path).read(EVERYTHING).namespaces) == [SALES]
+    assert list(read(path).namespaces) == [SALES]
 
 
 def test_a_closed_registry_leaves_one_file(tmp_path: Path) -> None:
-    registry = opened(tmp_path / "registry.db")
-    registry.create_namespace(SALES)
-    registry.close()
+    make(tmp_path / "registry.db")
     assert [path.name for path in tmp_path.iterdir()] == ["registry.db"]
 
 
 def test_an_empty_file_becomes_a_registry(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     path.touch()
-    assert opened(path).read(EVERYTHING).namespaces == {}
-    opened(path).create_namespace(SALES)
-    assert list(opened(path).read(EVERYTHING).namespaces) == [SALES]
+    assert read(path).namespaces == {}
+    make(path)
+    assert list(read(path).namespaces) == [SALES]
 
 
 @pytest.mark.parametrize(
@@ -109,22 +113,20 @@ def test_an_empty_file_becomes_a_registry(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "registry.db"
     path.write_bytes(content)
-    for use in (lambda: opened(path).read(EVERYTHING), lambda: opened(path).create_namespace(SALES)):
+    for use in (read, make):
         with pytest.raises(RegistryError, match=r"registry\.db is not a readable SQLite file"):
-            use()
+            use(path)
     assert path.read_bytes() == content
 
 
 def test_a_damaged_registry_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
-    registry = opened(path)
-    registry.create_namespace(SALES)
-    registry.close()
+    make(path)
     content = bytearray(path.read_bytes())
     content[4096:] = b"\x5a" * (len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(RegistryError, match="is not a readable SQLite file") as raised:
-        opened(path).read(EVERYTHING)
+        read(path)
     assert "schemactl apply" in raised.value.fix
 
 
@@ -135,42 +137,41 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> N
     other.close()
     before = path.read_bytes()
     with pytest.raises(RegistryError, match="is a database of some other program"):
-        opened(path).create_namespace(SALES)
+        make(path)
     assert path.read_bytes() == before
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
-    registry = opened(path)
-    registry.create_namespace(SALES)
-    registry.close()
+    make(path)
     with sqlite3.connect(path) as newer:
         newer.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
     newer.close()
     with pytest.raises(RegistryError, match=f"has format {FORMAT_VERSION + 1}") as raised:
-        opened(path).read(EVERYTHING)
+        read(path)
     assert raised.value.fix == "upgrade schemactl"
 
 
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="cannot be used: unable to open database file"):
-        opened(tmp_path).create_namespace(SALES)
+        make(tmp_path)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RegistryError, match=r"the folder .* cannot be made"):
-        opened(tmp_path / "file" / "registry.db").create_namespace(SALES)
+        make(tmp_path / "file" / "registry.db")
 
 
 def test_a_url_opens_relative_to_the_project(tmp_path: Path) -> None:
     target = Target("local", "sqlite:.schemactl/registry.db")
-    registry = open_registry(target, release=Release.R4_2, defaults=BrokerDefaults(), folder=tmp_path)
-    registry.create_namespace(SALES)
-    assert (tmp_path / ".schemactl" / "registry.db").is_file()
-    assert registry.release is Release.R4_2
-    assert registry.url == "sqlite:.schemactl/registry.db"
-    registry.close()
+    with closing(
+        open_registry(target, release=Release.R4_2, defaults=BrokerDefaults(), folder=tmp_path)
+    ) as registry:
+        registry.create_namespace(SALES)
+        assert (tmp_path / ".schemactl" / "registry.db").is_file()
+        assert registry.release is Release.R4_2
+        assert registry.url == "sqlite:.schemactl/registry.db"
 
 
 @pytest.mark.parametrize("url", ["registry.db", "sqlite", "sqlite:", "mysql://host/db"])
@@ -181,10 +182,9 @@ def test_another_url_is_wrong_usage(tmp_path: Path, url: str) -> None:
 
 def test_the_project_defaults_stand_for_the_brokers_own(tmp_path: Path) -> None:
     defaults = BrokerDefaults(schema_compatibility_strategy=CompatibilityStrategy.BACKWARD)
-    registry = open_registry(
-        Target("local", "sqlite::memory:"), release=Release.R4_0, defaults=defaults, folder=tmp_path
-    )
-    assert registry.strategy(ORDERS) is CompatibilityStrategy.BACKWARD
+    target = Target("local", "sqlite::memory:")
+    with closing(open_registry(target, release=Release.R4_0, defaults=defaults, folder=tmp_path)) as registry:
+        assert registry.strategy(ORDERS) is CompatibilityStrategy.BACKWARD
     assert list(tmp_path.iterdir()) == []
 
 
@@ -210,14 +210,13 @@ def test_processes_with_one_list_register_it_once(tmp_path: Path) -> None:
 
 
 def test_threads_share_one_open_registry() -> None:
-    registry = EmbeddedRegistry(":memory:")
-    registry.create_namespace(SALES)
-    registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
     contents = [SchemaInfo(SchemaType.AVRO, text.encode()) for text in written("n", range(40))]
-    with ThreadPoolExecutor(8) as threads:
+    with closing(EmbeddedRegistry(":memory:")) as registry, ThreadPoolExecutor(8) as threads:
+        registry.create_namespace(SALES)
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
         numbers = list(threads.map(lambda info: registry.put_schema(ORDERS, info), contents * 2))
+        held = registry.read(EVERYTHING).topics[ORDERS].versions
     assert numbers[:40] == numbers[40:]
-    held = registry.read(EVERYTHING).topics[ORDERS].versions
     assert [version.number for version in held] == list(range(40))
     assert [held[number].info for number in numbers[:40]] == contents
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ Said = tuple[int, Any]
 class Endpoints:
     """The admin endpoints of one namespace over an embedded registry."""
 
-    def __init__(self, policies: dict[str, Any]) -> None:
+    def __init__(self, registry: EmbeddedRegistry, policies: dict[str, Any]) -> None:
         self.namespace = NamespaceName("tenant", "ns")
-        self.registry = EmbeddedRegistry(":memory:")
+        self.registry = registry
         self.registry.create_namespace(self.namespace)
         strategy = policies.get("schema_compatibility_strategy")
         flags = {
@@ -212,11 +213,12 @@ def response(version: SchemaVersion) -> dict[str, Any]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["id"])
 def test_every_answer_of_the_live_broker_is_given(scenario: dict[str, Any]) -> None:
-    endpoints = Endpoints(scenario["namespace_policies"])
-    for number, op in enumerate(scenario["ops"]):
-        status, body = endpoints.call(op["op"], op["args"])
-        where = f"call {number}: {op['op']} {json.dumps(op['args'])[:300]}"
-        assert status == op["status"], where
-        if op["compare"] == "full":
-            answer = op["answer"]
-            assert body == answer.get("body", answer.get("message")), where
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        endpoints = Endpoints(registry, scenario["namespace_policies"])
+        for number, op in enumerate(scenario["ops"]):
+            status, body = endpoints.call(op["op"], op["args"])
+            where = f"call {number}: {op['op']} {json.dumps(op['args'])[:300]}"
+            assert status == op["status"], where
+            if op["compare"] == "full":
+                answer = op["answer"]
+                assert body == answer.get("body", answer.get("message")), where
