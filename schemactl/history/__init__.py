@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from schemactl.declare import load_project
+from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
 from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.record import Step, record
@@ -27,9 +28,11 @@ __all__ = [
     "IndexFiles",
     "Note",
     "Repository",
+    "Standing",
     "Step",
     "approved",
     "read",
+    "read_forked",
     "read_here",
     "record",
 ]
@@ -86,19 +89,46 @@ def read(repository: Repository, project: Project, ref: str | None = None) -> Hi
     """
     name, tip = approved(repository, project, ref)
     fold = Fold(repository, project)
-    if tip:
-        fold.follow(record(repository, tip))
+    for _ in fold.follow(record(repository, tip) if tip else ()):
+        pass
+    return _state(fold, name, tip)
+
+
+def read_forked(
+    repository: Repository, project: Project, head: Commit, ref: str | None = None
+) -> tuple[History, History]:
+    """The approved history as it is now (see `read`), and as it was where `head` left it.
+
+    Raises:
+        HistoryError: as `read`; or `head` and the approved history have no commit in common.
+    """
+    name, tip = approved(repository, project, ref)
+    fork = repository.merge_base(head, tip) if tip else None
+    if tip is None or fork is None:
+        if tip:
+            raise HistoryError(
+                f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
+                fix="name the ref that this work started from, with --base or as `approved:` in the project file",
+            )
+        now = _state(Fold(repository, project), name, None)
+        return now, now
+    fold = Fold(repository, project)
+    base = None
+    for commit in fold.follow(record(repository, tip)):
+        if commit.id == fork.id:
+            base = _state(fold, name, fork)
+    # Work may also start from a commit that a merge brought, beside the line of what was approved.
+    return _state(fold, name, tip), base or read(repository, project, fork.id)
+
+
+def _state(fold: Fold, ref: str, tip: Commit | None) -> History:
+    """What the fold knows after the step of `tip`."""
     topics = fold.topics()
-    return History(
-        Catalog(fold.namespaces(), topics),
-        name,
-        tip,
-        tuple(fold.notes),
-        {
-            topic: Standing(None if topics[topic].deleted else line.current, line.since)
-            for topic, line in fold.lines.items()
-        },
-    )
+    standings = {
+        topic: Standing(None if topics[topic].deleted else line.current, line.since)
+        for topic, line in fold.lines.items()
+    }
+    return History(Catalog(fold.namespaces(), topics), ref, tip, tuple(fold.notes), standings)
 
 
 def read_here(directory: str, config: str | None = None) -> History:

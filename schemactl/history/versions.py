@@ -6,8 +6,10 @@ or a file that its definition is made of, changes. So the whole is linear in the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import blake2b
 from typing import NamedTuple
 
 from schemactl.declare import (
@@ -20,12 +22,13 @@ from schemactl.declare import (
     read_project,
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, read_bytes
-from schemactl.errors import DeclarationError, HistoryError, InvalidSchema, Problem
+from schemactl.errors import DeclarationError, HistoryError, InvalidSchema, Problem, Source
 from schemactl.formats import identity
 from schemactl.history.contents import RecordFiles
 from schemactl.history.record import Step
 from schemactl.history.repository import Repository
 from schemactl.model import (
+    AVRO_DESCRIBED,
     Commit,
     Namespace,
     NamespaceName,
@@ -35,6 +38,9 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
+from schemactl.source import JsonText, place, tokens
+
+_DIGEST_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class VersionList:
 
     def number(self, key: Hashable, info: SchemaInfo, commit: Commit) -> int:
         """The number of the definition with this identity: the one it has already, or the next."""
-        number = self.numbers.setdefault(key, len(self.versions))
+        number = self.numbers.setdefault(_short(key), len(self.versions))
         if number == len(self.versions):
             self.versions.append(SchemaVersion(number, info, commit))
         return number
@@ -129,8 +135,8 @@ class Fold:
         self._made_of: dict[str, frozenset[str]] = {}
         self._used_by: dict[str, set[str]] = {}
 
-    def follow(self, steps: Iterable[Step]) -> None:
-        """The state is that after all `steps`.
+    def follow(self, steps: Iterable[Step]) -> Iterator[Commit]:
+        """Goes through `steps`; when a commit is handed out, the state is that after it.
 
         Raises:
             HistoryError: git stopped; or an older project file had a root that today's does not know.
@@ -148,6 +154,7 @@ class Fold:
             definitions = Definitions(self._files)
             for schema_id in sorted(touched):
                 self._settle(schema_id, definitions, step.commit)
+            yield step.commit
 
     def namespaces(self) -> dict[NamespaceName, Namespace]:
         """The namespaces that are declared now; of two declarations of one name the first by path."""
@@ -261,6 +268,7 @@ class Fold:
                 source = info.locate(error.pointer) or document.source
                 problems = (Problem(source, error.what, error.fix),)
             else:
+                info = _light(info, definition.paths)
                 numbering = self._lists.setdefault(name.schema_id, VersionList())
                 return replace(document.topic, schema=info), numbering.number(key, info, commit)
         self.notes += [Note(commit, problem, name) for problem in problems]
@@ -274,6 +282,34 @@ class Fold:
         for path in paths - before:
             self._used_by.setdefault(path, set()).add(schema_id)
         self._made_of[schema_id] = paths
+
+
+def _short(key: Hashable) -> Hashable:
+    """A key that is equal where `key` is, in little memory: long texts by their digest."""
+    if isinstance(key, tuple):
+        return tuple(_short(part) for part in key)
+    if isinstance(key, str) and len(key) > _DIGEST_BYTES:
+        key = key.encode("utf-8", "surrogatepass")
+        return blake2b(key, digest_size=_DIGEST_BYTES, person=b"text").digest()
+    if isinstance(key, bytes) and len(key) > _DIGEST_BYTES:
+        return blake2b(key, digest_size=_DIGEST_BYTES, person=b"bytes").digest()
+    return key
+
+
+def _light(info: SchemaInfo, paths: frozenset[str]) -> SchemaInfo:
+    """The same definition without the parsed files that could say where its parts stand.
+
+    Where the definition is the text of one file, its places are found again from that text.
+    """
+    locator = None
+    if info.type in AVRO_DESCRIBED and info.source and len(paths) == 1:
+        locator = partial(_place, info.source.path, info.schema)
+    return replace(info, locator=locator, proto=info.proto and _light(info.proto, frozenset()))
+
+
+def _place(path: str, schema: bytes, pointer: str) -> Source:
+    text = schema.decode()
+    return JsonText(text, partial(place, path, text)).locate(tokens(pointer))
 
 
 def _name(document: TopicDocument | NamespaceDocument) -> TopicName | NamespaceName:

@@ -1,0 +1,177 @@
+"""`schemactl diff`: what changed between two versions, and who can read whom."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import Context
+from schemactl.cli.show import stored_text, title
+from schemactl.cli.topics import HELP, Chosen, choose
+from schemactl.errors import UsageError
+from schemactl.report.style import paint
+
+if TYPE_CHECKING:
+    from schemactl.history import History
+    from schemactl.model import Incompatibility, SchemaInfo, Topic
+
+FORMAT_VERSION = 1
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `diff`."""
+    parser.description = (
+        "What changed from one definition to another: the text, the fields, and who can read whom, in both directions. "
+        "With one TOPIC: from the version before the one in force. With one TOPIC@N: from version N to the one in force."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl diff orders                what the newest change was\n"
+        "  schemactl diff orders@2              what changed since version 2\n"
+        "  schemactl diff orders@2 orders@4\n"
+        "  schemactl diff orders invoices       two topics as they are now\n"
+    )
+    parser.add_argument("old", metavar="TOPIC[@N]", help=HELP)
+    parser.add_argument("new", metavar="TOPIC[@M]", nargs="?", help="the same")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two definitions: its name for people (`version 3 (9f2c1abcd, 2026-03-02)`) and what it is."""
+
+    topic: Topic
+    label: str
+    info: SchemaInfo
+
+    @property
+    def text(self) -> list[str]:
+        """The definition's lines, laid out the same on both sides: layout is no difference."""
+        from schemactl.formats.outline import outline
+        from schemactl.model import SchemaType
+
+        if self.info.type is SchemaType.PROTOBUF_NATIVE:
+            # What is stored is a descriptor set in Base64.
+            return [f"{part}: {what}" for part, what in outline(self.info).items()]
+        text = stored_text(self.info) or ""
+        try:
+            return json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines()
+        except ValueError:
+            return text.splitlines()
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0, after the differences are printed."""
+    from schemactl.history import read_here
+
+    history = read_here(context.directory, context.config)
+    old, new = _sides(history, args.old, args.new)
+    print(_json(old, new) if args.format == "json" else _text(old, new, color=context.color))
+    return 0
+
+
+def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
+    first = choose(old, history.catalog)
+    if new is not None:
+        return _side(history, first), _side(history, choose(new, history.catalog))
+    if first.version:
+        return _side(history, first), _side(history, Chosen(first.topic, None))
+    in_force = history.current(first.topic.name)
+    if in_force is None and first.topic.versions:
+        in_force = first.topic.versions[-1].number
+    if not in_force:
+        raise UsageError(f"{first.topic.name} has no version before the one in force: name two definitions")
+    return _side(history, Chosen(first.topic, first.topic.versions[in_force - 1])), _side(history, first)
+
+
+def _side(history: History, chosen: Chosen) -> Side:
+    if chosen.info is None:
+        raise UsageError(f"{chosen.topic.name} declares no schema, and never did")
+    return Side(chosen.topic, title(history, chosen), chosen.info)
+
+
+def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
+    """Every reason why `reader` may fail on a message of `writer`."""
+    from schemactl.formats import resolve
+    from schemactl.model import Incompatibility
+
+    if reader.type is not writer.type:
+        return [
+            Incompatibility("SCHEMA_TYPE_CHANGED", "", f"{reader.type.name} cannot read {writer.type.name}")
+        ]
+    return list(resolve(reader=reader, writer=writer))
+
+
+def _text(old: Side, new: Side, *, color: bool) -> str:
+    from schemactl.formats.outline import changes
+
+    topics = (
+        str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
+    )
+    lines = [paint(topics, "bold", color=color), f"  from {old.label}", f"  to   {new.label}", ""]
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    text = list(unified_diff(old.text, new.text, old.label, new.label, lineterm=""))
+    lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
+    fields = [f"  {sign} {what}" for sign, what in changes(old=old.info, new=new.info)]
+    if not text:
+        lines.append("The definitions are the same but for layout.")
+    elif not fields:
+        lines += ["", "No field differs: only docs, aliases and the like do."]
+    else:
+        lines += ["", "Fields:", *fields]
+    lines += ["", *_verdict("The newer reads the older", old, new, newer_reads=True)]
+    lines += _verdict("The older reads the newer", old, new, newer_reads=False)
+    return "\n".join(lines)
+
+
+def _verdict(sentence: str, old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
+    """Whether one side can read the other, and the reasons where it cannot."""
+    from schemactl.formats import explain
+    from schemactl.model import Breakage
+
+    reader, writer = (new, old) if newer_reads else (old, new)
+    found = incompatibilities(reader=reader.info, writer=writer.info)
+    if not found:
+        yield f"{sentence}: yes."
+        return
+    strict = all(each.strict_only for each in found)
+    yield f"{sentence}: {'Java yes, strict readers no' if strict else 'no'}."
+    for each in found:
+        breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", 0)
+        told = explain(breakage, new=new.info, old=old.info)
+        where = f" {told.field}" if told.field else ""
+        yield f"  {each.rule}{where}: {told.reason}"
+
+
+def _json(old: Side, new: Side) -> str:
+    from schemactl.formats.outline import changes
+
+    return json.dumps(
+        {
+            "format_version": FORMAT_VERSION,
+            "old": {"topic": str(old.topic.name), "definition": old.label},
+            "new": {"topic": str(new.topic.name), "definition": new.label},
+            "text": list(unified_diff(old.text, new.text, old.label, new.label, lineterm="")),
+            "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
+            "new_reads_old": _reasons(reader=new.info, writer=old.info),
+            "old_reads_new": _reasons(reader=old.info, writer=new.info),
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _reasons(*, reader: SchemaInfo, writer: SchemaInfo) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": each.rule,
+            "pointer": each.pointer,
+            "message": each.message,
+            "strict_only": each.strict_only,
+        }
+        for each in incompatibilities(reader=reader, writer=writer)
+    ]

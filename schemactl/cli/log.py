@@ -1,0 +1,169 @@
+"""`schemactl log`: the versions of topics, with the commits that brought them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import Context
+from schemactl.cli.topics import HELP, find
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.report.style import paint, table
+from schemactl.wording import cite, day
+
+if TYPE_CHECKING:
+    from schemactl.history import History
+    from schemactl.model import Commit, SchemaVersion, Topic
+
+FORMAT_VERSION = 1
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `log`."""
+    parser.description = (
+        "The versions of a topic along the approved history, newest first, each with the commit that brought it. "
+        "A reformatting or doc-only commit brings none, nor does the return to an older content."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl log orders\n"
+        "  schemactl log --all --format json                         every topic, for other programs\n"
+        "  schemactl log orders --version-bytes 0000000000000003     which commit wrote this message?\n"
+    )
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help=HELP)
+    parser.add_argument("--all", action="store_true", help="every topic that was ever approved")
+    parser.add_argument(
+        "--version-bytes", metavar="HEX", help="the schema version of a message: which commit brought it"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0, after the list is printed."""
+    if bool(args.topic) == args.all:
+        raise UsageError("name one TOPIC, or ask for --all")
+    if args.version_bytes is not None and args.all:
+        raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
+    from schemactl.history import read_here
+
+    history = read_here(context.directory, context.config)
+    for note in history.notes:
+        context.say(f"note: {note}")
+    if args.all:
+        topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
+    else:
+        topics = [find(args.topic, history.catalog)]
+    if args.version_bytes is not None:
+        return _print_writer(topics[0], args.version_bytes, args.format)
+    if args.format == "json":
+        print(_json(history, topics))
+    else:
+        print("\n\n".join(_text(history, topic, color=context.color) for topic in topics))
+    return 0
+
+
+def number_of(version_bytes: str) -> int:
+    """The version number in a message's `schema_version`, written in hex: 8 bytes, big-endian.
+
+    Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
+
+    Raises:
+        UsageError: the text is not that.
+    """
+    text = version_bytes.removeprefix("0x").replace(" ", "").replace(":", "")
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        raise UsageError(f"--version-bytes {version_bytes}: expected 16 hex digits") from None
+    if not data:
+        raise UsageError("--version-bytes is empty: a message without them was written without a schema")
+    if len(data) not in (8, 64):
+        raise UsageError(f"--version-bytes {version_bytes}: expected 8 bytes, found {len(data)}")
+    return int.from_bytes(data[:8], "big", signed=True)
+
+
+def _print_writer(topic: Topic, version_bytes: str, form: str) -> int:
+    number = number_of(version_bytes)
+    found = next((version for version in topic.versions if version.number == number), None)
+    if found is None:
+        known = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has none"
+        raise SchemactlError(
+            f"{topic.name} has no version {number} in the approved history: {known}",
+            fix="the registry may hold versions that Git does not know: `schemactl plan --target T` compares the two",
+        )
+    if form == "json":
+        print(json.dumps({"topic": str(topic.name), **_version(found)}, indent=2, ensure_ascii=False))
+    else:
+        subject = found.commit.subject if found.commit else ""
+        print(f"{topic.name}: {cite(found)}: {subject}")
+    return 0
+
+
+def _text(history: History, topic: Topic, *, color: bool) -> str:
+    """The topic, what is to be said of it, and its versions, newest first."""
+    lines = [paint(str(topic.name), "bold", color=color), *_remarks(history, topic)]
+    current = history.current(topic.name)
+    rows: list[tuple[str, ...]] = [("VERSION", "TYPE", "COMMIT", "DAY", "SUBJECT")]
+    for version in reversed(topic.versions):
+        mark = " (in force)" if version.number == current else ""
+        kind = version.info.type.name if version.info else "deleted"
+        commit = version.commit
+        facts = (commit.short, day(commit), commit.subject) if commit else ("", "", "")
+        rows.append((f"{version.number}{mark}", kind, *facts))
+    if topic.versions:
+        lines += [f"  {line}" for line in table(rows)]
+    return "\n".join(lines)
+
+
+def _remarks(history: History, topic: Topic) -> Iterable[str]:
+    since = history.since(topic.name)
+    current = history.current(topic.name)
+    latest = topic.versions[-1].number if topic.versions else None
+    when = f"since {since.short} ({day(since)}: {since.subject})" if since else ""
+    if topic.deleted:
+        yield f"  no longer declared {when}"
+    elif latest is None:
+        yield "  declares no schema"
+    elif current is None:
+        yield f"  declares no schema {when}"
+    elif current != latest:
+        yield f"  version {current} is in force again {when}; a registry's latest stays {latest}"
+
+
+def _json(history: History, topics: Iterable[Topic]) -> str:
+    return json.dumps(
+        {
+            "format_version": FORMAT_VERSION,
+            "ref": history.ref,
+            "tip": _commit(history.tip),
+            "topics": [
+                {
+                    "topic": str(topic.name),
+                    "deleted": topic.deleted,
+                    "current": history.current(topic.name),
+                    "since": _commit(history.since(topic.name)),
+                    "latest": topic.versions[-1].number if topic.versions else None,
+                    "versions": [_version(version) for version in topic.versions],
+                }
+                for topic in topics
+            ],
+            "notes": [str(note) for note in history.notes],
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _version(version: SchemaVersion) -> dict[str, Any]:
+    return {
+        "version": version.number,
+        "version_bytes": version.number.to_bytes(8, "big").hex(),
+        "type": version.info.type.name if version.info else None,
+        "commit": _commit(version.commit),
+    }
+
+
+def _commit(commit: Commit | None) -> dict[str, Any] | None:
+    return {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject} if commit else None

@@ -1,0 +1,131 @@
+"""`schemactl show`: one version's definition."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import Context
+from schemactl.cli.topics import HELP, Chosen, choose
+from schemactl.errors import SchemactlError
+from schemactl.wording import cite, versions
+
+if TYPE_CHECKING:
+    from schemactl.history import History
+    from schemactl.model import SchemaInfo
+
+FORMAT_VERSION = 1
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `show`."""
+    parser.description = (
+        "The definition of a topic in the approved history: of version N, the text that version had first and that a "
+        "registry gets; without a number, the text in force now, from which readers are generated."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl show orders@3 > orders-3.avsc\n"
+        "  schemactl show orders --format json      with type, properties, commit, and which versions it can read\n"
+    )
+    parser.add_argument("topic", metavar="TOPIC[@N]", help=HELP)
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0, after the definition is on standard output."""
+    from schemactl.history import read_here
+
+    history = read_here(context.directory, context.config)
+    chosen = choose(args.topic, history.catalog)
+    info = chosen.info
+    if info is None:
+        raise SchemactlError(f"{chosen.topic.name} declares no schema, and never did")
+    if args.format == "json":
+        print(json.dumps(_facts(history, chosen, info), indent=2, ensure_ascii=False))
+        return 0
+    context.say(headline(history, chosen, info))
+    text = stored_text(info)
+    if text is None:
+        raise SchemactlError(
+            f"the definition of {chosen.topic.name} is no text",
+            fix="`--format json` shows its bytes in Base64",
+        )
+    # Text goes out as it is stored: a definition's own last newline is not doubled.
+    print(text, end="" if text.endswith("\n") or not text else "\n")
+    return 0
+
+
+def stored_text(info: SchemaInfo) -> str | None:
+    """The definition as the admin API shows it; "" for a type without one, None for bytes that are no text."""
+    from schemactl.formats.key_value import to_text
+    from schemactl.model import SchemaType
+
+    if info.type is SchemaType.KEY_VALUE:
+        return to_text(info)
+    try:
+        return info.schema.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
+    """What is shown, in one sentence, and whom it can read."""
+    what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
+    if not info.schema:
+        what += " (the type alone, without a definition)"
+    reads, read_by = _readable(chosen, info)
+    for word, these in (("reads", reads), ("is read by", read_by)):
+        what += f"\n  {word} {versions(these)}" if these else f"\n  {word} no version"
+    return what
+
+
+def title(history: History, chosen: Chosen) -> str:
+    """`version 3 (9f2c1abcd, 2026-03-02)`, or the definition in force."""
+    if chosen.version:
+        return cite(chosen.version)
+    number = history.current(chosen.topic.name)
+    if chosen.topic.deleted or number is None:
+        return f"no longer declared; the last was {cite(chosen.topic.versions[-1])}"
+    return f"in force, {cite(chosen.topic.versions[number])}"
+
+
+def _readable(chosen: Chosen, info: SchemaInfo) -> tuple[list[int], list[int]]:
+    """The versions that `info` can read, and those that can read it."""
+    from schemactl.formats import resolve
+
+    reads, read_by = [], []
+    for version in chosen.topic.versions:
+        other = version.info
+        if other is None or other.type is not info.type:
+            continue
+        if not any(resolve(reader=info, writer=other)):
+            reads.append(version.number)
+        if not any(resolve(reader=other, writer=info)):
+            read_by.append(version.number)
+    return reads, read_by
+
+
+def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]:
+    text = stored_text(info)
+    reads, read_by = _readable(chosen, info)
+    topic = chosen.topic
+    commit = chosen.version.commit if chosen.version else history.since(topic.name)
+    return {
+        "format_version": FORMAT_VERSION,
+        "topic": str(topic.name),
+        "version": chosen.version.number if chosen.version else history.current(topic.name),
+        "in_force": history.current(topic.name),
+        "latest": topic.versions[-1].number if topic.versions else None,
+        "deleted": topic.deleted,
+        "type": info.type.name,
+        "schema": text,
+        **({"schema_b64": base64.b64encode(info.schema).decode()} if text is None else {}),
+        "properties": dict(info.properties),
+        "source": str(info.source) if info.source else None,
+        "commit": {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject} if commit else None,
+        "reads": reads,
+        "read_by": read_by,
+    }

@@ -1,0 +1,196 @@
+"""A definition for people: every field on a line of its own, whatever the schema language and the layout of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from schemactl.formats.key_value import split
+from schemactl.formats.primitive import charset
+from schemactl.model import AVRO_DESCRIBED, Release, SchemaInfo, SchemaType
+
+if TYPE_CHECKING:
+    from schemactl.formats.avro.schema import Field, NamedSchema, Schema
+
+
+def outline(info: SchemaInfo) -> dict[str, str]:
+    """From each part's name to what it is, in document order: `Order.lines` to `array<OrderLine>`.
+
+    Named types are spelled out once, under their own name without namespace where no two share it. Docs and aliases are
+    left out.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    if info.type in AVRO_DESCRIBED:
+        return dict(_avro(info))
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        halves = {"key": both.key, "value": both.value}
+        parts = {"encoding": both.encoding, **{name: half.type.name for name, half in halves.items()}}
+        for name, half in halves.items():
+            parts.update({f"{name}: {part}": what for part, what in outline(half).items() if part})
+        return parts
+    if info.type is SchemaType.PROTOBUF_NATIVE:
+        return dict(_protobuf(info))
+    if info.type is SchemaType.STRING:
+        return {"": f"STRING in {charset(info)}"}
+    return {"": info.type.name}
+
+
+def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
+    """What differs between two outlines: `+`, `-` or `~`, and the part in words, in the order of the new one.
+
+    Raises:
+        InvalidSchema: a definition does not parse.
+    """
+    if old.type is not new.type:
+        yield "~", f"type: {old.type.name} -> {new.type.name}"
+        return
+    before, after = outline(old), outline(new)
+    for part, what in before.items():
+        if part not in after:
+            yield "-", f"{part}: {what}"
+    for part, what in after.items():
+        if part not in before:
+            yield "+", f"{part}: {what}"
+        elif before[part] != what:
+            name = f"{part}: " if part else ""
+            yield "~", f"{name}{before[part]} -> {what}"
+
+
+def _avro(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.schema import Named
+
+    root = parse(info.schema, Release.R5_0)
+    types = list(_named_types(root))
+    short = [named.name for named in types]
+    names = {
+        named.full_name: named.name if short.count(named.name) == 1 else named.full_name for named in types
+    }
+    if not isinstance(root, Named):
+        yield "", _type(root, names)
+    for named in types:
+        yield from _named(named, names)
+
+
+def _named_types(root: Schema) -> Iterator[NamedSchema]:
+    """The named types of a definition, in document order."""
+    from schemactl.formats.avro.schema import Array, Map, Named, Record, Union
+
+    todo: list[Schema] = [root]
+    seen: set[int] = set()
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Named):
+            yield node
+        match node:
+            case Record():
+                todo.extend(field.schema for field in reversed(node.fields))
+            case Union():
+                todo.extend(reversed(node.branches))
+            case Array():
+                todo.append(node.items)
+            case Map():
+                todo.append(node.values)
+            case _:
+                pass
+
+
+def _named(node: NamedSchema, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    from schemactl.formats.avro.schema import Enum, Record
+
+    name = names[node.full_name]
+    properties = _properties(node)
+    if isinstance(node, Record):
+        yield name, f"record {node.full_name}{properties}"
+        for field in node.fields:
+            yield f"{name}.{field.name}", _field(field, names)
+    elif isinstance(node, Enum):
+        default = f", default {node.default}" if node.default is not None else ""
+        yield name, f"enum {node.full_name} of {', '.join(node.symbols)}{default}{properties}"
+    else:
+        yield name, f"fixed {node.full_name} of {node.size} bytes{properties}"
+
+
+def _field(field: Field, names: Mapping[str, str]) -> str:
+    from schemactl.formats.avro.equality import canonical_json
+    from schemactl.formats.avro.schema import NO_DEFAULT
+
+    default = "" if field.default is NO_DEFAULT else f" = {canonical_json(field.default)}"
+    order = "" if field.order == "ascending" else f", order {field.order}"
+    return f"{_type(field.schema, names)}{default}{order}{_properties(field)}"
+
+
+def _type(schema: Schema, names: Mapping[str, str]) -> str:
+    """The type as a reader would say it, named types by their name alone."""
+    from schemactl.formats.avro.schema import Array, Map, Named, Union
+
+    # A stack of what is still to be said: nesting may be deeper than Python's own.
+    said: list[str] = []
+    todo: list[Schema | str] = [schema]
+    while todo:
+        node = todo.pop()
+        match node:
+            case str():
+                said.append(node)
+            case Union():
+                branches: list[Schema | str] = []
+                for branch in node.branches:
+                    branches += [" | ", branch]
+                todo.extend(reversed(branches[1:]))
+            case Array():
+                todo += [f">{_properties(node)}", node.items, "array<"]
+            case Map():
+                todo += [f">{_properties(node)}", node.values, "map<"]
+            case Named():
+                said.append(names[node.full_name])
+            case _:
+                said.append(node.type + _properties(node))
+    return "".join(said)
+
+
+def _properties(holder: Schema | Field) -> str:
+    """The custom properties: ` (decimal, precision 10, scale 2)`."""
+    properties = dict(holder.properties)
+    if not properties:
+        return ""
+    logical = properties.pop("logicalType", None)
+    words = [str(logical)] if logical is not None else []
+    words += [f"{name} {value}" for name, value in properties.items()]
+    return f" ({', '.join(words)})"
+
+
+def _protobuf(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    from schemactl.formats.protobuf_native.descriptor import KIND_NAMES, REPEATED, Enum, Field, Message
+    from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
+
+    definition = parse(info.schema)
+    yield "", f"message {definition.root.full_name}"
+
+    def described(field: Field) -> str:
+        label = "repeated " if field.cardinality == REPEATED else ""
+        oneof = f" in oneof {field.oneof}" if field.oneof else ""
+        return f"{label}{field.type_name or KIND_NAMES[field.kind]} {field.proto.name}{oneof}"
+
+    for name in definition.reachable:
+        if is_shipped(name):
+            continue
+        for element in definition.image.files[name].elements():
+            match element:
+                case Message():
+                    yield element.full_name, "message"
+                    for number, each in sorted(element.fields().items()):
+                        yield f"{element.full_name} {number}", described(each)
+                case Enum():
+                    numbers = (f"{value} {number}" for value, number in element.numbers().items())
+                    yield element.full_name, f"enum of {', '.join(numbers)}"
+                case Field():
+                    yield f"extension {element.extension_name} {element.proto.number}", described(element)
+                case _:
+                    # A service says nothing about messages on a topic.
+                    pass

@@ -1,0 +1,260 @@
+"""Random histories: the streamed fold gives the versions that checking out every commit gives."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scratch import Scratch
+
+from schemactl import history
+from schemactl.declare import Definitions, TopicDocument, WorktreeFiles, in_roots, read_documents
+from schemactl.declare.files import YAML_SUFFIXES, read_bytes
+from schemactl.errors import DeclarationError, InvalidSchema
+from schemactl.formats import identity
+from schemactl.model import Project
+
+PROJECT = Project(roots=("topics",), previous_roots=("before",))
+
+Tree = dict[str, str]
+Versions = dict[str, tuple[list[tuple[bytes, str]], int | None, bool]]
+"""By topic: text and commit of every version, the number in force, and whether the topic is gone."""
+
+
+@dataclass
+class Slow:
+    """The obvious way: for every commit, look at every file of its working tree anew."""
+
+    documents: dict[str, list[TopicDocument]] = field(default_factory=dict)
+    numbers: dict[str, dict[Hashable, int]] = field(default_factory=dict)
+    versions: dict[str, list[tuple[bytes, str]]] = field(default_factory=dict)
+    current: dict[str, int | None] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+    def look(self, files: WorktreeFiles, commit: str) -> None:
+        """One more commit is checked out."""
+        before, self.documents = self.documents, {}
+        for path in files.paths():
+            if path.endswith(YAML_SUFFIXES) and in_roots(path, PROJECT, previous=True):
+                self.documents[path] = self._declared(files, path, before.get(path, []))
+        places: dict[str, list[tuple[bool, TopicDocument]]] = {}
+        for path, documents in self.documents.items():
+            for document in documents:
+                places.setdefault(str(document.topic.name), []).append((in_roots(path, PROJECT), document))
+        for topic in {*places, *self.current}:
+            found = [document for today, document in places.get(topic, ()) if today]
+            found = found or [document for _, document in places.get(topic, ())]
+            if not found and topic in self.current:
+                self.current[topic] = None
+                self.gone.add(topic)
+            if len(found) == 1:
+                self._declare(topic, found[0], files, commit)
+
+    def _declared(self, files: WorktreeFiles, path: str, before: list[TopicDocument]) -> list[TopicDocument]:
+        try:
+            read = read_documents(path, read_bytes(files, path))
+        except DeclarationError:
+            return before
+        now = [document for document in read.documents if isinstance(document, TopicDocument)]
+        if read.problems:
+            names = {document.topic.name for document in now}
+            now += [document for document in before if document.topic.name not in names]
+        return now
+
+    def _declare(self, topic: str, document: TopicDocument, files: WorktreeFiles, commit: str) -> None:
+        if document.schema is None:
+            self.current[topic] = None
+            self.versions.setdefault(topic, [])
+            self.gone.discard(topic)
+            return
+        info = Definitions(files).read(document.schema).info
+        if info is None:
+            return
+        try:
+            key = identity(info)
+        except InvalidSchema:
+            return
+        numbers = self.numbers.setdefault(topic, {})
+        versions = self.versions.setdefault(topic, [])
+        if key not in numbers:
+            numbers[key] = len(versions)
+            versions.append((info.schema, commit))
+        self.current[topic] = numbers[key]
+        self.gone.discard(topic)
+
+    def result(self) -> Versions:
+        """What was seen; a topic that only a former root declares is gone."""
+        today = {
+            str(document.topic.name)
+            for path, documents in self.documents.items()
+            if in_roots(path, PROJECT)
+            for document in documents
+        }
+        declared = today - self.gone
+        return {
+            topic: (
+                self.versions[topic],
+                self.current[topic] if topic in declared else None,
+                topic not in declared,
+            )
+            for topic in self.versions
+        }
+
+
+def slowly(scratch: Scratch) -> Versions:
+    """Every commit of main's first-parent line is checked out and looked at."""
+    commits = scratch.git("rev-list", "--first-parent", "--reverse", "main").split()
+    with tempfile.TemporaryDirectory() as folder:
+        scratch.git("worktree", "add", "-q", "--detach", f"{folder}/all", commits[0])
+        slow = Slow()
+        for commit in commits:
+            scratch.git("-C", f"{folder}/all", "checkout", "-q", "--force", "--detach", commit)
+            slow.look(WorktreeFiles(f"{folder}/all"), commit)
+    return slow.result()
+
+
+def fast(scratch: Scratch) -> Versions:
+    """What the tool itself says."""
+    with history.Repository.open(scratch.path) as repository:
+        approved = history.read(repository, PROJECT)
+    return {
+        str(name): (
+            [
+                (version.info.schema, version.commit.id)
+                for version in topic.versions
+                if version.info and version.commit
+            ],
+            approved.current(name),
+            topic.deleted,
+        )
+        for name, topic in approved.catalog.topics.items()
+    }
+
+
+NAMES = ("one", "two", "three")
+COMMON = "common/money.avsc"
+
+
+def definition(name: str, version: int, *, indent: int | None, doc: str, shared: bool) -> str:
+    """A record that differs with `version`, and in what makes no version."""
+    fields: list[dict[str, Any]] = [{"name": f"f{version}", "type": "string", "doc": doc}]
+    if shared:
+        fields.append({"name": "money", "type": "Money"})
+    return json.dumps({"type": "record", "name": f"R{name}", "fields": fields}, indent=indent)
+
+
+def money(version: int, doc: str) -> str:
+    """The shared definition."""
+    fields = [{"name": f"m{version}", "type": "int", "default": 0}]
+    return json.dumps({"type": "record", "name": "Money", "doc": doc, "fields": fields})
+
+
+def declaration(name: str, folder: str, *, shared: bool, comment: str) -> str:
+    """A topic's declaration; its definition lies in `schemas`."""
+    references = f"  references: [../{COMMON}]\n" if shared else ""
+    up = "../" * folder.count("/")
+    text = (
+        f"# {comment}\ntopic: a/b/{name}\nschema:\n  type: AVRO\n  definition: ../{up}schemas/{name}.avsc\n"
+    )
+    return text + references.replace("../", f"../{up}")
+
+
+@st.composite
+def edited(draw: st.DrawFn, name: str, path: str) -> Tree:
+    """What a change of one topic's files writes: its declaration, its definition, or both."""
+    folder = path.rpartition("/")[0]
+    shared = draw(st.booleans())
+    comment = draw(st.sampled_from(["", "x", "y"]))
+    written = definition(
+        name,
+        draw(st.integers(0, 3)),
+        indent=draw(st.sampled_from([None, 2])),
+        doc=comment,
+        shared=shared,
+    )
+    mine = declaration(name, folder, shared=shared, comment=comment)
+    broken = st.sampled_from(["{", "", "topic: a/b/one\nmore: 1\n", '{"type": "x"}'])
+    return draw(
+        st.sampled_from(
+            [
+                {path: mine, f"schemas/{name}.avsc": written},
+                {path: mine, f"schemas/{name}.avsc": written},
+                {f"schemas/{name}.avsc": written},
+                {COMMON: money(draw(st.integers(0, 2)), comment)},
+                {draw(st.sampled_from([path, f"schemas/{name}.avsc", COMMON])): draw(broken)},
+                {"topics/again.yaml": declaration(name, "topics", shared=shared, comment=comment)},
+                {path: f"topic: a/b/{name}\nschema: {{type: STRING}}\n---\ntopic: a/b/other\n"},
+                {path: f"topic: a/b/{name}\n"},
+            ]
+        )
+    )
+
+
+@st.composite
+def changed(draw: st.DrawFn, tree: Tree, former: list[Tree]) -> Tree:
+    """The tree after one change of some kind."""
+    tree = dict(tree)
+    name = draw(st.sampled_from(NAMES))
+    path = next((path for path in tree if path.endswith(f"/{name}.yaml")), f"topics/{name}.yaml")
+    kind = draw(st.sampled_from(["edit"] * 8 + ["rename", "delete", "revert"]))
+    if kind == "edit":
+        tree |= draw(edited(name, path))
+    elif kind == "delete":
+        for gone in draw(st.sampled_from([(path,), (f"schemas/{name}.avsc",), (COMMON,), (path, COMMON)])):
+            tree.pop(gone, None)
+    elif kind == "revert":
+        tree = dict(draw(st.sampled_from(former)))
+    elif path in tree:
+        del tree[path]
+        folder = draw(st.sampled_from(["topics", "before", "topics/deep", "topics/.hidden"]))
+        tree[f"{folder}/{name}.yaml"] = declaration(name, folder, shared=draw(st.booleans()), comment="")
+    return tree
+
+
+@st.composite
+def repositories(draw: st.DrawFn) -> list[list[Tree]]:
+    """For every step of main its trees: one for a commit, or those of a branch, of which the last is the merge's."""
+    tree: Tree = {}
+    former: list[Tree] = [tree]
+    steps = []
+    for _ in range(draw(st.integers(1, 12))):
+        branch = []
+        for _ in range(draw(st.sampled_from([1, 1, 1, 1, 2, 3]))):
+            tree = draw(changed(tree, former))
+            former.append(tree)
+            branch.append(tree)
+        steps.append(branch)
+    return steps
+
+
+def difference(old: Tree, new: Tree) -> dict[str, str | None]:
+    """What a commit from one tree to the other changes."""
+    return {path: new.get(path) for path in {*old, *new} if old.get(path) != new.get(path)}
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=repositories(), squash=st.booleans())
+def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
+    *, steps: list[list[Tree]], squash: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Scratch(Path(folder) / "r")
+        before: Tree = {}
+        tip = scratch.commit({"README.md": "x"}, "root")
+        for branch in steps:
+            side = tip
+            old = before
+            for tree in branch[:-1] if squash else branch:
+                side = scratch.commit(difference(old, tree), "side", branch="side", start=side)
+                old = tree
+            merge = side if len(branch) > 1 and not squash else None
+            tip = scratch.commit(difference(before, branch[-1]), "main", merge=merge)
+            before = branch[-1]
+        expected = slowly(scratch)
+        assert fast(scratch) == expected

@@ -1,0 +1,536 @@
+"""Which versions a topic has, by what happened in Git."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scratch import FIRST_COMMIT_S, Scratch
+
+from schemactl import history
+from schemactl.errors import HistoryError
+from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaType, TopicName
+
+PROJECT = Project(roots=("topics",))
+ORDERS = TopicName.parse("shop/sales/orders")
+
+
+def declared(topic: str = "shop/sales/orders", definition: str = "orders.avsc", more: str = "") -> str:
+    """The declaration of an AVRO topic."""
+    return f"topic: {topic}\nschema:\n  type: AVRO\n  definition: {definition}\n{more}"
+
+
+def record(
+    *fields: str, doc: str = "", name: str = "Order", indent: int | None = None, **default: Any
+) -> str:
+    """An Avro record of string fields, and int fields with a default."""
+    each = [{"name": field, "type": "string"} for field in fields]
+    each += [{"name": field, "type": "int", "default": value} for field, value in default.items()]
+    about = {"doc": doc} if doc else {}
+    return json.dumps({"type": "record", "name": name, **about, "fields": each}, indent=indent)
+
+
+def read(scratch: Scratch, project: Project = PROJECT, ref: str | None = None) -> history.History:
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        return history.read(repository, project, ref)
+
+
+def versions(scratch: Scratch, topic: TopicName = ORDERS, project: Project = PROJECT) -> list[str]:
+    """The subjects of the commits that brought the topic's versions."""
+    found = read(scratch, project).catalog.topics[topic].versions
+    assert [version.number for version in found] == list(range(len(found)))
+    return [version.commit.subject if version.commit else "" for version in found]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A repository with one topic, declared in the commit `v0`."""
+    made = Scratch(tmp_path / "r")
+    made.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    return made
+
+
+def test_versions_count_from_zero_with_the_commit_that_brought_them(scratch: Scratch) -> None:
+    scratch.commit({"README.md": "x"}, "no schema")
+    mark = scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    assert versions(scratch) == ["v0", "v1"]
+    approved = read(scratch)
+    version = approved.catalog.topics[ORDERS].versions[1]
+    assert version.commit
+    assert (version.commit.id, version.commit.time_s) == (scratch.id(mark), FIRST_COMMIT_S + mark)
+    assert version.info
+    assert version.info.schema.decode() == record("id", note=0)
+    assert approved.ref == "main"
+    assert approved.tip
+    assert approved.tip.id == scratch.id(mark)
+    assert approved.notes == ()
+    assert approved.current(ORDERS) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topics/orders.avsc": record("id", indent=4)},
+        {"topics/orders.avsc": record("id", doc="What a customer ordered.")},
+        {"topics/orders.avsc": record("id").replace("{", '{"aliases": ["Purchase"], ', 1)},
+        {"topics/orders.avsc": record("id", indent=2).replace("\n", "\r\n")},
+        {"topics/orders.yaml": "# Orders of the shop.\n" + declared()},
+        {"topics/orders.yaml": declared().replace("\n", "\r\n")},
+        {"topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n")},
+        {"topics/orders.yaml": declared(more="partitions: 4\n")},
+        {"topics/orders.yaml": declared(topic="persistent://shop/sales/orders")},
+        {"topics/orders.yaml": declared(definition="'" + record("id") + "'")},
+        {"topics/orders.yaml": None, "topics/deep/er/o.yml": declared(definition="../../orders.avsc")},
+        {
+            "topics/orders.yaml": declared(definition="../x.json"),
+            "topics/orders.avsc": None,
+            "x.json": record("id"),
+        },
+        {"topics/orders.yaml": declared() + "---\nnamespace: shop/sales\n"},
+    ],
+    ids=[
+        "reformatted",
+        "documented",
+        "aliased",
+        "line ends",
+        "comment",
+        "line ends of the declaration",
+        "properties",
+        "partitions",
+        "name spelled out",
+        "definition inside",
+        "declaration moved",
+        "definition moved",
+        "document added",
+    ],
+)
+def test_what_pulsar_would_not_store_makes_no_version(
+    scratch: Scratch, change: dict[str, str | None]
+) -> None:
+    scratch.commit(change, "no version")
+    assert versions(scratch) == ["v0"]
+    assert read(scratch).notes == ()
+    assert read(scratch).current(ORDERS) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topics/orders.avsc": record("id", count=1)},
+        {"topics/orders.avsc": record("id", name="Purchase")},
+        {
+            "topics/orders.avsc": record("id").replace(
+                '"string"', '{"type": "string", "avro.java.string": "String"}'
+            )
+        },
+        {"topics/orders.yaml": declared().replace("AVRO", "JSON")},
+        {"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"},
+    ],
+    ids=["field", "name", "custom property", "type", "other type"],
+)
+def test_what_pulsar_would_store_makes_a_version(scratch: Scratch, change: dict[str, str]) -> None:
+    scratch.commit(change, "v1")
+    assert versions(scratch) == ["v0", "v1"]
+
+
+def test_a_version_keeps_the_text_it_had_first_and_the_topic_has_the_newest(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", doc="new")}, "documented")
+    topic = read(scratch).catalog.topics[ORDERS]
+    assert topic.schema
+    assert topic.schema.schema.decode() == record("id", doc="new")
+    assert topic.versions[0].info
+    assert topic.versions[0].info.schema.decode() == record("id")
+
+
+def test_a_revert_brings_the_old_number_back_into_force(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    scratch.commit({"topics/orders.avsc": record("id", indent=2)}, "revert")
+    assert versions(scratch) == ["v0", "v1"]
+    approved = read(scratch)
+    assert approved.current(ORDERS) == 0
+    since = approved.since(ORDERS)
+    assert since
+    assert since.subject == "revert"
+    topic = approved.catalog.topics[ORDERS]
+    assert topic.schema
+    assert topic.schema.schema.decode() == record("id", indent=2)
+    scratch.commit({"topics/orders.avsc": record("id", more=0)}, "v2")
+    assert versions(scratch) == ["v0", "v1", "v2"]
+
+
+def test_a_deleted_topic_keeps_its_versions(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.yaml": None, "topics/orders.avsc": None}, "gone")
+    approved = read(scratch)
+    topic = approved.catalog.topics[ORDERS]
+    assert topic.deleted
+    assert topic.schema is None
+    assert [version.number for version in topic.versions] == [0]
+    assert approved.current(ORDERS) is None
+    since = approved.since(ORDERS)
+    assert since
+    assert since.subject == "gone"
+
+
+def test_the_same_content_after_a_deletion_has_its_old_number(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.yaml": None}, "gone")
+    scratch.commit({"topics/again.yaml": declared()}, "back")
+    assert versions(scratch) == ["v0"]
+    assert not read(scratch).catalog.topics[ORDERS].deleted
+    scratch.commit({"topics/again.yaml": None}, "gone")
+    scratch.commit({"topics/again.yaml": declared(), "topics/orders.avsc": record("id", n=0)}, "v1")
+    assert versions(scratch) == ["v0", "v1"]
+
+
+def test_a_topic_that_takes_another_name_starts_anew(scratch: Scratch) -> None:
+    scratch.commit(
+        {"topics/orders.yaml": declared("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")},
+        "renamed",
+    )
+    purchases = TopicName.parse("shop/sales/purchases")
+    assert versions(scratch, purchases) == ["renamed"]
+    topics = read(scratch).catalog.topics
+    assert topics[ORDERS].deleted
+    assert topics[purchases].renamed_from == ORDERS
+
+
+def test_a_topic_that_changes_its_domain_goes_on_with_its_list(scratch: Scratch) -> None:
+    name = "non-persistent://shop/sales/orders"
+    scratch.commit({"topics/orders.yaml": declared(name), "topics/orders.avsc": record("id", n=0)}, "v1")
+    assert versions(scratch, TopicName.parse(name)) == ["v0", "v1"]
+    assert read(scratch).catalog.topics[ORDERS].deleted
+
+
+def test_a_shared_definition_gives_every_topic_that_uses_it_a_version(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    files = {"common/money.avsc": record("amount", name="Money")}
+    for name in ("one", "two", "three"):
+        uses = '{"type": "record", "name": "X", "fields": [{"name": "m", "type": "Money"}]}'
+        files[f"topics/{name}.avsc"] = uses if name != "three" else record("id", name="X")
+        files[f"topics/{name}.yaml"] = declared(
+            f"a/b/{name}", f"{name}.avsc", "  references: [../common/money.avsc]\n"
+        )
+    scratch.commit(files, "v0")
+    scratch.commit({"common/money.avsc": record("amount", currency=0, name="Money")}, "v1")
+    found = {name: versions(scratch, TopicName.parse(f"a/b/{name}")) for name in ("one", "two", "three")}
+    assert found == {"one": ["v0", "v1"], "two": ["v0", "v1"], "three": ["v0"]}
+
+
+def test_a_merge_is_one_event_whatever_happened_on_its_branch(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "try", branch="side", start=1)
+    side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "settle", branch="side")
+    scratch.commit({"README.md": "x"}, "meanwhile")
+    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "merge", merge=side)
+    assert versions(scratch) == ["v0", "merge"]
+
+
+def test_a_fast_forward_to_a_branch_that_merged_main_changes_whose_line_counts(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on main")
+    side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "on side", branch="side", start=1)
+    assert versions(scratch) == ["v0", "on main"]
+    scratch.commit(
+        {"topics/orders.avsc": record("id", a=0, b=0)}, "merge main", branch="side", start=side, merge=2
+    )
+    assert [
+        version.commit.subject
+        for version in read(scratch, ref="side").catalog.topics[ORDERS].versions
+        if version.commit
+    ] == ["v0", "on side", "merge main"]
+
+
+def test_every_commit_of_a_rebase_merge_is_an_event(scratch: Scratch) -> None:
+    for number in range(1, 4):
+        scratch.commit({"topics/orders.avsc": record("id", f"field_{number}")}, f"v{number}")
+    assert versions(scratch) == ["v0", "v1", "v2", "v3"]
+
+
+def test_an_older_ref_has_the_history_up_to_it(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    older = read(scratch, ref=scratch.id(1))
+    assert [version.number for version in older.catalog.topics[ORDERS].versions] == [0]
+
+
+def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
+    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        head = repository.commit("side")
+        assert head
+        monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
+        now, base = history.read_forked(repository, PROJECT, head)
+    logs = [
+        line
+        for line in (tmp_path / "trace").read_text().splitlines()
+        if '"start"' in line and '"log"' in line
+    ]
+    assert len(logs) == 1
+    assert len(now.catalog.topics[ORDERS].versions) == 2
+    assert now == read(scratch)
+    assert len(base.catalog.topics[ORDERS].versions) == 1
+    assert base.tip
+    assert base.tip.id == scratch.id(1)
+
+
+def test_a_branch_may_leave_a_commit_that_a_merge_brought(scratch: Scratch) -> None:
+    side = scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
+    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
+    scratch.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge", merge=side)
+    scratch.commit({"README.md": "x"}, "more on side", branch="side")
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        head = repository.commit("side")
+        assert head
+        now, base = history.read_forked(repository, PROJECT, head)
+    assert [version.number for version in now.catalog.topics[ORDERS].versions] == [0, 1, 2]
+    commits = [version.commit.subject for version in base.catalog.topics[ORDERS].versions if version.commit]
+    assert commits == ["v0", "on side"]
+
+
+def test_unrelated_work_is_refused(scratch: Scratch) -> None:
+    scratch.git("checkout", "-q", "--orphan", "fresh")
+    scratch.git("commit", "-qm", "x")
+    with history.Repository.open(scratch.path) as repository:
+        head = repository.commit("fresh")
+        assert head
+        with pytest.raises(HistoryError, match="no commit in common"):
+            history.read_forked(repository, PROJECT, head)
+
+
+def test_topics_move_from_one_root_to_another(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    moved = {"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}
+    scratch.commit({**moved, "topics/orders.yaml": None, "topics/orders.avsc": None}, "moved")
+    scratch.commit({"new/orders.avsc": record("id", b=0)}, "v2")
+    assert versions(scratch, project=Project(roots=("new",), previous_roots=("topics",))) == [
+        "v0",
+        "v1",
+        "v2",
+    ]
+
+
+def test_a_topic_left_in_a_former_root_is_no_longer_declared(scratch: Scratch) -> None:
+    scratch.commit({"new/x.yaml": declared("a/b/c"), "new/orders.avsc": record("id")}, "new")
+    approved = read(scratch, Project(roots=("new",), previous_roots=("topics",)))
+    assert approved.catalog.topics[ORDERS].deleted
+    assert approved.current(ORDERS) is None
+    assert not approved.catalog.topics[TopicName.parse("a/b/c")].deleted
+
+
+def test_a_root_that_is_forgotten_is_refused_instead_of_counted_anew(scratch: Scratch) -> None:
+    scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n"}, "project")
+    with pytest.raises(HistoryError, match="had the root `topics`") as caught:
+        read(scratch, Project(roots=("new",)))
+    assert caught.value.fix == "add `topics` to `previous_roots` in schemactl.yaml"
+    assert ORDERS in read(scratch, Project(roots=("new",), previous_roots=("topics",))).catalog.topics
+    assert ORDERS in read(scratch, Project(roots=("",))).catalog.topics
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ({"topics/orders.yaml": "topic: [\n"}, "topics/orders.yaml"),
+        ({"topics/orders.yaml": declared() + "partitons: 4\n"}, "topics/orders.yaml"),
+        ({"topics/orders.yaml": b"\xff\xfe"}, "topics/orders.yaml"),
+        ({"topics/orders.yaml": ""}, "topics/orders.yaml"),
+        ({"topics/orders.yaml": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n"}, "Git LFS"),
+        ({"topics/orders.avsc": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n"}, "Git LFS"),
+        ({"topics/orders.avsc": '{"type": "record"'}, "topics/orders.avsc"),
+        ({"topics/orders.avsc": '{"type": "rekord", "name": "Order", "fields": []}'}, "topics/orders.avsc"),
+        ({"topics/orders.avsc": None}, "orders.avsc"),
+        ({"topics/orders.avsc": b"x" * (5 * 1024 * 1024 + 1)}, "5,242,881 bytes"),
+        ({"topics/twice.yaml": declared()}, "declared twice"),
+        ({"topics/twice.yaml": declared("non-persistent://shop/sales/orders")}, "declared twice"),
+    ],
+    ids=[
+        "yaml",
+        "unknown key",
+        "binary",
+        "empty",
+        "pointer",
+        "definition is a pointer",
+        "json",
+        "avro",
+        "definition gone",
+        "huge",
+        "declared twice",
+        "declared twice in two domains",
+    ],
+)
+def test_what_cannot_be_read_makes_no_version_but_a_note(
+    scratch: Scratch, broken: dict[str, str | bytes | None], problem: str
+) -> None:
+    scratch.commit(broken, "broken")
+    approved = read(scratch)
+    topic = approved.catalog.topics[ORDERS]
+    assert [version.number for version in topic.versions] == [0]
+    assert not topic.deleted
+    assert topic.schema == topic.versions[0].info
+    assert approved.current(ORDERS) == 0
+    (note,) = approved.notes
+    assert note.commit.subject == "broken"
+    assert problem in str(note)
+    repaired = {"topics/orders.yaml": declared(), "topics/orders.avsc": record("id", a=0)}
+    scratch.commit({**repaired, **{path: None for path in broken if path not in repaired}}, "v1")
+    assert versions(scratch) == ["v0", "v1"]
+
+
+def test_of_a_file_with_one_broken_document_the_others_count(scratch: Scratch) -> None:
+    both = declared() + "---\n" + declared("shop/sales/refunds")
+    scratch.commit({"topics/orders.yaml": both}, "two")
+    scratch.commit(
+        {"topics/orders.yaml": both + "rubbish: 1\n", "topics/orders.avsc": record("id", a=0)}, "v1"
+    )
+    refunds = TopicName.parse("shop/sales/refunds")
+    assert versions(scratch) == ["v0", "v1"]
+    # The declaration that cannot be read is still the one it was, and its definition has changed.
+    assert versions(scratch, refunds) == ["two", "v1"]
+
+
+def test_a_bad_default_that_was_approved_has_a_number(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a="none")}, "v1")
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v2")
+    assert versions(scratch) == ["v0", "v1", "v2"]
+
+
+@pytest.mark.parametrize("mode", ["120000", "160000"])
+@pytest.mark.parametrize("path", ["topics/orders.yaml", "topics/orders.avsc"])
+def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(
+    scratch: Scratch, mode: str, path: str
+) -> None:
+    target = scratch.git("rev-parse", "main" if mode == "160000" else "main:topics/orders.avsc")
+    scratch.git("update-index", "--cacheinfo", f"{mode},{target},{path}")
+    scratch.git("commit", "-qm", "odd")
+    assert versions(scratch) == ["v0"]
+    approved = read(scratch)
+    assert approved.current(ORDERS) == 0
+    assert len(approved.notes) == 1
+
+
+def test_an_executable_file_is_a_file(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    scratch.git("update-index", "--chmod=+x", "topics/orders.avsc", "topics/orders.yaml")
+    scratch.git("commit", "-qm", "executable")
+    assert versions(scratch) == ["v0", "v1"]
+
+
+def test_a_missing_definition_counts_once_it_is_there(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"topics/orders.yaml": declared()}, "declared")
+    assert ORDERS not in read(scratch).catalog.topics
+    scratch.commit({"topics/orders.avsc": record("id")}, "v0")
+    assert versions(scratch) == ["v0"]
+
+
+def test_a_topic_may_have_no_schema_and_get_one(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"topics/orders.yaml": "topic: shop/sales/orders\n"}, "declared")
+    approved = read(scratch)
+    assert (approved.catalog.topics[ORDERS].versions, approved.current(ORDERS)) == ((), None)
+    assert not approved.catalog.topics[ORDERS].deleted
+    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    assert versions(scratch) == ["v0"]
+    scratch.commit({"topics/orders.yaml": "topic: shop/sales/orders\n"}, "taken away")
+    approved = read(scratch)
+    assert approved.current(ORDERS) is None
+    assert len(approved.catalog.topics[ORDERS].versions) == 1
+
+
+def test_policies_and_namespaces_are_those_of_the_tip(scratch: Scratch) -> None:
+    scratch.commit(
+        {
+            "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FORWARD\n",
+            "topics/orders.yaml": declared(more="schema_compatibility_strategy: FULL\npartitions: 3\n"),
+        },
+        "policies",
+    )
+    scratch.commit(
+        {"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"}, "tip"
+    )
+    catalog = read(scratch).catalog
+    (namespace,) = catalog.namespaces.values()
+    assert namespace.name == NamespaceName("shop", "sales")
+    assert namespace.policies.schema_compatibility_strategy is CompatibilityStrategy.BACKWARD
+    topic = catalog.topics[ORDERS]
+    assert (topic.partitions, topic.policies.schema_compatibility_strategy) == (3, CompatibilityStrategy.FULL)
+
+
+def test_without_commits_nothing_is_approved(tmp_path: Path) -> None:
+    approved = read(Scratch(tmp_path / "r"))
+    assert (approved.tip, dict(approved.catalog.topics), approved.notes) == (None, {}, ())
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["topics/a b.yaml", "topics/[x]*.yaml", "topics/:c.yaml", "topics/\u00e9.yaml", "topics/e\u0301.yaml"],
+)
+def test_declarations_may_have_odd_names(tmp_path: Path, path: str) -> None:
+    scratch = Scratch(tmp_path / "r.git", bare=True)
+    scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
+    assert versions(scratch) == ["v0"]
+
+
+@pytest.mark.parametrize("path", ["topics/\udcff.yaml", "topics/new\nline.yaml"])
+def test_a_name_that_cannot_be_printed_is_escaped_in_places(tmp_path: Path, path: str) -> None:
+    scratch = Scratch(tmp_path / "r.git", bare=True)
+    scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
+    source = read(scratch).catalog.topics[ORDERS].source
+    assert source
+    assert source.path.isprintable()
+
+
+def test_a_sha256_repository_has_versions_like_any_other(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r", object_format="sha256")
+    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    assert versions(scratch) == ["v0", "v1"]
+
+
+def test_a_partial_clone_fetches_what_it_lacks(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    scratch.git("config", "uploadpack.allowFilter", "true")
+    scratch.git("clone", "-q", "--bare", "--filter=blob:none", scratch.path.as_uri(), str(tmp_path / "clone"))
+    with history.Repository.open(tmp_path / "clone") as repository:
+        approved = history.read(repository, PROJECT)
+    assert len(approved.catalog.topics[ORDERS].versions) == 2
+
+
+def test_all_kinds_of_schemas_have_versions(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    text = "topic: a/b/text\nschema: {type: STRING}\n"
+    pair = "topic: a/b/pair\nschema: {type: KEY_VALUE, encoding: INLINE, key: {type: INT64}, value: {type: STRING}}\n"
+    scratch.commit({"topics/text.yaml": text, "topics/pair.yaml": pair}, "v0")
+    scratch.commit({"topics/pair.yaml": pair.replace("INLINE", "SEPARATED")}, "v1")
+    scratch.commit({"topics/pair.yaml": pair.replace("INT64", "INT32").replace("INLINE", "SEPARATED")}, "v2")
+    assert versions(scratch, TopicName.parse("a/b/text")) == ["v0"]
+    # A broker would see no difference; the numbers are ours by the same rule all the same.
+    assert versions(scratch, TopicName.parse("a/b/pair")) == ["v0", "v1", "v2"]
+    pair_topic = read(scratch).catalog.topics[TopicName.parse("a/b/pair")]
+    assert {version.info.type for version in pair_topic.versions if version.info} == {SchemaType.KEY_VALUE}
+
+
+@pytest.mark.parametrize("topics", [1, 60])
+def test_three_git_processes_are_enough_whatever_the_number_of_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topics: int
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    for number in range(topics):
+        path = f"topics/t{number}"
+        scratch.commit(
+            {f"{path}.yaml": declared(f"a/b/t{number}", f"t{number}.avsc"), f"{path}.avsc": record("id")}
+        )
+    for number in range(topics):
+        scratch.commit({f"topics/t{number}.avsc": record("id", a=0)})
+    scratch.flush()
+    trace = tmp_path / "trace"
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
+    approved = read(scratch)
+    assert sum(len(topic.versions) for topic in approved.catalog.topics.values()) == 2 * topics
+    started = [
+        event for event in map(json.loads, trace.read_text().splitlines()) if event["event"] == "start"
+    ]
+    assert len(started) == 3
