@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from schemactl.formats.avro.defaults import _Check as DefaultCheck
-from schemactl.formats.avro.defaults import _FieldsNotSet as FieldsNotSet
+from schemactl.formats.avro.defaults import DefaultCheck, FieldsNotSet
 from schemactl.formats.avro.equality import children, equal
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.printing import json_text, schema_text
@@ -52,18 +51,24 @@ def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema
 
 
 def _has_aliases(schema: Schema) -> bool:
-    seen: set[Schema] = set()
+    records: set[Record] = set()
     pending = [schema]
     while pending:
         schema = pending.pop()
-        if isinstance(schema, Primitive) or schema in seen:
+        if isinstance(schema, Primitive):
             continue
-        seen.add(schema)
         if isinstance(schema, Named) and schema.aliases:
             return True
-        if isinstance(schema, Record) and any(field.aliases for field in schema.fields):
-            return True
-        pending += children(schema)
+        if isinstance(schema, Record):
+            if schema in records:
+                continue
+            records.add(schema)
+            for field in schema.fields:
+                if field.aliases:
+                    return True
+                pending.append(field.schema)
+        else:
+            pending += children(schema)
     return False
 
 

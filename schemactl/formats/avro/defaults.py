@@ -32,7 +32,7 @@ _JAVA_DOUBLE: Final = re.compile(
 """What Java's Double.valueOf reads."""
 
 
-class _FieldsNotSet(Exception):
+class FieldsNotSet(Exception):
     """A default was looked at while the record type it is meant for was still being read."""
 
 
@@ -77,14 +77,14 @@ class FieldDefaults:
         self.bad: list[InvalidAvro] = []
         self.of_records: dict[int, Path] = {}
         self._release = release
-        self._check = _Check(any_branch=release is not Release.R4_0)
+        self._check = DefaultCheck(any_branch=release is not Release.R4_0)
 
     def check(self, field: Field, record: str, path: Path, unfinished: Container[int]) -> None:
         """Judges `field.default`; `unfinished` holds the identities of the records whose fields are not known yet."""
         self._check.saw_record = False
         try:
             valid = self._check.is_valid(field.schema, field.default, unfinished)
-        except _FieldsNotSet:
+        except FieldsNotSet:
             what = f"the default of {record}.{field.name} is for a record type that is not complete at this place"
             fix = "make the field a union with null first and null as default"
             self._add(what, path, fix, exception="AvroRuntimeException")
@@ -97,7 +97,7 @@ class FieldDefaults:
     def check_again(self, order: list[Record]) -> None:
         """Judges the defaults `of_records` as Avro 1.12 does while it copies records, which it does in this `order`."""
         places, self.of_records = self.of_records, {}
-        self._check = _Check(any_branch=True)
+        self._check = DefaultCheck(any_branch=True)
         unfinished = {id(record) for record in order}
         for record in order:
             for field in record.fields:
@@ -126,7 +126,7 @@ def _what(field: Field, record: str) -> str:
     return f"the default of {record}.{field.name} is {default}; expected a value of type {expected}"
 
 
-class _Check:
+class DefaultCheck:
     """Judges single defaults.
 
     Answers are remembered by the identity of schema and value, so that defaults which lead through the defaults of
@@ -140,6 +140,11 @@ class _Check:
         self.saw_record = False
 
     def is_valid(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> bool:
+        """Whether `value` is a default for `schema`; `unfinished`: identities of records without fields as yet.
+
+        Raises:
+            FieldsNotSet: the answer depends on the fields of such a record.
+        """
         return run(self._is_valid(schema, value, unfinished))
 
     def _is_valid(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
@@ -167,7 +172,7 @@ class _Check:
         if isinstance(schema, Record):
             self.saw_record = True
             if id(schema) in unfinished:
-                raise _FieldsNotSet
+                raise FieldsNotSet
         place = (id(schema), id(value))
         known = self._known.get(place)
         if known is None:

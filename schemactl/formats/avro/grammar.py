@@ -10,6 +10,7 @@ errors, and the records through which they are reached.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
@@ -17,7 +18,7 @@ from typing import Final, Literal
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import check_default
 from schemactl.formats.avro.equality import children, equal
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import Thrown, stack_overflow
 from schemactl.formats.avro.printing import schema_text
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
@@ -52,6 +53,15 @@ PROMOTIONS: Final = {
     "bytes": frozenset({"string"}),
 }
 """A writer's type, and the reader's types that take its values (Resolver.Promote)."""
+
+
+STACK_LEVELS: Final = 1_500
+"""Types inside one another, after which Java's recursion is taken to overflow its stack.
+
+Where it really does depends on what the JVM has compiled: 1,000 nested arrays, the most that its JSON reader lets in, and 2,000
+records that lead to each other by name were seen to pass with the usual stack of 1 MiB; 3,000 records were not, nor were
+1,000 with an array around each.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,11 @@ def decodes_all(*, reader: Schema, writer: Schema, release: Release) -> bool:
         return False
 
 
+def choose_branch(*, writer: Schema, reader: Union, release: Release) -> Schema | None:
+    """The branch of `reader` that Java settles on for a value of `writer`, whatever it may hold; None: it throws."""
+    return run(_Resolution(release).branch(writer, reader))
+
+
 def unable_to_read(*, reader: Schema, writer: Schema) -> str:
     """The message of the SchemaValidationException by which the check says `incompatible`."""
     written, used = schema_text(writer, pretty=True), schema_text(reader, pretty=True)
@@ -115,24 +130,26 @@ class _Resolution:
         """
         writer = apply_aliases(writer=writer, reader=reader, release=self._release)
         symbol = run(self._resolve(writer, reader))
+        if len(self._records) > STACK_LEVELS // 4 and _is_deeper(reader, STACK_LEVELS):
+            raise stack_overflow()
         return marks(symbol, recursive=self._recursive)
 
     def _resolve(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
-        """The symbol for `writer` and `reader`."""
-        symbol: Symbol | None
+        """The call that finds the symbol for `writer` and `reader`."""
         if isinstance(writer, Union):
-            symbol = yield self._writer_union(writer, reader)
-        elif isinstance(reader, Union):
-            symbol = yield self._reader_union(writer, reader)
-        elif isinstance(writer, Record) and isinstance(reader, Record):
-            symbol = yield self._record(writer, reader)
-        elif isinstance(writer, Array) and isinstance(reader, Array):
-            symbol = repeater((yield self._resolve(writer.items, reader.items)))
-        elif isinstance(writer, Map) and isinstance(reader, Map):
-            symbol = repeater((yield self._resolve(writer.values, reader.values)))
-        else:
-            symbol = _leaf(writer, reader)
-        return symbol
+            return self._writer_union(writer, reader)
+        if isinstance(reader, Union):
+            return self._reader_union(writer, reader)
+        if isinstance(writer, Record) and isinstance(reader, Record):
+            return self._record(writer, reader)
+        if isinstance(writer, Array) and isinstance(reader, Array):
+            return self._repeater(writer.items, reader.items)
+        if isinstance(writer, Map) and isinstance(reader, Map):
+            return self._repeater(writer.values, reader.values)
+        return _leaf(writer, reader)
+
+    def _repeater(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
+        return repeater((yield self._resolve(writer, reader)))
 
     def _record(self, writer: Record, reader: Record) -> Deep[Symbol | None]:
         """RecordAdjust.resolve: the writer's fields in their order, then those that only the reader has."""
@@ -151,7 +168,8 @@ class _Resolution:
             symbol = (yield self._resolve(field.schema, match.schema)) if match else self._skip(field.schema)
             if symbol is not None:
                 parts.append(symbol)
-        if not self._add_defaults(writer, reader, parts):
+        only_reader = reader.fields_by_name.keys() - writer.fields_by_name.keys()
+        if only_reader and not self._add_defaults(reader, only_reader, parts):
             sequence.abandoned = True
             self._records[pair] = Mark.ERROR
             return Mark.ERROR
@@ -160,10 +178,10 @@ class _Resolution:
             self._records[pair] = None
         return self._records[pair]
 
-    def _add_defaults(self, writer: Record, reader: Record, parts: list[Symbol]) -> bool:
-        """Whether every field that only the reader has can be filled in; their symbols are added to `parts`."""
+    def _add_defaults(self, reader: Record, names: AbstractSet[str], parts: list[Symbol]) -> bool:
+        """Whether the reader's fields of these `names` can do without a writer; their symbols are added to `parts`."""
         for field in reader.fields:
-            if field.name in writer.fields_by_name:
+            if field.name not in names:
                 continue
             if field.default is NO_DEFAULT:
                 return False
@@ -182,7 +200,7 @@ class _Resolution:
 
     def _writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
         """WriterUnion.resolve. Unions that look alike go branch by branch, and errors in them do not count."""
-        if isinstance(reader, Union) and _look_alike(writer, reader):
+        if isinstance(reader, Union) and look_alike(writer, reader):
             for branch, match in zip(writer.branches, reader.branches, strict=True):
                 if not _is_same_primitive(branch, match):
                     yield self._resolve(branch, match)
@@ -194,26 +212,28 @@ class _Resolution:
         return alternative(symbols)
 
     def _reader_union(self, writer: Schema, reader: Union) -> Deep[Symbol | None]:
-        """ReaderUnion.resolve: settles on one branch, by name, else by structure, else by promotion."""
+        """ReaderUnion.resolve: settles on one branch, and resolves against that alone."""
+        found = yield self.branch(writer, reader)
+        if found is None:
+            return Mark.ERROR
+        symbol = yield self._resolve(writer, found)
+        return alternative([symbol])
+
+    def branch(self, writer: Schema, reader: Union) -> Deep[Schema | None]:
+        """ReaderUnion.firstMatchingBranch: the branch by name, else by structure, else by promotion; None: there is none."""
         found: Schema | None = None
         for branch in reader.branches:
             if branch.type != writer.type:
                 continue
             if not isinstance(branch, Named) or branch.full_name == writer.full_name:
-                found = branch
-                break
+                return branch
             if isinstance(writer, Record) and isinstance(branch, Record):
                 matches = not _has_match_error((yield self._record(writer, branch)))
                 # The first branch that matches, or the last such one with the writer's unqualified name.
                 if matches and (found is None or branch.name == writer.name):
                     found = branch
-        if found is None:
-            wider = PROMOTIONS.get(writer.type, frozenset())
-            found = next((branch for branch in reader.branches if branch.type in wider), None)
-        if found is None:
-            return Mark.ERROR
-        symbol = yield self._resolve(writer, found)
-        return alternative([symbol])
+        wider = PROMOTIONS.get(writer.type, frozenset())
+        return found or next((branch for branch in reader.branches if branch.type in wider), None)
 
     def _generate(self, schema: Schema) -> Symbol | None:
         """ResolvingGrammarGenerator.simpleGen: a grammar without errors, of interest where records lead back to themselves."""
@@ -255,8 +275,9 @@ class _Resolution:
         return known
 
 
-def _leaf(writer: Schema, reader: Schema) -> Mark | None:
+def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
     """The symbol for two schemas that hold no others, or differ in type."""
+    yield from ()  # a call like the others, though it makes none itself
     if writer.type != reader.type:
         return None if reader.type in PROMOTIONS.get(writer.type, ()) else Mark.ERROR
     if isinstance(writer, Fixed) and isinstance(reader, Fixed):
@@ -279,32 +300,36 @@ def _has_match_error(symbol: Symbol | None) -> bool:
     return symbol is Mark.ERROR or (isinstance(symbol, Sequence) and Mark.ERROR in symbol.parts)
 
 
-def _look_alike(writer: Schema, reader: Schema) -> bool:
+def look_alike(writer: Schema, reader: Schema) -> bool:
     """Resolver.unionEquiv: the same structure and unqualified names all the way down, enum symbols in the same order."""
     seen: set[tuple[Schema, Schema]] = set()
     pending = [(writer, reader)]
     while pending:
-        pair = pending.pop()
-        if not _look_alike_outside(*pair):
+        pair = w, r = pending.pop()
+        if w.type != r.type:
             return False
-        if not isinstance(pair[0], Record) or pair not in seen:
-            seen.add(pair)
-            pending += zip(children(pair[0]), children(pair[1]), strict=True)
+        if isinstance(w, Primitive) or pair in seen:
+            continue
+        if not _look_alike_outside(w, r):
+            return False
+        seen.add(pair)
+        pending += zip(children(w), children(r), strict=True)
     return True
 
 
 def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
+    """Whether two schemas of one type look alike but for the schemas inside them."""
     match writer, reader:
+        case Union() as w, Union() as r:
+            return len(w.branches) == len(r.branches)
         case Record() as w, Record() as r:
             return w.name == r.name and [f.name for f in w.fields] == [f.name for f in r.fields]
         case Enum() as w, Enum() as r:
             return w.name == r.name and w.symbols == r.symbols
         case Fixed() as w, Fixed() as r:
             return w.name == r.name and w.size == r.size
-        case Union() as w, Union() as r:
-            return len(w.branches) == len(r.branches)
-        case w, r:
-            return w.type == r.type
+        case _:
+            return True
 
 
 def _is_recursive(schema: Schema) -> bool:
@@ -320,6 +345,20 @@ def _is_recursive(schema: Schema) -> bool:
         TopologicalSorter(graph).prepare()
     except CycleError:
         return True
+    return False
+
+
+def _is_deeper(schema: Schema, levels: int) -> bool:
+    """Whether types are inside one another deeper than `levels`, on the way that Java takes: last field first."""
+    seen: set[Schema] = set()
+    pending = [(schema, 1)]
+    while pending:
+        schema, depth = pending.pop()
+        if depth > levels:
+            return True
+        if not isinstance(schema, Primitive) and schema not in seen:
+            seen.add(schema)
+            pending += [(child, depth + 1) for child in children(schema)]
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -48,7 +48,19 @@ def schema_text(
 def json_text(value: JsonValue, *, pretty: bool = False) -> str:
     """`value` as Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
     parts: list[str] = []
-    run(_write(value, parts, depth=0 if pretty else None))
+    pending: list[str | tuple[JsonValue, int]] = [(value, 0)]
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, str):
+            parts.append(piece)
+            continue
+        value, depth = piece
+        if isinstance(value, dict):
+            pending += reversed(list(_object(value, depth, pretty=pretty)))
+        elif isinstance(value, list):
+            pending += reversed(list(_array(value, depth, pretty=pretty)))
+        else:
+            parts.append(_scalar(value))
     return "".join(parts)
 
 
@@ -152,39 +164,36 @@ def _qualified(full_name: str, namespace: str | None) -> str:
     return name if space and space == namespace and name not in TYPE_NAMES else full_name
 
 
-def _write(value: JsonValue, parts: list[str], *, depth: int | None) -> Deep[None]:
-    """Appends the text of `value`; `depth` counts the objects around it, None asks for compact text."""
-    if isinstance(value, dict):
-        inner = None if depth is None else depth + 1
-        yield _write_items(
-            [(_quoted(key) + (":" if depth is None else " : "), item) for key, item in value.items()],
-            parts,
-            brackets="{}",
-            gaps=("", "") if depth is None else ("\n" + "  " * (depth + 1), "\n" + "  " * depth),
-            depth=inner,
-        )
-    elif isinstance(value, list):
-        gap = "" if depth is None else " "
-        yield _write_items([("", item) for item in value], parts, brackets="[]", gaps=(gap, gap), depth=depth)
+def _object(
+    value: dict[str, JsonValue], depth: int, *, pretty: bool
+) -> Iterator[str | tuple[JsonValue, int]]:
+    """The text of an object inside `depth` others; what is inside it comes as a value with its depth."""
+    gap = "\n" + "  " * (depth + 1) if pretty else ""
+    colon = " : " if pretty else ":"
+    opening = "{"
+    for key, item in value.items():
+        label = f"{opening}{gap}{_quoted(key)}{colon}"
+        if isinstance(item, dict | list):
+            yield label
+            yield (item, depth + 1)
+        else:
+            yield label + _scalar(item)
+        opening = ","
+    if value:
+        yield gap[:-2] + "}"
     else:
-        parts.append(_scalar(value))
+        yield "{ }" if pretty else "{}"
 
 
-def _write_items(
-    items: list[tuple[str, JsonValue]],
-    parts: list[str],
-    *,
-    brackets: str,
-    gaps: tuple[str, str],
-    depth: int | None,
-) -> Deep[None]:
-    """Appends `items`, each after its label, with the first of `gaps` before each of them and the second after the last."""
-    before, after = gaps
-    parts.append(brackets[0])
-    for number, (label, item) in enumerate(items):
-        parts.append(f",{before}{label}" if number else before + label)
-        yield _write(item, parts, depth=depth)
-    parts.append((after if items else after and " ") + brackets[1])
+def _array(value: list[JsonValue], depth: int, *, pretty: bool) -> Iterator[str | tuple[JsonValue, int]]:
+    """The text of an array inside `depth` objects; its items come as values with their depth."""
+    gap = " " if pretty else ""
+    opening = "["
+    for item in value:
+        yield opening + gap
+        yield (item, depth)
+        opening = ","
+    yield f"{gap}]" if value else f"[{gap}]"
 
 
 def _scalar(value: JsonValue) -> str:
