@@ -1,45 +1,48 @@
 """The words Java's Avro has for what it refuses, as a broker passes them on in its answers.
 
-Only the words that reach a registry's caller: validation has words of its own for a definition that does not parse, so
-these show where a stored definition is at fault, or a default.
+Validation has words of its own for a definition that does not parse, so these show where a stored definition is at fault,
+or a default. They are Avro 1.11's; where those are not known, our own say what is wrong.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.printing import json_text, schema_text
-from schemactl.formats.avro.schema import Array, Field, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import Array, Field, JsonValue, Map, Record, Schema, Union
 from schemactl.formats.avro.text import InvalidAvro, read
 from schemactl.model import Release
 
-_TOKEN: Final = re.compile(r"[^\s\"'\[\]{},:]+")
+_WORD: Final = re.compile(r"[^\s\"'\[\]{},:]+")
+_KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
 
 
 def words(text: str, problem: InvalidAvro, release: Release) -> str:
     """The message of the exception with which Java's parser refuses `text` for `problem`."""
-    if problem.pointer.endswith("/default"):
-        if problem.exception == "AvroRuntimeException":
-            return "Schema fields not set yet"
-        if problem.exception == "AvroTypeException":
-            return _invalid_default(text, problem, release)
+    steps = problem.pointer.split("/")[1:]
+    if steps[-1:] == ["default"] and problem.exception == "AvroRuntimeException":
+        return "Schema fields not set yet"
+    if steps[-1:] == ["default"] and problem.exception == "AvroTypeException":
+        return _invalid_default(text, steps, release) or problem.what
     try:
-        value = read(text)
+        json = read(text)
     except InvalidSchema:
         return _not_json(text) or problem.what
-    return _no_schema(value) or problem.what
+    said = _WORDS.get(problem.exception)
+    return (said(json, steps, problem.what) if said else "") or problem.what
 
 
-def _invalid_default(text: str, problem: InvalidAvro, release: Release) -> str:
+def _invalid_default(text: str, steps: list[str], release: Release) -> str:
     try:
-        field = _field(parse(text, release), problem.pointer.split("/")[1:-1])
+        field = _field(parse(text, release), steps[:-1])
     except InvalidSchema:
         field = None
     if field is None:
-        return problem.what
+        return ""
     return f"Invalid default for field {field.name}: {json_text(field.default)} not a {schema_text(field.schema)}"
 
 
@@ -60,22 +63,109 @@ def _field(schema: Schema, steps: list[str]) -> Field | None:
     return field
 
 
-def _no_schema(value: object) -> str:
-    """What is said of JSON that is no schema at its very top, as a JSON definition of an old client is; "" for others."""
-    if isinstance(value, dict):
-        kind = value.get("type")
+def _at(json: JsonValue, steps: list[str]) -> JsonValue:
+    """The JSON value that `steps` lead to; None where there is none."""
+    for step in steps:
+        if isinstance(json, list):
+            json = json[int(step)] if step.isdecimal() and int(step) < len(json) else None
+        else:
+            json = json.get(step) if isinstance(json, dict) else None
+    return json
+
+
+# Each is given the JSON of the definition, the steps to what is refused, and our own words for it.
+
+
+def _parse_words(json: JsonValue, steps: list[str], what: str) -> str:
+    value, around = _at(json, steps), _at(json, steps[:-1])
+    last = steps[-1] if steps else ""
+    holder = steps[-2] if len(steps) > 1 else ""
+    if last in _NOT_THERE and not (last == "name" and isinstance(value, str)):
+        return f"{_NOT_THERE[last]}: {json_text(around)}"
+    if last == "name" or holder in ("symbols", "aliases"):
+        return _name_words(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
+    if holder == "fields" and last.isdecimal():
+        named = isinstance(value, dict) and isinstance(value.get("name"), str)
+        return f"No field {'type' if named else 'name'}: {json_text(value)}"
+    if last == "default":
+        symbols = ", ".join(_at(json, [*steps[:-1], "symbols"]) or ())
+        return f"The Enum Default: {value} is not in the enum symbol set: [{symbols}]"
+    if (
+        isinstance(value, str)
+        and last == "type"
+        and isinstance(around, dict)
+        and "name" in around
+        and steps[1:]
+    ):
+        expected = 'must be a defined name or a {"type": ...} expression.'
+        return f'"{value}" is not a defined name. The type of the "{around["name"]}" field {expected}'
+    return _no_schema(json) if steps in ([], ["type"]) else ""
+
+
+_NOT_THERE: Final = {
+    "name": "No name in schema",
+    "fields": "Record has no fields",
+    "symbols": "Enum has no symbols",
+    "size": "Invalid or no size",
+    "aliases": "aliases not an array",
+}
+
+
+def _name_words(name: JsonValue) -> str:
+    local = name.rpartition(".")[2] if isinstance(name, str) else ""
+    if not local:
+        return "Empty name"
+    if not (local[0].isalpha() or local[0] == "_"):
+        return f"Illegal initial character: {local}"
+    return "" if all(each.isalnum() or each == "_" for each in local) else f"Illegal character in: {local}"
+
+
+def _no_schema(json: JsonValue) -> str:
+    """What is said of JSON that is no schema at its very top, as a JSON definition of an old client is."""
+    if isinstance(json, dict):
+        kind = json.get("type")
         if not isinstance(kind, str):
-            return f"No type: {json_text(value)}"
+            return f"No type: {json_text(json)}"
         return f"Type not supported: {kind}" if kind not in _KINDS else ""
-    return "" if isinstance(value, str | list) else f"Schema not yet supported: {json_text(value)}"
+    return "" if isinstance(json, str | list) else f"Schema not yet supported: {json_text(json)}"
 
 
-_KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
+def _runtime_words(json: JsonValue, steps: list[str], what: str) -> str:
+    around = _at(json, steps[:-1])
+    if isinstance(around, list) and steps[-2:-1] != ["fields"]:
+        nested = isinstance(_at(json, steps), list)
+        return (
+            f"Nested union: {json_text(around)}"
+            if nested
+            else f"Duplicate in union:{what.rsplit(maxsplit=1)[-1]}"
+        )
+    return f"Malformed data. Length is negative: {_at(json, steps)}" if steps[-1:] == ["size"] else ""
+
+
+def _type_words(json: JsonValue, steps: list[str], what: str) -> str:
+    del what
+    return f"Schemas may not be named after primitives: {_at(json, steps)}" if steps[-1:] == ["name"] else ""
+
+
+def _argument_words(json: JsonValue, steps: list[str], what: str) -> str:
+    del what
+    order = _at(json, [*steps, "order"]) or _at(json, steps)
+    return f"No enum constant org.apache.avro.Schema.Field.Order.{str(order).upper()}"
+
+
+_WORDS: Final[dict[str, Callable[[JsonValue, list[str], str], str]]] = {
+    "SchemaParseException": _parse_words,
+    "AvroRuntimeException": _runtime_words,
+    "AvroTypeException": _type_words,
+    "IllegalArgumentException": _argument_words,
+    # Avro 1.12 stumbles over a type it does not know, where 1.11 says so.
+    "NullPointerException": _parse_words,
+}
 
 
 def _not_json(text: str) -> str:
     """What Jackson says of a word that is no JSON; "" where it says something else."""
-    word = _TOKEN.match(text.lstrip())
+    word = _WORD.match(text.lstrip())
     if word is None or word[0] in ("true", "false", "null") or not word[0][0].isalpha():
         return "" if text.strip() else "Cannot parse <null> schema"
     expected = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')"

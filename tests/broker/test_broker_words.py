@@ -1,0 +1,90 @@
+"""The words for a stored definition that Avro refuses (each as Pulsar 4.0.7 was heard to say them)."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemactl.broker import put
+from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
+
+FIELD = '{"type":"record","name":"B","fields":[%s]}'
+
+
+@pytest.mark.parametrize(
+    ("stored", "exception", "words"),
+    [
+        ("", "SchemaParseException", "Cannot parse <null> schema"),
+        ("null", "SchemaParseException", "Schema not yet supported: null"),
+        ('{"foo":1}', "SchemaParseException", 'No type: {"foo":1}'),
+        ('{"type":"object"}', "SchemaParseException", "Type not supported: object"),
+        (
+            '{"type":"record","fields":[]}',
+            "SchemaParseException",
+            'No name in schema: {"type":"record","fields":[]}',
+        ),
+        (
+            '{"type":"record","name":"R"}',
+            "SchemaParseException",
+            'Record has no fields: {"type":"record","name":"R"}',
+        ),
+        (
+            '{"type":"record","name":"1B","fields":[]}',
+            "SchemaParseException",
+            "Illegal initial character: 1B",
+        ),
+        ('{"type":"record","name":"A$B","fields":[]}', "SchemaParseException", "Illegal character in: A$B"),
+        ('{"type":"record","name":"","fields":[]}', "SchemaParseException", "Empty name"),
+        (
+            '{"type":"record","name":"string","fields":[]}',
+            "AvroTypeException",
+            "Schemas may not be named after primitives: string",
+        ),
+        ('{"type":"enum","name":"E","symbols":["a-b"]}', "SchemaParseException", "Illegal character in: a-b"),
+        (
+            '{"type":"enum","name":"E","symbols":["A"],"default":"Z"}',
+            "SchemaParseException",
+            "The Enum Default: Z is not in the enum symbol set: [A]",
+        ),
+        (
+            '{"type":"fixed","name":"F","size":-1}',
+            "AvroRuntimeException",
+            "Malformed data. Length is negative: -1",
+        ),
+        (FIELD % '{"name":"y"}', "SchemaParseException", 'No field type: {"name":"y"}'),
+        (FIELD % '"x"', "SchemaParseException", 'No field name: "x"'),
+        (
+            FIELD % '{"name":"y","type":"E"}',
+            "SchemaParseException",
+            '"E" is not a defined name. The type of the "y" field must be a defined name or a {"type": ...} expression.',
+        ),
+        (FIELD % '{"name":"y","type":["int","int"]}', "AvroRuntimeException", "Duplicate in union:int"),
+        (
+            FIELD % '{"name":"y","type":["null",["int"]]}',
+            "AvroRuntimeException",
+            'Nested union: ["null",["int"]]',
+        ),
+        (
+            FIELD % '{"name":"y","type":"int","order":"up"}',
+            "IllegalArgumentException",
+            "No enum constant org.apache.avro.Schema.Field.Order.UP",
+        ),
+        (
+            FIELD % '{"name":"y","type":["null","string"],"default":"d"}',
+            "AvroTypeException",
+            'Invalid default for field y: "d" not a ["null","string"]',
+        ),
+        (
+            'syntax = "proto3";',
+            "SchemaParseException",
+            "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'syntax': was expecting",
+        ),
+    ],
+)
+def test_a_broken_version_is_named_in_the_answer_to_every_upload(
+    stored: str, exception: str, words: str
+) -> None:
+    broken = SchemaInfo(SchemaType.PROTOBUF, stored.encode())
+    new = SchemaInfo(SchemaType.JSON, b'"int"')
+    answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
+    assert (answer.outcome, answer.exception) == (Outcome.ERROR, exception)
+    assert answer.message.startswith(words)
