@@ -8,7 +8,7 @@ from typing import Final
 from schemactl.broker import legacy_json, native
 from schemactl.broker.avro import parse
 from schemactl.broker.data import SchemaData, halves
-from schemactl.broker.exceptions import IO, PARSE, invalid, is_error
+from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, IO, PARSE, invalid, is_error
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import AVRO_DESCRIBED, CLIENT_SIDE, PRIMITIVE, Release, SchemaType
 
@@ -20,7 +20,7 @@ def validate(data: SchemaData, release: Release) -> None:
         Thrown: INVALID where it is not one; another exception where the validator itself stumbles.
     """
     if data.type is SchemaType.EXTERNAL and release is Release.R4_0:
-        raise invalid("Unknown schema type : EXTERNAL")
+        raise Thrown(ILLEGAL_ARGUMENT, "No enum constant org.apache.pulsar.common.schema.SchemaType.EXTERNAL")
     _VALIDATORS[data.type](data, release)
 
 

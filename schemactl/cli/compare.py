@@ -259,7 +259,7 @@ def _definition(entry: object, where: str) -> SchemaInfo:
         raise Unreadable(f"`{where}.properties` is not an object of texts")
     if "schema_b64" in entry:
         return SchemaInfo(kind, _bytes(entry["schema_b64"], where), properties)
-    schema = entry.get("schema", "")
+    schema = "" if entry.get("schema") is None else entry["schema"]
     if kind is SchemaType.PROTOBUF_NATIVE and (proto := _proto(schema)):
         info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
         return replace(info, properties=properties)

@@ -43,7 +43,7 @@ def test_external_has_a_checker_from_4_2_on() -> None:
     assert SchemaType.EXTERNAL not in checkers(Release.R4_0)
     one, other = (SchemaInfo(SchemaType.EXTERNAL, data) for data in (b"", b"x"))
     strategy = CompatibilityStrategy.ALWAYS_INCOMPATIBLE
-    assert put([], one, strategy, Release.R4_0).outcome is Outcome.INVALID
+    assert put([], one, strategy, Release.R4_0).outcome is Outcome.ERROR
     assert put([SchemaVersion(0, one)], other, strategy, Release.R4_2).outcome is Outcome.OK
 
 
