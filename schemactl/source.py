@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -21,9 +22,6 @@ MAX_DEPTH: Final = 250
 
 Tokens = tuple[str, ...]
 """The parts of a JSON pointer; () is the whole."""
-
-JsonNode = int | tuple[int, "dict[str, JsonNode]"] | tuple[int, "list[JsonNode]"]
-"""Where a value starts, in code points, with its children where it has any."""
 
 N = TypeVar("N")
 
@@ -70,17 +68,15 @@ class JsonText:
 
     text: str
     place: Callable[[int], Source]
-    _root: JsonNode | None = field(default=None, repr=False)
+    _scan: Scan | None = field(default=None, repr=False)
 
     def locate(self, parts: Tokens) -> Source:
         """The nearest place to `parts`; the start of the text when it is not JSON."""
-        if self._root is None:
-            try:
-                self._root = scan(self.text).root
-            except JsonSyntaxError:
-                self._root = 0
-        found = nearest(self._root, parts, _json_step)
-        return self.place(found if isinstance(found, int) else found[0])
+        try:
+            self._scan = self._scan or scan(self.text)
+        except JsonSyntaxError:
+            return self.place(0)
+        return self.place(self._scan.offsets[nearest(0, parts, self._scan.child)])
 
 
 def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
@@ -106,10 +102,45 @@ class JsonSyntaxError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The places of a JSON text: its nodes, and of every repeated key the offset of the repetition."""
+    """The places of every value of a JSON text, the whole first, each before its members.
 
-    root: JsonNode
-    duplicates: tuple[tuple[str, int], ...]
+    Attributes:
+        offsets: where each value starts.
+        keys: where its key starts, -1 outside of objects.
+        ends: the number of the first value that is not inside it.
+        duplicates: repeated keys, with the offset of the repetition.
+        items: the members of the lists that were asked for.
+    """
+
+    text: str
+    # Plain numbers: five megabytes of JSON are a million values, and must not become a million objects.
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    keys: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    duplicates: list[tuple[str, int]] = field(default_factory=list)
+    items: dict[int, list[int]] = field(default_factory=dict)
+
+    def child(self, number: int, token: str) -> int | None:
+        """The member of the value `number` that a pointer calls `token`; of a repeated key the first."""
+        opening = self.text[self.offsets[number]]
+        if opening == "{":
+            return next((member for member in self._members(number) if self._key(member) == token), None)
+        if opening == "[" and _INDEX.fullmatch(token):
+            if number not in self.items:
+                self.items[number] = list(self._members(number))
+            items = self.items[number]
+            return items[int(token)] if int(token) < len(items) else None
+        return None
+
+    def _members(self, number: int) -> Iterator[int]:
+        member = number + 1
+        while member < self.ends[number]:
+            yield member
+            member = self.ends[member]
+
+    def _key(self, number: int) -> str:
+        match = _STRING.match(self.text, self.keys[number])
+        return json.loads(match[0]) if match else ""
 
 
 # Jackson, as Avro sets it up, allows both kinds of comments (Schema.Parser).
@@ -122,6 +153,7 @@ SCALAR: Final = re.compile(
 )
 _COMMENT: Final = re.compile(_STRING.pattern + r"|/\*.*?\*/|//[^\n]*", re.DOTALL)
 _OTHER_LANGUAGES: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
 _WORD: Final = re.compile(r"[\w.$+-]{1,40}")
 _GOOD_STRING_PART: Final = re.compile(
     r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*'
@@ -150,10 +182,10 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.root: JsonNode = 0
-        self.open: list[dict[str, JsonNode] | list[JsonNode]] = []
-        self.key = ""
-        self.duplicates: list[tuple[str, int]] = []
+        self.found = Scan(text)
+        # The open containers: the number of each, and the keys it has so far; None for a list.
+        self.open: list[tuple[int, set[str] | None]] = []
+        self.key = -1
 
     def scan(self) -> Scan:
         self._skip()
@@ -161,31 +193,32 @@ class _Scanner:
             pass
         if self.at < len(self.text):
             raise _unexpected(self.text, self.at, "the end of the text")
-        return Scan(self.root, tuple(self.duplicates))
+        return self.found
 
     def _opened(self) -> bool:
         """One value was read; whether it is a container whose first member's value starts here."""
-        start, character = self.at, self._peek()
+        number = len(self.found.offsets)
+        self.found.offsets.append(self.at)
+        self.found.keys.append(self.key)
+        self.found.ends.append(number + 1)
+        character = self._peek()
         if character and character in "[{":
-            return self._entered(start, {} if character == "{" else [])
-        match = SCALAR.match(self.text, start)
+            return self._entered(number, set() if character == "{" else None)
+        match = SCALAR.match(self.text, self.at)
         if match is None:
-            raise _unexpected(self.text, start, "a value")
+            raise _unexpected(self.text, self.at, "a value")
         self.at = match.end()
-        self._attach(start)
         return False
 
-    def _entered(self, start: int, children: dict[str, JsonNode] | list[JsonNode]) -> bool:
+    def _entered(self, number: int, keys: set[str] | None) -> bool:
         if len(self.open) == MAX_DEPTH:
-            raise JsonSyntaxError(start, f"this is nested more than {MAX_DEPTH} levels deep")
-        # mypy cannot tell that a pair of a union is a union of pairs.
-        self._attach((start, children))  # type: ignore[arg-type]
-        self.open.append(children)
+            raise JsonSyntaxError(self.at, f"this is nested more than {MAX_DEPTH} levels deep")
+        self.open.append((number, keys))
         self.at += 1
         self._skip()
         if self._closed():
             return False
-        self._key()
+        self._read_key()
         return True
 
     def _continued(self) -> bool:
@@ -202,21 +235,24 @@ class _Scanner:
             self._skip()
             if self._peek() == self._closing:
                 raise JsonSyntaxError(comma, f"a comma stands before `{self._closing}`", "remove the comma")
-            self._key()
+            self._read_key()
             return True
         return False
 
-    def _key(self) -> None:
+    def _read_key(self) -> None:
         """In an object, the key and its colon were read."""
-        children = self.open[-1]
-        if isinstance(children, list):
+        keys = self.open[-1][1]
+        self.key = -1
+        if keys is None:
             return
         match = _STRING.match(self.text, self.at)
         if match is None:
             raise _unexpected(self.text, self.at, "a key in double quotes")
-        self.key = json.loads(match[0])
-        if self.key in children:
-            self.duplicates.append((self.key, self.at))
+        key = json.loads(match[0])
+        if key in keys:
+            self.found.duplicates.append((key, self.at))
+        keys.add(key)
+        self.key = self.at
         self.at = match.end()
         self._skip()
         if self._peek() != ":":
@@ -224,23 +260,16 @@ class _Scanner:
         self.at += 1
         self._skip()
 
-    def _attach(self, node: JsonNode) -> None:
-        if not self.open:
-            self.root = node
-        elif isinstance(children := self.open[-1], dict):
-            children.setdefault(self.key, node)
-        else:
-            children.append(node)
-
     @property
     def _closing(self) -> str:
-        return "}" if isinstance(self.open[-1], dict) else "]"
+        return "]" if self.open[-1][1] is None else "}"
 
     def _closed(self) -> bool:
         if self._peek() != self._closing:
             return False
         self.at += 1
-        self.open.pop()
+        number, _ = self.open.pop()
+        self.found.ends[number] = len(self.found.offsets)
         return True
 
     def _peek(self) -> str:
@@ -291,23 +320,10 @@ def _bad_string(text: str, offset: int) -> JsonSyntaxError:
     )
 
 
-def _json_step(node: JsonNode, token: str) -> JsonNode | None:
-    if isinstance(node, int):
-        return None
-    children = node[1]
-    if isinstance(children, dict):
-        return children.get(token)
-    return children[int(token)] if _is_index(token, len(children)) else None
-
-
 def _yaml_step(node: yaml.Node, token: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
         return next((value for key, value in node.value if key.value == token), None)
-    if isinstance(node, yaml.SequenceNode) and _is_index(token, len(node.value)):
+    if isinstance(node, yaml.SequenceNode) and _INDEX.fullmatch(token) and int(token) < len(node.value):
         found: yaml.Node = node.value[int(token)]
         return found
     return None
-
-
-def _is_index(token: str, length: int) -> bool:
-    return token.isascii() and token.isdigit() and len(token) < 10 and int(token) < length

@@ -104,6 +104,9 @@ class _Builder:
         self.findings: list[Finding] = []
 
     def build(self, documents: Iterable[Documents]) -> Declared:
+        documents = list(documents)
+        topics = (each for file in documents for each in file.documents if isinstance(each, TopicDocument))
+        self.definitions.prepare(topic.schema for topic in topics if topic.schema)
         for file in documents:
             self.problems += file.problems
             for document in file.documents:

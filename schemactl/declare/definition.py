@@ -11,13 +11,15 @@ import json
 import math
 import posixpath
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
+    DESCRIPTOR_SUFFIX,
+    PROTO_SUFFIX,
     Files,
     decode,
     obstacle,
@@ -27,10 +29,12 @@ from schemactl.declare.files import (
     suggestion,
 )
 from schemactl.declare.json_text import read_json
+from schemactl.declare.proto import gather
 from schemactl.declare.references import AvroFile, inline
 from schemactl.declare.yaml_text import scalar_place
-from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats.key_value import Encoding, join
+from schemactl.formats.protobuf_native import load
 from schemactl.model import AVRO_DESCRIBED, Locator, SchemaInfo, SchemaType
 from schemactl.source import JsonText, Tokens, place, tokens
 
@@ -60,6 +64,37 @@ class Definitions:
     def __init__(self, files: Files) -> None:
         self.files = files
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
+        self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
+
+    def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
+        """The `.proto` files of all `declarations` are compiled, in one go: starting protoc takes longer than its work.
+
+        Raises:
+            SchemactlError: protoc is needed and not installed.
+        """
+        jobs = {}
+        for declaration in declarations:
+            for each in (declaration, declaration.key, declaration.value):
+                proto = _Reading(self, each).proto() if each else None
+                if proto is not None:
+                    jobs[proto.digest(), proto.message] = proto
+        if jobs:
+            answers = load("compile").compile_all(list(jobs.values()))
+            self._compiled.update(zip(jobs, answers, strict=True))
+
+    def compiled(self, proto: Any) -> SchemaInfo:
+        """What a `.proto` declares (see `formats.protobuf_native.compile.compile_proto`).
+
+        Raises:
+            InvalidSchema: it does not compile.
+        """
+        key = proto.digest(), proto.message
+        if key not in self._compiled:
+            [self._compiled[key]] = load("compile").compile_all([proto])
+        found = self._compiled[key]
+        if isinstance(found, InvalidSchema):
+            raise found
+        return found
 
     def read(self, declaration: SchemaDeclaration) -> Definition:
         """The schema that `declaration` declares. Whether a broker would take it is not judged here."""
@@ -111,6 +146,8 @@ class _Reading:
             return self._key_value()
         if kind in AVRO_DESCRIBED:
             return self._avro()
+        if kind is SchemaType.PROTOBUF_NATIVE:
+            return self._protobuf_native()
         return self._made(
             b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer))
         )
@@ -165,12 +202,88 @@ class _Reading:
         source = file.locate(()) if file.path == self.declaration.text.path else Source(shown(file.path))
         if inlined.used or text is None:
             text = self._rendered(inlined.value)
-        return self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
+        info = self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
+        return replace(info, proto=self._compiled("proto")) if self.declaration.proto else info
+
+    def _protobuf_native(self) -> SchemaInfo | None:
+        written = str(self.declaration.definition)
+        is_set = written.endswith(DESCRIPTOR_SUFFIX)
+        info = self._descriptor_set(written) if is_set else self._compiled("definition")
+        return replace(info, properties=self.declaration.properties) if info else None
+
+    def _descriptor_set(self, written: str) -> SchemaInfo | None:
+        path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX), "definition")
+        if path is None:
+            return None
+        try:
+            data = read_bytes(self.definitions.files, path)
+            info: SchemaInfo = load("compile").read_descriptor_set(
+                data, self.declaration.message, path=shown(path)
+            )
+        except DeclarationError as error:
+            self.problems += error.problems
+        except InvalidSchema as error:
+            self._invalid(error, "definition")
+        else:
+            return info
+        return None
+
+    def _compiled(self, way: str) -> SchemaInfo | None:
+        """What the `.proto` that is named at `way` declares."""
+        proto = self.proto()
+        if proto is None:
+            return None
+        try:
+            return self.definitions.compiled(proto)
+        except InvalidSchema as error:
+            self._invalid(error, way)
+        return None
+
+    def _invalid(self, error: InvalidSchema, way: str) -> None:
+        self.problems.append(Problem(error.source or self.declaration.locate(way), error.what, error.fix))
+
+    def proto(self) -> Any:
+        """The `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
+        native = self.declaration.type is SchemaType.PROTOBUF_NATIVE
+        way, written = (
+            ("definition", self.declaration.definition) if native else ("proto", self.declaration.proto)
+        )
+        if written is None or str(written).endswith(DESCRIPTOR_SUFFIX):
+            return None
+        path = self._path(written, (PROTO_SUFFIX,), way)
+        references = {
+            found: self.declaration.locate("references", str(index))
+            for index, reference in enumerate(self.declaration.references)
+            if (native or reference.endswith(PROTO_SUFFIX))
+            and (found := self._path(reference, (PROTO_SUFFIX,), "references", str(index)))
+        }
+        if path is None or self.problems:
+            return None
+        try:
+            texts = {each: self._proto_text(each) for each in (path, *references)}
+        except DeclarationError as error:
+            self.problems += error.problems
+            return None
+        files = gather(path, texts.pop(path), texts)
+        if files.ambiguous:
+            name, one, other = files.ambiguous
+            self.problems.append(
+                Problem(
+                    Source(shown(path)),
+                    f'`import "{name}"` could mean `{one}` or `{other}`',
+                    "import it by a longer part of its path",
+                )
+            )
+            return None
+        self.unused += [named_at for each, named_at in references.items() if each not in files.used]
+        return files.compiled_to(self.declaration.message)
 
     def _main(self) -> tuple[AvroFile, str | None] | None:
         """The definition as it is written, and its text; None for the text where there is none."""
         definition, yaml_text = self.declaration.definition, self.declaration.text
         if not isinstance(definition, str):
+            for way in _bare_nulls(definition, ()):
+                self._tell("`null` without quotes is no type in YAML", "definition", *way, fix='write "null"')
             return AvroFile(
                 yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
             ), None
@@ -189,10 +302,17 @@ class _Reading:
         text, parts = self.declaration.text, (*self.declaration.parts, "definition")
         return scalar_place(text.path, text.data, text.node(self.declaration.document, parts), offset)
 
+    def _proto_text(self, path: str) -> bytes:
+        data = read_bytes(self.definitions.files, path)
+        decode(path, data)
+        return data
+
     def _references(self) -> Iterator[tuple[AvroFile, Source]]:
         """The files whose types may be used, each with the place that names it."""
         for index, written in enumerate(self.declaration.references):
             way = ("references", str(index))
+            if self.declaration.proto and written.endswith(PROTO_SUFFIX):
+                continue
             path = self._path(written, AVRO_SUFFIXES, *way)
             if path is None:
                 continue
@@ -236,6 +356,23 @@ class _Reading:
 
     def _tell(self, what: str, *way: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*way), what, fix))
+
+
+def _bare_nulls(schema: Any, way: Tokens) -> Iterator[Tokens]:
+    """The ways to every null in `schema` where a type should stand."""
+    if schema is None:
+        yield way
+    elif isinstance(schema, list):
+        for index, branch in enumerate(schema):
+            yield from _bare_nulls(branch, (*way, str(index)))
+    elif isinstance(schema, dict):
+        for key in ("type", "items", "values"):
+            if key in schema:
+                yield from _bare_nulls(schema[key], (*way, key))
+        fields = schema.get("fields")
+        for index, each in enumerate(fields if isinstance(fields, list) else ()):
+            if isinstance(each, dict) and "type" in each:
+                yield from _bare_nulls(each["type"], (*way, "fields", str(index), "type"))
 
 
 def _not_finite(value: Any, way: Tokens) -> Iterator[Tokens]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.files import shown
+from schemactl.declare.files import MAX_PROBLEMS, shown
 from schemactl.declare.misfit import misfits
 from schemactl.declare.words import found, nearest
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
@@ -25,9 +25,6 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.source import Tokens, node_at, node_place
-
-MAX_PROBLEMS: Final = 100
-"""As many problems of one file are told; the others are counted."""
 
 RESERVED_PROPERTIES: Final = ("schemactl.",)
 """What the names of declared properties do not start with: `apply` stamps uploads with such."""

@@ -21,6 +21,9 @@ from schemactl.source import place
 MAX_BYTES: Final = 5 * 1024 * 1024
 """The largest file that is read: a broker refuses larger definitions (5,242,710 bytes were the most it took)."""
 
+MAX_PROBLEMS: Final = 100
+"""As many problems of one file are told."""
+
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 AVRO_SUFFIXES: Final = (".avsc", ".json")
 PROTO_SUFFIX: Final = ".proto"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NoReturn
 
+from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.errors import DeclarationError, Problem
 from schemactl.source import (
     MAX_DEPTH,
     SCALAR,
-    JsonNode,
     JsonSyntaxError,
     JsonText,
     scan,
@@ -31,11 +32,13 @@ def read_json(definition: JsonText) -> Any:
             text = without_comments(text)
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        problems = list(_problems(definition)) or [Problem(definition.place(0), f"this is not JSON: {error}")]
+        problems = list(islice(_problems(definition), MAX_PROBLEMS)) or [
+            Problem(definition.place(0), f"this is not JSON: {error}")
+        ]
         raise DeclarationError(problems) from None
     # Counting is quick; only a text of many brackets can be deep.
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise DeclarationError(list(_problems(definition)))
+        raise DeclarationError(list(islice(_problems(definition), MAX_PROBLEMS)))
     return value
 
 
@@ -77,20 +80,10 @@ def _problems(definition: JsonText) -> Iterator[Problem]:
         return
     for key, offset in found.duplicates:
         yield Problem(definition.place(offset), f"the key `{key[:60]}` is repeated", "keep one of the two")
-    for offset in _scalars(found.root):
+    for offset in found.offsets:
         number = SCALAR.match(definition.text, offset)
         if number and _out_of_range(number[0]):
             yield Problem(definition.place(offset), f"the number `{number[0][:20]}...` is out of range")
-
-
-def _scalars(root: JsonNode) -> Iterator[int]:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, int):
-            yield node
-        else:
-            stack += node[1].values() if isinstance(node[1], dict) else node[1]
 
 
 def _out_of_range(digits: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import yaml
 from yaml.reader import ReaderError
@@ -12,60 +12,80 @@ from yaml.reader import ReaderError
 from schemactl.errors import Problem, Source
 from schemactl.source import place
 
+
+class _Saying(NamedTuple):
+    """What to say of an error that libyaml or PyYAML describes with `words`.
+
+    `what` may hold {start}, the line where the thing in question starts, and {found}, the character found. `at_start`: the
+    place to look at is where the thing starts, not where the parser stopped.
+    """
+
+    words: str
+    what: str
+    fix: str
+    at_start: bool = False
+
+
+_NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
+_NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
+
 _SAYINGS: Final = (
-    # Words of libyaml or PyYAML; whether the place is where the thing in question starts; what to say; the fix.
-    (
+    _Saying("invalid Unicode", "this is no character", "write the character itself"),
+    _Saying("unknown escape", "this is no YAML escape", "write `\\\\` for a backslash, or use single quotes"),
+    _Saying(
         "a quoted scalar",
-        True,
         "this quote is never closed",
         "close it, or double it where it belongs to the text",
+        at_start=True,
     ),
-    (
+    _Saying(
         "mapping values are not allowed",
-        False,
         "a `:` cannot stand here",
         "put a value that holds `: ` in quotes; indent keys like their siblings",
     ),
-    (
+    _Saying(
         "could not find expected ':'",
-        True,
         "this line is no `key: value`",
         "write `key: value`, or indent it if it continues the text above",
+        at_start=True,
     ),
-    ("',' or ']'", False, "expected `,` or `]` of the list that starts at {start}", "close the list"),
-    ("',' or '}'", False, "expected `,` or `}` of the mapping that starts at {start}", "close the mapping"),
-    (
+    _Saying("',' or ']'", "expected `,` or `]` of the list that starts at {start}", "close the list"),
+    _Saying("',' or '}'", "expected `,` or `}` of the mapping that starts at {start}", "close the mapping"),
+    _Saying(
         "while parsing a block mapping",
-        False,
         "this line fits neither the mapping that starts at {start} nor a level below it",
         "indent it like the keys it belongs to",
     ),
-    (
+    _Saying(
         "while parsing a block collection",
-        False,
         "this line fits neither the list that starts at {start} nor a level below it",
         "indent it like the items it belongs to",
     ),
-    (
+    _Saying(
         "undefined alias",
-        False,
         "this alias has no anchor (`&name`) before it",
         "put text that starts with `*` in quotes",
     ),
-    ("second occurrence", False, "this anchor is defined for the second time", "give it another name"),
-    ("while scanning an alias", True, "an alias needs a name", "put text that starts with `*` in quotes"),
-    ("while scanning an anchor", True, "an anchor needs a name", "put text that starts with `&` in quotes"),
-    ("escape", False, "this is no YAML escape", "write the character itself, or `\\\\` for a backslash"),
-    ("tag", True, "tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text"),
-    ("a block scalar", False, "this cannot follow `|` or `>`", "start the text on the next line"),
-    ("directive", False, "directives (`%...`) are not used here", "remove the line"),
-    ("YAML document", False, "directives (`%...`) are not used here", "remove the line"),
-    ("<document start>", False, "text follows the end of a document", "start the next document with `---`"),
-    ("cannot start any token", False, "`{found}` cannot start a value", "put the value in quotes"),
+    _Saying("second occurrence", "this anchor is defined for the second time", "give it another name"),
+    _Saying(
+        "scanning an alias", "an alias needs a name", "put text that starts with `*` in quotes", at_start=True
+    ),
+    _Saying(
+        "scanning an anchor",
+        "an anchor needs a name",
+        "put text that starts with `&` in quotes",
+        at_start=True,
+    ),
+    _Saying("tag", *_NO_TAGS, at_start=True),
+    _Saying("a block scalar", "this cannot follow `|` or `>`", "start the text on the next line"),
+    _Saying("directive", *_NO_DIRECTIVES),
+    _Saying("YAML document", *_NO_DIRECTIVES),
+    _Saying("<document start>", "text follows the end of a document", "start the next document with `---`"),
+    _Saying("cannot start any token", "`{found}` cannot start a value", "put the value in quotes"),
 )
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TAB: Final = re.compile(r"^ *\t\s*?(?=\S)", re.MULTILINE)
+_TAB: Final = re.compile(r" *\t\s*?(?=\S)")
 
 
 def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
@@ -83,19 +103,21 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     if _TAB.match(line):
         return _tab_problem_at(path, mark.line, line)
     said = f"{error.context or ''} {error.problem or ''}"
-    for words, from_start, saying, fix in _SAYINGS:
-        if words in said:
-            if from_start and start:
+    for saying in _SAYINGS:
+        if saying.words in said:
+            if saying.at_start and start:
                 mark = start
             begins = f"line {start.line + 1}" if start else "the line above"
-            what = saying.replace("{start}", begins).replace("{found}", line[mark.column : mark.column + 1])
-            return Problem(Source(path, mark.line + 1, mark.column + 1), what, fix)
+            what = saying.what.replace("{start}", begins).replace(
+                "{found}", line[mark.column : mark.column + 1]
+            )
+            return Problem(Source(path, mark.line + 1, mark.column + 1), what, saying.fix)
     return Problem(Source(path, mark.line + 1, mark.column + 1), f"this is not YAML: {error.problem}")
 
 
 def tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem | None:
     """The first line that a tab indents, outside of texts of several lines; the C parser lets some of them pass."""
-    lines = {text.count("\n", 0, found.start()) for found in _TAB.finditer(text)}
+    lines = {number for number, line in enumerate(text.split("\n")) if _TAB.match(line)}
     for node in _scalars(nodes) if lines else ():
         first, last = node.start_mark, node.end_mark
         lines -= set(range(first.line + 1, last.line + (last.column > 0)))

@@ -24,19 +24,26 @@ from schemactl.declare.yaml_syntax import syntax_problem, tab_problem
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
 
+MAX_VALUES: Final = 200_000
+"""A file has at most this many keys and values; more take seconds to read, and nobody has them."""
+
 
 class _Resolver:
-    """Leaves plain values unresolved, so that only explicit tags are set; and stops before the composer's own stack ends.
+    """Leaves plain values unresolved, so that only explicit tags are set; and stops what is too deep or too much.
 
     The C composer calls itself for every level without asking how deep it is: 100,000 brackets end the process.
     """
 
     depth = 0
+    values = 0
 
     def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
         self.depth += 1
+        self.values += 1
         if self.depth > MAX_DEPTH:
-            raise _TooDeep
+            raise _TooMuch(f"the file is nested more than {MAX_DEPTH} levels deep")
+        if self.values > MAX_VALUES:
+            raise _TooMuch(f"the file has more than {MAX_VALUES:,} keys and values")
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -45,8 +52,8 @@ class _Resolver:
         return
 
 
-class _TooDeep(Exception):
-    """A document is nested deeper than MAX_DEPTH."""
+class _TooMuch(Exception):
+    """A file exceeds MAX_DEPTH or MAX_VALUES."""
 
 
 class PythonComposer(Reader, Scanner, Parser, Composer, _Resolver):
@@ -102,10 +109,8 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         composer = COMPOSER(text)
         while composer.check_node():
             nodes.append(composer.get_node())
-    except _TooDeep:
-        raise DeclarationError(
-            [Problem(Source(shown(path)), f"the file is nested more than {MAX_DEPTH} levels deep")]
-        ) from None
+    except _TooMuch as error:
+        raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
     except yaml.YAMLError as error:
         raise DeclarationError([syntax_problem(shown(path), text, error)]) from None
     if "\t" in text:
@@ -227,7 +232,9 @@ class _Builder:
             )
         elif not isinstance(self._plain(node), str):
             self._tell(
-                node, f"a key is text, but `{node.value[:60]}` is not", f'write "{node.value[:60]}" in quotes'
+                node,
+                f"a key is text, but `{node.value[:60]}` is not",
+                f'put it in quotes: "{node.value[:60]}"',
             )
 
     def _plain(self, node: yaml.Node) -> Any:
