@@ -86,7 +86,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
 
 def _apply(plan: Plan, registry: Registry, args: argparse.Namespace, context: Context) -> int:
-    from schemactl.apply import apply_plan
+    from schemactl.apply import Result, apply_plan
     from schemactl.plan.file import write_json
     from schemactl.report.plan_json import result_document
     from schemactl.report.plan_text import describe, render_result
@@ -94,10 +94,19 @@ def _apply(plan: Plan, registry: Registry, args: argparse.Namespace, context: Co
     def progress(number: int, step: Step) -> None:
         context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
 
-    with _terminated_as_interrupted():
-        result = apply_plan(plan, registry, progress=progress)
-    if args.result:
-        write_json(result_document(result), path_of(args.result, context))
+    def record(result: Result) -> None:
+        if args.result:
+            write_json(result_document(result), path_of(args.result, context))
+
+    # Before the first step: a file that cannot be written must stop the apply, and a killed one must leave a trace.
+    record(Result(plan, 0))
+    try:
+        with _terminated_as_interrupted():
+            result = apply_plan(plan, registry, progress=progress)
+    except SchemactlError as error:
+        record(Result(plan, 0, error))
+        raise
+    record(result)
     if plan.steps:
         print(render_result(result, color=context.color))
     if result.failure is None:

@@ -13,7 +13,7 @@ from schemactl.cli import Context
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
-    from schemactl.model import Catalog, Project, Target, TopicName
+    from schemactl.model import Project, Target, TopicName
     from schemactl.plan import Plan
     from schemactl.registry import Registry
 
@@ -99,6 +99,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
     """The plan from approved history to the target's registry, and that registry, open."""
     from schemactl import declare, history
+    from schemactl.cli.topics import find
     from schemactl.plan import (
         Origin,
         Permissions,
@@ -117,15 +118,19 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     for note in approved.notes:
         context.say(f"note: {note}")
 
+    selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
+
     def addressed(texts: list[str]) -> frozenset[TopicName]:
-        return frozenset(renamed_topic(_address(text, approved.catalog), target.namespaces) for text in texts)
+        names = [find(text, approved.catalog).name for text in texts]
+        for name in names:
+            if name not in selected.topics:
+                raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
+        return frozenset(renamed_topic(name, target.namespaces) for name in names)
 
     permissions = Permissions(
         addressed(args.allow_delete), addressed(args.force_delete), args.relax_while_replaying
     )
-    catalog = renamed(
-        select(approved.catalog, topics=args.topic, namespaces=args.namespace), target.namespaces
-    )
+    catalog = renamed(selected, target.namespaces)
     with closing(open_target(target, project, top)) as registry:
         state = observe(registry, scope_of(catalog))
         origin = Origin(target.name, target.registry, registry.release, approved.ref, approved.tip)
@@ -164,9 +169,3 @@ def open_target(target: Target, project: Project, top: str) -> Registry:
 
     release = target.release or project.release
     return open_registry(target, release=release, defaults=project.defaults, folder=Path(top, project.folder))
-
-
-def _address(text: str, catalog: Catalog) -> TopicName:
-    from schemactl.cli.topics import find
-
-    return find(text, catalog).name

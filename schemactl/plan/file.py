@@ -73,7 +73,7 @@ def document(plan: Plan) -> Json:
     return {**told, "digest": _digest(told)}
 
 
-def step_document(step: Step) -> Json:  # noqa: PLR0911  one return for each kind of step
+def step_document(step: Step) -> Json:
     """One step as JSON values."""
     match step:
         case CreateNamespace(name):

@@ -62,6 +62,9 @@ from schemactl.wording import cite, numbers
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
+_WORDS = 500
+"""How many characters of a registry's words are worth showing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
@@ -349,7 +352,8 @@ def _refused(
     else:
         fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
     message = f"{cite(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
-    return Refusal(name, version.number, answer, message, fix)
+    # A broker's words quote both definitions in full.
+    return Refusal(name, version.number, replace(answer, message=answer.message[:_WORDS]), message, fix)
 
 
 def _reason(
@@ -362,7 +366,7 @@ def _reason(
         if old is not None:
             return formats.explain(breakage, new=new, old=old).reason
     words = answer.message.strip().splitlines()
-    return f"The registry says: {words[0][:300]}" if words else ""
+    return f"The registry says: {words[0][:_WORDS]}" if words else ""
 
 
 def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[Refusal]:

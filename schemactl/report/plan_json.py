@@ -15,15 +15,24 @@ def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every re
 
 
 def result_document(result: Result) -> Json:
-    """What `apply --result` writes: the plan's digest, what was done, what was not, and why."""
+    """What `apply --result` writes: the plan's digest, what was done, what was not, and why.
+
+    The outcome is `applied`, `partly applied`, `failed` (nothing was done), or `started`: not ended, or killed.
+    """
     steps = [step_document(step) for step in result.plan.steps]
     plan = document(result.plan)
     return {
         "format_version": FORMAT_VERSION,
         **{key: plan[key] for key in ("schemactl", "target", "registry", "approved")},
         "plan": plan["digest"],
-        "outcome": "applied" if result.failure is None else "partly applied" if result.done else "failed",
+        "outcome": _outcome(result),
         "done": steps[: result.done],
         "left": steps[result.done :],
         "failure": None if result.failure is None else str(result.failure),
     }
+
+
+def _outcome(result: Result) -> str:
+    if result.failure is None:
+        return "started" if result.left else "applied"
+    return "partly applied" if result.done else "failed"

@@ -54,7 +54,7 @@ def summary(plan: Plan) -> str:
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
 
 
-def describe(step: Step) -> str:  # noqa: PLR0911  one return for each kind of step
+def describe(step: Step) -> str:
     """One step in one line."""
     match step:
         case CreateNamespace(name):

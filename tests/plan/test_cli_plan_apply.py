@@ -124,6 +124,21 @@ def test_a_plan_file_is_applied_once(shop: Shop, capsys: pytest.CaptureFixture[s
     assert shop.held() == 2
 
 
+def test_a_result_file_that_cannot_be_written_stops_the_apply(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shop.run("apply", "--auto-approve", "--result", "nowhere/result.json") == 1
+    assert "nowhere/result.json cannot be written" in capsys.readouterr().err
+    assert shop.held() == 0
+
+
+def test_a_stale_plan_leaves_a_result_that_says_so(shop: Shop) -> None:
+    shop.run("plan", "--out", "plan.json")
+    shop.run("apply", "--auto-approve")
+    assert shop.run("apply", "plan.json", "--result", "result.json") == 4
+    assert json.loads((shop.folder / "result.json").read_text())["outcome"] == "failed"
+
+
 def test_a_plan_file_needs_no_question_and_no_commits_since(shop: Shop) -> None:
     shop.run("plan", "--out", "plan.json")
     shop.orders("id", "note", "city")
@@ -236,6 +251,9 @@ def test_a_deletion_needs_its_flag(shop: Shop, capsys: pytest.CaptureFixture[str
     assert shop.run("apply", "--auto-approve", "--allow-delete", "sales/orders") == 0
     assert shop.held() == 3
     assert shop.run("apply", "--auto-approve", "--allow-delete", "sales/ordres") == 64
+    shop.orders("id")
+    shop.commit({"namespaces/refunds.yaml": "topic: shop/sales/refunds\n"})
+    assert shop.run("plan", "--topic", "*/refunds", "--allow-delete", "sales/orders") == 64
 
 
 def test_a_target_is_chosen_by_name_and_may_rename_namespaces(

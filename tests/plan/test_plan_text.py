@@ -169,4 +169,5 @@ def test_the_result_file_of_an_apply(registry: EmbeddedRegistry) -> None:
     ]
     assert [step["action"] for step in told["left"]] == ["register_version"]
     assert result_document(Result(plan, 4))["outcome"] == "applied"
+    assert result_document(Result(plan, 0))["outcome"] == "started"
     assert result_document(Result(plan, 0, RegistryError("no")))["outcome"] == "failed"
