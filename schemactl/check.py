@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from schemactl.compat import judge
 from schemactl.errors import Source
-from schemactl.formats import explain, identity, same_text
+from schemactl.formats import explain, identity, same_text, witness
 from schemactl.model import (
     Breakage,
     Catalog,
@@ -275,6 +275,7 @@ class _Checker:
                 direction=direction,
                 against=against,
                 older=str(old.locate(what.pointer) or "") if direction == "old_reads_new" else "",
+                witness=None if what.strict_only else witness(nearest, new=proposal.schema, old=old),
             )
 
     def _broker(self, proposal: _Proposal, verdict: Verdict) -> Iterator[Finding]:

@@ -10,7 +10,15 @@ from schemactl.formats import avro, primitive, protobuf_native
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
-from schemactl.model import AVRO_DESCRIBED, Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+from schemactl.model import (
+    AVRO_DESCRIBED,
+    Breakage,
+    Incompatibility,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    Witness,
+)
 
 FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Format", primitive))
 """Who answers for a type. A new schema language is one more module, and one more row here."""
@@ -58,6 +66,24 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     if new.proto and old.proto:
         new, old = new.proto, old.proto
     return FORMATS[new.type].explain(breakage, new=new, old=old)
+
+
+def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
+    if old.type is not new.type:
+        return None
+    if new.proto and old.proto:
+        new, old = new.proto, old.proto
+    return FORMATS[new.type].witness(breakage, new=new, old=old)
+
+
+def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    """A smallest message that proves `breakage`, really decoded; None where none can exist, or none was found."""
+    if old.type is not new.type:
+        return None
+    if new.proto and old.proto:
+        new, old = new.proto, old.proto
+    return FORMATS[new.type].witness(breakage, new=new, old=old)
 
 
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from schemactl.errors import InvalidSchema
-from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo
+from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +59,12 @@ class Format(Protocol):
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """`breakage` of `new` with `old` in words for people; who reads whom is its `direction`."""
+        ...
+
+    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+        """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
+        ...
+
+    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+        """A smallest message that proves `breakage`, really decoded; None where none can exist, or none was found."""
         ...

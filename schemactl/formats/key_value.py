@@ -25,6 +25,7 @@ from schemactl.model import (
     Release,
     SchemaInfo,
     SchemaType,
+    Witness,
 )
 
 ENCODING: Final = "kv.encoding.type"
@@ -33,6 +34,8 @@ ENCODING: Final = "kv.encoding.type"
 Encoding = Literal["INLINE", "SEPARATED"]
 
 Half = Literal["key", "value"]
+
+_OWN_RULES: Final = frozenset({"KEY_VALUE_ENCODING_CHANGED", "KEY_VALUE_TYPE_CHANGED"})
 
 _HALVES: tuple[Half, Half] = ("key", "value")
 
@@ -188,8 +191,7 @@ class KeyValueFormat:
                 "not see this change and stores nothing.",
                 f"Keep `encoding: {before.encoding}`, or give the new messages a topic of their own.",
             )
-        half: Half = "key" if found.pointer.startswith("/key") else "value"
-        new_half, old_half = getattr(after, half), getattr(before, half)
+        half, new_half, old_half = _halves_at(found.pointer, new=after, old=before)
         if found.rule == "KEY_VALUE_TYPE_CHANGED":
             return Explanation(
                 half,
@@ -198,15 +200,44 @@ class KeyValueFormat:
                 "definitions stay the same.",
                 f"Keep {old_half.type.name}, or give the new messages a topic of their own.",
             )
-        root = "/" if new_half.type in AVRO_DESCRIBED else ""
-        inner = replace(found, pointer=found.pointer.removeprefix(f"/{half}") or root)
-        told = self._formats[new_half.type].explain(
-            replace(breakage, incompatibility=inner), new=new_half, old=old_half
-        )
+        inner = _inside(breakage, half, new_half.type)
+        told = self._formats[new_half.type].explain(inner, new=new_half, old=old_half)
         return replace(told, field=f"{half}.{told.field}" if told.field else half)
+
+    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+        """A key or a value, alone, that its reader cannot read; None for a change that the halves' own formats do not see."""
+        if breakage.incompatibility.rule in ("KEY_VALUE_ENCODING_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
+            return None
+        half: Half = "key" if breakage.incompatibility.pointer.startswith("/key") else "value"
+        new_half, old_half = getattr(split(new), half), getattr(split(old), half)
+        inner = _inside(breakage, half, new_half.type)
+        found = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
+        return found and replace(found, result=f"the {half}: {found.result}")
+
+    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+        """The key or the value that breaks, alone; None for a changed encoding or type, where every message does."""
+        found = breakage.incompatibility
+        if found.rule in _OWN_RULES:
+            return None
+        half, new_half, old_half = _halves_at(found.pointer, new=split(new), old=split(old))
+        inner = _inside(breakage, half, new_half)
+        proof = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
+        return proof and replace(proof, message=f'{{"{half}": {proof.message}}}')
 
     def _identity(self, half: SchemaInfo) -> Hashable:
         return self._formats[half.type].identity(half)
+
+
+def _halves_at(pointer: str, *, new: KeyValue, old: KeyValue) -> tuple[Half, SchemaInfo, SchemaInfo]:
+    """The half that `pointer` leads into, as it is new and as it was."""
+    return ("key", new.key, old.key) if pointer.startswith("/key") else ("value", new.value, old.value)
+
+
+def _inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
+    """The same breakage, seen from inside its half."""
+    root = "/" if info.type in AVRO_DESCRIBED else ""
+    pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
+    return replace(breakage, incompatibility=replace(breakage.incompatibility, pointer=pointer))
 
 
 def _unframe(data: bytes) -> tuple[bytes, bytes]:
@@ -244,6 +275,14 @@ def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
     return SchemaInfo(
         SchemaType[name], data, {key: str(value) for key, value in properties.items()}, info.source
     )
+
+
+def _inside(breakage: Breakage, half: Half, kind: SchemaType) -> Breakage:
+    """The breakage as that half's own format gave it."""
+    found = breakage.incompatibility
+    root = "/" if kind in AVRO_DESCRIBED else ""
+    pointer = found.pointer.removeprefix(f"/{half}") or root
+    return replace(breakage, incompatibility=replace(found, pointer=pointer))
 
 
 def _under(half: Half, pointer: str) -> str:

@@ -7,12 +7,13 @@ the broker's `PrimitiveSchemaDataValidator` and `StringSchemaDataValidator`.
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Hashable, Iterator
 from typing import Final
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation
-from schemactl.model import CLIENT_SIDE, Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+from schemactl.model import CLIENT_SIDE, Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
 
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""
@@ -70,14 +71,38 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
 
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
     """A changed charset, in words for people."""
-    before, after = (info.properties.get(CHARSET, "UTF-8") for info in (old, new))
-    reader, writer = (after, before) if breakage.direction == "new_reads_old" else (before, after)
+    before, after, reader, writer = (
+        info.properties.get(CHARSET, "UTF-8") for info in (old, new, *_ordered(breakage, new=new, old=old))
+    )
     return Explanation(
         "",
         f"Version {breakage.against} says {before}, the new schema {after}. Pulsar compares no properties, so the registry "
         f"accepts this and stores nothing; a reader decodes with its own charset, {reader}, what was written in {writer}.",
         f"Keep {before}, or give the new messages a topic of their own.",
     )
+
+
+def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    """A text of one letter that comes out as another; None where Python has no codec of the name."""
+    reader, writer = (charset(info) for info in _ordered(breakage, new=new, old=old))
+    for letter in "éß€A":
+        try:
+            data = letter.encode(writer)
+            result = data.decode(reader, "replace")
+        except (LookupError, UnicodeEncodeError):
+            continue
+        if result != letter:
+            return Witness(
+                json.dumps(letter, ensure_ascii=False),
+                data,
+                f"reads {json.dumps(result, ensure_ascii=False)}",
+            )
+    return None
+
+
+def _ordered(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
+    """Reader and writer."""
+    return (old, new) if breakage.direction == "old_reads_new" else (new, old)
 
 
 def charset(info: SchemaInfo) -> str:
@@ -98,3 +123,9 @@ def _extends_ascii(charset: str) -> bool:
         return text.decode(charset) == text.decode("ascii")
     except (LookupError, UnicodeDecodeError):
         return False
+
+
+def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    """None: what breaks here is told by a property, not by a message."""
+    del breakage, new, old
+    return None

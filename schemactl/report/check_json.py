@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 from schemactl.check import CheckReport, TopicCheck
-from schemactl.model import Answer, Breakage, Finding
+from schemactl.model import Answer, Breakage, Finding, Witness
 
 FORMAT_VERSION = 1
 
@@ -64,6 +65,12 @@ def _breakage(breakage: Breakage) -> dict[str, Any]:
     }
 
 
+def _witness(witness: Witness | None) -> dict[str, Any] | None:
+    if witness is None:
+        return None
+    return {"message": witness.message, "base64": b64encode(witness.data).decode(), "result": witness.result}
+
+
 def _finding(finding: Finding) -> dict[str, Any]:
     source = finding.source
     return {
@@ -81,4 +88,5 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "direction": finding.direction,
         "against": list(finding.against),
         "older": finding.older,
+        "witness": _witness(finding.witness),
     }

@@ -6,6 +6,9 @@ from schemactl.check import CheckReport, TopicCheck
 from schemactl.model import Finding
 from schemactl.report.style import paint, table
 
+_SHOWN = 300
+"""Of a witness: longer ones are whole in the JSON report."""
+
 _SHADES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -27,6 +30,10 @@ def _finding(finding: Finding, *, color: bool) -> str:
     lines += [f"  {line}" for line in finding.message.splitlines()]
     if finding.older:
         lines.append(f"  In the older version: {finding.older}")
+    if finding.witness:
+        message, size = finding.witness.message, len(finding.witness.data)
+        shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
+        lines.append(f"  Proof: {shown} ({size} bytes) ends in {finding.witness.result}")
     if finding.fix:
         lines.append(f"  Fix: {finding.fix}")
     lines.append(paint(f"  More: schemactl explain {finding.rule}", "dim", color=color))

@@ -13,8 +13,9 @@ from schemactl.formats.avro.grammar import can_read
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
+from schemactl.formats.avro.witness import witness as seek
 from schemactl.formats.base import Explanation
-from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType
+from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
 
 NEWEST: Final = Release.R5_0
 """Whose rules a definition is read by where no broker is asked: they accept the most names."""
@@ -69,6 +70,16 @@ class AvroFormat:
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""
         return explanation.explain(breakage, new=parsed(new.schema), old=parsed(old.schema))
+
+    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+        """The smallest message that the reader's side cannot read."""
+        return seek(
+            breakage,
+            new=parsed(new.schema),
+            old=parsed(old.schema),
+            plain_json=new.type is SchemaType.JSON,
+            release=NEWEST,
+        )
 
 
 FORMAT: Final = AvroFormat()

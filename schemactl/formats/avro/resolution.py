@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from schemactl.formats.avro.grammar import decodes_all
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -23,7 +24,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.model import Incompatibility
+from schemactl.model import Incompatibility, Release
 
 PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "null": frozenset({"null"}),
@@ -160,7 +161,7 @@ class _Comparison:
             if not isinstance(found, tuple):
                 found = yield found
             if found:
-                reasons += _missing_branch(branch, (location, index)) if nested else found
+                reasons += _missing_branch(reader, branch, (location, index)) if nested else found
         self._known[id(reader), id(writer)] = reasons
         return reasons
 
@@ -174,7 +175,7 @@ class _Comparison:
             if not found:
                 break
         else:
-            reasons = _missing_branch(writer, location)
+            reasons = _missing_branch(reader, writer, location)
         self._known[id(reader), id(writer)] = reasons
         return reasons
 
@@ -192,7 +193,21 @@ def _names(reader: Named, writer: Named, location: Location) -> Reasons:
     """Names match without their namespaces, or through one of the reader's aliases."""
     if reader.name == writer.name or writer.full_name in reader.aliases:
         return COMPATIBLE
-    return _reason("NAME_MISMATCH", (location, "name"), f"expected: {writer.full_name}")
+    # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
+    strict_only = (
+        isinstance(reader, Record) and isinstance(writer, Record) and not _needs_aliases(reader, writer)
+    )
+    return _reason(
+        "NAME_MISMATCH", (location, "name"), f"expected: {writer.full_name}", strict_only=strict_only
+    )
+
+
+def _needs_aliases(reader: Record, writer: Record) -> bool:
+    """Whether a field of `reader` finds its values by an alias only."""
+    there = writer.fields_by_name
+    return any(
+        field.name not in there and any(alias in there for alias in field.aliases) for field in reader.fields
+    )
 
 
 def _symbols(reader: Enum, writer: Enum, location: Location) -> Reasons:
@@ -211,10 +226,13 @@ def _sizes(reader: Fixed, writer: Fixed, location: Location) -> Reasons:
     )
 
 
-def _missing_branch(writer: Schema, location: Location) -> Reasons:
-    return _reason(
-        "MISSING_UNION_BRANCH", location, f"reader union lacking writer type: {writer.type.upper()}"
+def _missing_branch(reader: Schema, writer: Schema, location: Location) -> Reasons:
+    # A record that is only called otherwise is found by its structure, and decodes.
+    strict_only = isinstance(writer, Record | Array | Map) and decodes_all(
+        reader=reader, writer=writer, release=Release.R5_0
     )
+    message = f"reader union lacking writer type: {writer.type.upper()}"
+    return _reason("MISSING_UNION_BRANCH", location, message, strict_only=strict_only)
 
 
 def _type_mismatch(reader: Schema, writer: Schema, location: Location) -> Reasons:
@@ -222,5 +240,5 @@ def _type_mismatch(reader: Schema, writer: Schema, location: Location) -> Reason
     return _reason("TYPE_MISMATCH", location, message)
 
 
-def _reason(rule: str, location: Location, message: str) -> Reasons:
-    return (Incompatibility(rule, pointer(location), message),)
+def _reason(rule: str, location: Location, message: str, *, strict_only: bool = False) -> Reasons:
+    return (Incompatibility(rule, pointer(location), message, strict_only),)
