@@ -1,11 +1,13 @@
-"""Real repositories for tests, made in one `git fast-import` each."""
+"""Real repositories for tests, made in one `git fast-import` each, and what to declare in them."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 Files = Mapping[str, str | bytes | None]
 """Path to content; None deletes. A pair of other mode is written with `Scratch.git`."""
@@ -142,3 +144,18 @@ class Scratch:
 def _quoted(path: str) -> bytes:
     raw = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
     return b'"' + raw.replace(b"\n", rb"\n") + b'"'
+
+
+def declared(topic: str = "shop/sales/orders", definition: str = "orders.avsc", more: str = "") -> str:
+    """The declaration of an AVRO topic."""
+    return f"topic: {topic}\nschema:\n  type: AVRO\n  definition: {definition}\n{more}"
+
+
+def record(
+    *fields: str, doc: str = "", name: str = "Order", indent: int | None = None, **default: Any
+) -> str:
+    """An Avro record of string fields, and int fields with a default."""
+    each = [{"name": field, "type": "string"} for field in fields]
+    each += [{"name": field, "type": "int", "default": value} for field, value in default.items()]
+    about = {"doc": doc} if doc else {}
+    return json.dumps({"type": "record", "name": name, **about, "fields": each}, indent=indent)

@@ -10,10 +10,11 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.show import stored_text, title
+from schemactl.cli.show import stored_text
 from schemactl.cli.topics import HELP, Chosen, choose
 from schemactl.errors import UsageError
 from schemactl.report.style import paint
+from schemactl.wording import day
 
 if TYPE_CHECKING:
     from schemactl.history import History
@@ -26,11 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `diff`."""
     parser.description = (
         "What changed from one definition to another: the text, the fields, and who can read whom, in both directions. "
-        "With one TOPIC: from the version before the one in force. With one TOPIC@N: from version N to the one in force."
+        "With one TOPIC: its last change. With one TOPIC@N: from version N to the definition in force."
     )
     parser.epilog = (
         "examples:\n"
-        "  schemactl diff orders                what the newest change was\n"
+        "  schemactl diff orders                what the last change was\n"
         "  schemactl diff orders@2              what changed since version 2\n"
         "  schemactl diff orders@2 orders@4\n"
         "  schemactl diff orders invoices       two topics as they are now\n"
@@ -42,11 +43,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two definitions: its name for people (`version 3 (9f2c1abcd, 2026-03-02)`) and what it is."""
+    """One of the two definitions. `number` is that of its version, `label` names it for people."""
 
     topic: Topic
+    number: int
     label: str
     info: SchemaInfo
+
+    @property
+    def name(self) -> str:
+        """As it is named on the command line."""
+        return f"{self.topic.name.topic}@{self.number}"
 
     @property
     def text(self) -> list[str]:
@@ -80,18 +87,24 @@ def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
         return _side(history, first), _side(history, choose(new, history.catalog))
     if first.version:
         return _side(history, first), _side(history, Chosen(first.topic, None))
+    versions = first.topic.versions
+    if len(versions) < 2:
+        raise UsageError(f"{first.topic.name} has no two versions: name two definitions")
     in_force = history.current(first.topic.name)
-    if in_force is None and first.topic.versions:
-        in_force = first.topic.versions[-1].number
-    if not in_force:
-        raise UsageError(f"{first.topic.name} has no version before the one in force: name two definitions")
-    return _side(history, Chosen(first.topic, first.topic.versions[in_force - 1])), _side(history, first)
+    # After a return to older content, that return was the last change.
+    before = versions[-2] if in_force in (None, versions[-1].number) else versions[-1]
+    return _side(history, Chosen(first.topic, before)), _side(history, first)
 
 
 def _side(history: History, chosen: Chosen) -> Side:
+    topic = chosen.topic
     if chosen.info is None:
-        raise UsageError(f"{chosen.topic.name} declares no schema, and never did")
-    return Side(chosen.topic, title(history, chosen), chosen.info)
+        raise UsageError(f"{topic.name} declares no schema, and never did")
+    in_force = history.current(topic.name)
+    version = chosen.version or topic.versions[-1 if in_force is None else in_force]
+    standing = "" if chosen.version else ", no longer declared" if in_force is None else ", in force"
+    commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
+    return Side(topic, version.number, f"{topic.name.topic}@{version.number}{commit}{standing}", chosen.info)
 
 
 def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
@@ -112,39 +125,39 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     )
-    lines = [paint(topics, "bold", color=color), f"  from {old.label}", f"  to   {new.label}", ""]
     styles = {"+": "green", "-": "red", "@": "cyan"}
     text = list(unified_diff(old.text, new.text, old.label, new.label, lineterm=""))
-    lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
     fields = [f"  {sign} {what}" for sign, what in changes(old=old.info, new=new.info)]
+    lines = [paint(topics, "bold", color=color), ""]
+    lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
     if not text:
-        lines.append("The definitions are the same but for layout.")
-    elif not fields:
-        lines += ["", "No field differs: only docs, aliases and the like do."]
+        lines += [f"- {old.label}", f"+ {new.label}", "The text is the same."]
+    lines.append("")
+    if fields:
+        lines += ["Fields:", *fields]
     else:
-        lines += ["", "Fields:", *fields]
-    lines += ["", *_verdict("The newer reads the older", old, new, newer_reads=True)]
-    lines += _verdict("The older reads the newer", old, new, newer_reads=False)
+        lines.append("No field differs" + (": only order, docs, aliases and the like do." if text else "."))
+    lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
     return "\n".join(lines)
 
 
-def _verdict(sentence: str, old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
+def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     """Whether one side can read the other, and the reasons where it cannot."""
     from schemactl.formats import explain
     from schemactl.model import Breakage
 
     reader, writer = (new, old) if newer_reads else (old, new)
     found = incompatibilities(reader=reader.info, writer=writer.info)
+    sentence = f"{reader.name} reads {writer.name}"
     if not found:
         yield f"{sentence}: yes."
         return
     strict = all(each.strict_only for each in found)
     yield f"{sentence}: {'Java yes, strict readers no' if strict else 'no'}."
     for each in found:
-        breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", 0)
+        breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", old.number)
         told = explain(breakage, new=new.info, old=old.info)
-        where = f" {told.field}" if told.field else ""
-        yield f"  {each.rule}{where}: {told.reason}"
+        yield f"  {each.rule}: {told.reason}"
 
 
 def _json(old: Side, new: Side) -> str:
@@ -153,8 +166,8 @@ def _json(old: Side, new: Side) -> str:
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,
-            "old": {"topic": str(old.topic.name), "definition": old.label},
-            "new": {"topic": str(new.topic.name), "definition": new.label},
+            "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
+            "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
             "text": list(unified_diff(old.text, new.text, old.label, new.label, lineterm="")),
             "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
             "new_reads_old": _reasons(reader=new.info, writer=old.info),

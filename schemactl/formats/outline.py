@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from schemactl.formats.key_value import split
-from schemactl.formats.primitive import charset
 from schemactl.model import AVRO_DESCRIBED, Release, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
@@ -16,26 +15,16 @@ if TYPE_CHECKING:
 def outline(info: SchemaInfo) -> dict[str, str]:
     """From each part's name to what it is, in document order: `Order.lines` to `array<OrderLine>`.
 
-    Named types are spelled out once, under their own name without namespace where no two share it. Docs and aliases are
-    left out.
+    Named types are spelled out once, under their own name without namespace where no two share it. Docs, aliases and the
+    order of symbols are left out. The properties of the SchemaInfo come last.
 
     Raises:
         InvalidSchema: the definition does not parse.
     """
-    if info.type in AVRO_DESCRIBED:
-        return dict(_avro(info))
-    if info.type is SchemaType.KEY_VALUE:
-        both = split(info)
-        halves = {"key": both.key, "value": both.value}
-        parts = {"encoding": both.encoding, **{name: half.type.name for name, half in halves.items()}}
-        for name, half in halves.items():
-            parts.update({f"{name}: {part}": what for part, what in outline(half).items() if part})
-        return parts
-    if info.type is SchemaType.PROTOBUF_NATIVE:
-        return dict(_protobuf(info))
-    if info.type is SchemaType.STRING:
-        return {"": f"STRING in {charset(info)}"}
-    return {"": info.type.name}
+    parts = dict(_parts(info))
+    if info.type is not SchemaType.KEY_VALUE:
+        parts |= {f"property {name}": value for name, value in sorted(info.properties.items())}
+    return parts
 
 
 def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
@@ -57,6 +46,21 @@ def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
         elif before[part] != what:
             name = f"{part}: " if part else ""
             yield "~", f"{name}{before[part]} -> {what}"
+
+
+def _parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    if info.type in AVRO_DESCRIBED:
+        yield from _avro(info)
+    elif info.type is SchemaType.PROTOBUF_NATIVE:
+        yield from _protobuf(info)
+    elif info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        yield "encoding", both.encoding
+        for name, half in (("key", both.key), ("value", both.value)):
+            yield name, half.type.name
+            yield from ((f"{name}: {part}", what) for part, what in outline(half).items() if part)
+    else:
+        yield "", info.type.name
 
 
 def _avro(info: SchemaInfo) -> Iterator[tuple[str, str]]:
@@ -112,7 +116,8 @@ def _named(node: NamedSchema, names: Mapping[str, str]) -> Iterator[tuple[str, s
             yield f"{name}.{field.name}", _field(field, names)
     elif isinstance(node, Enum):
         default = f", default {node.default}" if node.default is not None else ""
-        yield name, f"enum {node.full_name} of {', '.join(node.symbols)}{default}{properties}"
+        yield name, f"enum {node.full_name}{default}{properties}"
+        yield from ((f"{name}.{symbol}", "symbol") for symbol in node.symbols)
     else:
         yield name, f"fixed {node.full_name} of {node.size} bytes{properties}"
 
@@ -187,8 +192,9 @@ def _protobuf(info: SchemaInfo) -> Iterator[tuple[str, str]]:
                     for number, each in sorted(element.fields().items()):
                         yield f"{element.full_name} {number}", described(each)
                 case Enum():
-                    numbers = (f"{value} {number}" for value, number in element.numbers().items())
-                    yield element.full_name, f"enum of {', '.join(numbers)}"
+                    yield element.full_name, "enum"
+                    for value, number in element.numbers().items():
+                        yield f"{element.full_name}.{value}", f"number {number}"
                 case Field():
                     yield f"extension {element.extension_name} {element.proto.number}", described(element)
                 case _:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from scratch import FIRST_COMMIT_S, Scratch
+from scratch import FIRST_COMMIT_S, Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
@@ -15,21 +14,6 @@ from schemactl.model import CompatibilityStrategy, NamespaceName, Project, Schem
 
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
-
-
-def declared(topic: str = "shop/sales/orders", definition: str = "orders.avsc", more: str = "") -> str:
-    """The declaration of an AVRO topic."""
-    return f"topic: {topic}\nschema:\n  type: AVRO\n  definition: {definition}\n{more}"
-
-
-def record(
-    *fields: str, doc: str = "", name: str = "Order", indent: int | None = None, **default: Any
-) -> str:
-    """An Avro record of string fields, and int fields with a default."""
-    each = [{"name": field, "type": "string"} for field in fields]
-    each += [{"name": field, "type": "int", "default": value} for field, value in default.items()]
-    about = {"doc": doc} if doc else {}
-    return json.dumps({"type": "record", "name": name, **about, "fields": each}, indent=indent)
 
 
 def read(scratch: Scratch, project: Project = PROJECT, ref: str | None = None) -> history.History:

@@ -1,0 +1,329 @@
+"""The commands that look into the approved history, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scratch import Scratch, declared, record
+
+from schemactl.cli import main
+
+PROJECT = "version: 1\nroots: [topics]\n"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Orders with three versions of which the middle one is in force, a deleted topic, and one without schema."""
+    scratch = Scratch(tmp_path_factory.mktemp("history") / "shop")
+    scratch.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            "topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n"),
+            "topics/orders.avsc": record("id", doc="First."),
+            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.avsc": record("id", name="Refund"),
+            "topics/payments.yaml": declared("shop/billing/payments", "refunds.avsc"),
+            "topics/pings.yaml": "topic: shop/ops/pings\n",
+            "topics/doors.yaml": "topic: shop/ops/doors\nschema: {type: BOOLEAN}\n",
+        },
+        "Declare the topics",
+    )
+    scratch.commit({"topics/orders.avsc": record("id", count=1)}, "Count the orders")
+    scratch.commit({"topics/orders.avsc": record("id", "customer", count=1)}, "Know the customer")
+    scratch.commit({"topics/orders.avsc": record("id", count=1, indent=2)}, "Forget the customer")
+    scratch.commit({"topics/payments.yaml": None}, "Bill no more")
+    scratch.flush()
+    return scratch
+
+
+def run(scratch: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    code = main(["-C", str(scratch.path), *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def answer(scratch: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    """The JSON that the command prints."""
+    code, out, _ = run(scratch, capsys, *arguments, "--format", "json")
+    assert code == 0
+    return json.loads(out)
+
+
+def refusal(scratch: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Exit code and message of a command that prints no result."""
+    code, out, err = run(scratch, capsys, *arguments)
+    assert out == ""
+    return code, err
+
+
+def test_log_lists_versions_newest_first_and_says_which_is_in_force(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(shop, capsys, "log", "orders")
+    assert code == 0
+    short = {mark: shop.id(mark)[:9] for mark in range(1, 5)}
+    assert out.splitlines() == [
+        "persistent://shop/sales/orders",
+        f"  version 1 is in force again since {short[4]} (2023-11-14: Forget the customer); a registry's latest stays 2",
+        "  VERSION       TYPE  COMMIT     DAY         SUBJECT",
+        f"  2             AVRO  {short[3]}  2023-11-14  Know the customer",
+        f"  1 (in force)  AVRO  {short[2]}  2023-11-14  Count the orders",
+        f"  0             AVRO  {short[1]}  2023-11-14  Declare the topics",
+    ]
+
+
+def test_log_says_that_a_topic_is_gone_or_has_no_schema(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(shop, capsys, "log", "payments")
+    assert f"no longer declared since {shop.id(5)[:9]} (2023-11-14: Bill no more)" in out
+    assert "(in force)" not in out
+    _, out, _ = run(shop, capsys, "log", "pings")
+    assert out == "persistent://shop/ops/pings\n  declares no schema\n"
+
+
+def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = answer(shop, capsys, "log", "--all")
+    assert (told["format_version"], told["ref"], told["tip"]["id"]) == (1, "main", shop.id(5))
+    topics = {topic["topic"]: topic for topic in told["topics"]}
+    assert list(topics) == sorted(topics)
+    assert len(topics) == 5
+    orders = topics["persistent://shop/sales/orders"]
+    assert (orders["current"], orders["latest"], orders["deleted"]) == (1, 2, False)
+    assert [version["commit"]["id"] for version in orders["versions"]] == [
+        shop.id(mark) for mark in (1, 2, 3)
+    ]
+    assert [version["version_bytes"] for version in orders["versions"]] == [
+        "0" * 15 + str(n) for n in range(3)
+    ]
+    assert topics["persistent://shop/billing/payments"]["deleted"]
+
+
+@pytest.mark.parametrize(
+    "version_bytes",
+    ["0000000000000002", "0x0000000000000002", "00 00 00 00 00 00 00 02", "0000000000000002" + "00" * 56],
+)
+def test_log_says_which_commit_wrote_a_message(
+    shop: Scratch, capsys: pytest.CaptureFixture[str], version_bytes: str
+) -> None:
+    _, out, _ = run(shop, capsys, "log", "orders", "--version-bytes", version_bytes)
+    assert (
+        out
+        == f"persistent://shop/sales/orders: version 2 ({shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
+    )
+    told = answer(shop, capsys, "log", "orders", "--version-bytes", version_bytes)
+    assert (told["version"], told["commit"]["id"]) == (2, shop.id(3))
+
+
+@pytest.mark.parametrize(
+    ("version_bytes", "code", "words"),
+    [
+        ("0000000000000007", 1, "has no version 7 in the approved history: it has 0 to 2"),
+        ("ffffffffffffffff", 1, "has no version -1"),
+        ("", 64, "written without a schema"),
+        ("00", 64, "expected 8 bytes, found 1"),
+        ("zz", 64, "expected 16 hex digits"),
+    ],
+)
+def test_log_refuses_version_bytes_that_name_no_version(
+    shop: Scratch, capsys: pytest.CaptureFixture[str], version_bytes: str, code: int, words: str
+) -> None:
+    found, message = refusal(shop, capsys, "log", "orders", "--version-bytes", version_bytes)
+    assert found == code
+    assert words in message
+
+
+@pytest.mark.parametrize("arguments", [[], ["orders", "--all"], ["--all", "--version-bytes", "00"]])
+def test_log_wants_one_topic_or_all(
+    shop: Scratch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert refusal(shop, capsys, "log", *arguments)[0] == 64
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"],
+)
+def test_a_topic_is_named_by_as_much_as_is_unambiguous(
+    shop: Scratch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert answer(shop, capsys, "show", name)["topic"] == "persistent://shop/sales/orders"
+    assert answer(shop, capsys, "show", f"{name}@0")["version"] == 0
+
+
+def test_an_unknown_topic_gets_the_nearest_names(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, message = refusal(shop, capsys, "log", "ordrs")
+    assert code == 64
+    assert "did you mean persistent://shop/sales/orders or " in message
+    assert (
+        "did you mean persistent://shop/billing/payments"
+        in refusal(shop, capsys, "show", "shop/biling/payments")[1]
+    )
+    assert "it knows persistent://shop/billing/payments" in refusal(shop, capsys, "show", "xyz")[1]
+
+
+def test_an_ambiguous_topic_gets_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scratch = Scratch(tmp_path / "r")
+    two = "topic: a/b/x\nschema: {type: STRING}\n---\ntopic: a/c/x\nschema: {type: STRING}\n"
+    at = "---\ntopic: a/c/x@1\nschema: {type: INT64}\n"
+    scratch.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
+    scratch.flush()
+    code, message = refusal(scratch, capsys, "show", "x")
+    assert code == 64
+    assert "persistent://a/b/x or persistent://a/c/x" in message
+    assert answer(scratch, capsys, "show", "x@1")["topic"] == "persistent://a/c/x@1"
+    assert answer(scratch, capsys, "show", "x@1@0")["version"] == 0
+
+
+def test_in_an_empty_repository_nothing_is_approved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.write({"schemactl.yaml": PROJECT})
+    assert "declares none yet" in refusal(scratch, capsys, "log", "orders")[1]
+    assert answer(scratch, capsys, "log", "--all") == {
+        "format_version": 1,
+        "ref": "main",
+        "tip": None,
+        "topics": [],
+        "notes": [],
+    }
+
+
+def test_show_prints_the_text_of_a_version_as_it_had_it_first(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(shop, capsys, "show", "orders@0")
+    assert (code, out) == (0, record("id", doc="First.") + "\n")
+    assert f"version 0 ({shop.id(1)[:9]}, 2023-11-14), AVRO" in err
+    assert "reads versions 0-2" in err
+    assert "is read by versions 0-1" in err
+
+
+def test_show_without_a_number_prints_the_text_in_force(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, err = run(shop, capsys, "show", "orders")
+    assert out == record("id", count=1, indent=2) + "\n"
+    assert "in force, version 1" in err
+    _, out, err = run(shop, capsys, "show", "payments")
+    assert out == record("id", name="Refund") + "\n"
+    assert "no longer declared; the last was version 0" in err
+
+
+def test_show_quietly_prints_the_definition_alone(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(shop, capsys, "--quiet", "show", "orders@1") == (0, record("id", count=1) + "\n", "")
+
+
+def test_show_gives_other_programs_all_facts(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(shop, capsys, "show", "orders@2") == {
+        "format_version": 1,
+        "topic": "persistent://shop/sales/orders",
+        "version": 2,
+        "in_force": 1,
+        "latest": 2,
+        "deleted": False,
+        "type": "AVRO",
+        "schema": record("id", "customer", count=1),
+        "properties": {"owner": "orders-team"},
+        "source": "topics/orders.avsc:1:1",
+        "commit": {"id": shop.id(3), "time_s": 1_700_000_003, "subject": "Know the customer"},
+        "reads": [2],
+        "read_by": [0, 1, 2],
+    }
+
+
+def test_show_of_a_type_without_definition_says_so(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(shop, capsys, "show", "doors")
+    assert (code, out) == (0, "")
+    assert "BOOLEAN (the type alone, without a definition)" in err
+
+
+def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(shop, capsys, "show", "pings") == (
+        1,
+        "schemactl: persistent://shop/ops/pings declares no schema, and never did\n",
+    )
+    code, message = refusal(shop, capsys, "show", "orders@3")
+    assert code == 64
+    assert "has no version 3: the approved history knows 0 to 2" in message
+    assert "knows none" in refusal(shop, capsys, "show", "pings@0")[1]
+
+
+def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(shop, capsys, "diff", "orders@1", "orders@2")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[:4] == [
+        "persistent://shop/sales/orders",
+        "",
+        f"--- orders@1 ({shop.id(2)[:9]}, 2023-11-14)",
+        f"+++ orders@2 ({shop.id(3)[:9]}, 2023-11-14)",
+    ]
+    assert '+      "name": "customer",' in lines
+    fields = lines.index("Fields:")
+    assert lines[fields : fields + 4] == [
+        "Fields:",
+        "  + Order.customer: string",
+        "",
+        "orders@2 reads orders@1: no.",
+    ]
+    assert lines[fields + 4].startswith("  READER_FIELD_MISSING_DEFAULT_VALUE: ")
+    assert lines[-1] == "orders@1 reads orders@2: yes."
+
+
+def test_diff_of_one_topic_shows_its_last_change_also_when_that_was_a_return(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = answer(shop, capsys, "diff", "orders")
+    assert (told["old"]["version"], told["new"]["version"]) == (2, 1)
+    assert told["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
+    assert [each["rule"] for each in told["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
+    assert told["new_reads_old"] == []
+
+
+def test_diff_from_one_version_goes_to_the_definition_in_force(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = answer(shop, capsys, "diff", "orders@0")
+    assert (told["old"]["version"], told["new"]["version"]) == (0, 1)
+    assert told["new"]["label"].endswith("in force")
+
+
+def test_diff_tells_layout_and_docs_from_fields(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(shop, capsys, "diff", "orders@1", "orders")
+    assert "The text is the same." in out
+    assert "No field differs." in out
+
+
+def test_diff_of_two_types_says_that_nobody_reads_whom(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(shop, capsys, "diff", "orders", "doors")
+    assert "persistent://shop/sales/orders -> persistent://shop/ops/doors" in out
+    assert "  ~ type: AVRO -> BOOLEAN" in out
+    assert out.count("SCHEMA_TYPE_CHANGED") == 2
+
+
+def test_diff_of_a_topic_with_one_version_asks_for_another_side(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, message = refusal(shop, capsys, "diff", "refunds")
+    assert code == 64
+    assert "has no two versions" in message
+    assert refusal(shop, capsys, "diff", "orders", "pings")[0] == 64
+
+
+def test_colours_appear_only_when_asked_for(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b[" not in run(shop, capsys, "diff", "orders")[1]
+    assert "\x1b[32m+" in run(shop, capsys, "--color", "always", "diff", "orders")[1]
