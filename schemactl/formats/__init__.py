@@ -77,15 +77,6 @@ def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness 
     return FORMATS[new.type].witness(breakage, new=new, old=old)
 
 
-def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
-    """A smallest message that proves `breakage`, really decoded; None where none can exist, or none was found."""
-    if old.type is not new.type:
-        return None
-    if new.proto and old.proto:
-        new, old = new.proto, old.proto
-    return FORMATS[new.type].witness(breakage, new=new, old=old)
-
-
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
     """Whether two definitions of one version say the same, doc, aliases and properties included; layout does not count."""
     try:

@@ -64,7 +64,3 @@ class Format(Protocol):
     def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
         """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
         ...
-
-    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
-        """A smallest message that proves `breakage`, really decoded; None where none can exist, or none was found."""
-        ...

@@ -200,19 +200,9 @@ class KeyValueFormat:
                 "definitions stay the same.",
                 f"Keep {old_half.type.name}, or give the new messages a topic of their own.",
             )
-        inner = _inside(breakage, half, new_half.type)
+        inner = _inside(breakage, half, new_half)
         told = self._formats[new_half.type].explain(inner, new=new_half, old=old_half)
         return replace(told, field=f"{half}.{told.field}" if told.field else half)
-
-    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
-        """A key or a value, alone, that its reader cannot read; None for a change that the halves' own formats do not see."""
-        if breakage.incompatibility.rule in ("KEY_VALUE_ENCODING_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
-            return None
-        half: Half = "key" if breakage.incompatibility.pointer.startswith("/key") else "value"
-        new_half, old_half = getattr(split(new), half), getattr(split(old), half)
-        inner = _inside(breakage, half, new_half.type)
-        found = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
-        return found and replace(found, result=f"the {half}: {found.result}")
 
     def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
         """The key or the value that breaks, alone; None for a changed encoding or type, where every message does."""
@@ -222,7 +212,9 @@ class KeyValueFormat:
         half, new_half, old_half = _halves_at(found.pointer, new=split(new), old=split(old))
         inner = _inside(breakage, half, new_half)
         proof = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
-        return proof and replace(proof, message=f'{{"{half}": {proof.message}}}')
+        return proof and replace(
+            proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}"
+        )
 
     def _identity(self, half: SchemaInfo) -> Hashable:
         return self._formats[half.type].identity(half)
