@@ -269,14 +269,6 @@ def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
     )
 
 
-def _inside(breakage: Breakage, half: Half, kind: SchemaType) -> Breakage:
-    """The breakage as that half's own format gave it."""
-    found = breakage.incompatibility
-    root = "/" if kind in AVRO_DESCRIBED else ""
-    pointer = found.pointer.removeprefix(f"/{half}") or root
-    return replace(breakage, incompatibility=replace(found, pointer=pointer))
-
-
 def _under(half: Half, pointer: str) -> str:
     return f"/{half}" if pointer in ("", "/") else f"/{half}{pointer}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from schemactl import formats
@@ -66,6 +68,12 @@ def test_a_reader_decodes_with_its_own_charset(
     if found:
         told = formats.explain(Breakage(found[0], "new_reads_old", 0), new=string(reader), old=string(writer))
         assert "charset" in told.reason
+        proof = formats.witness(
+            Breakage(found[0], "new_reads_old", 0), new=string(reader), old=string(writer)
+        )
+        assert proof
+        read = proof.data.decode(reader or "UTF-8", "replace")
+        assert proof.result == f"reads {json.dumps(read, ensure_ascii=False)}" != f"reads {proof.message}"
 
 
 def test_only_what_is_said_counts_as_text() -> None:
