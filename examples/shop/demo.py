@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shop = folder / "shop"
 
-    title("1. A Git repository with sixteen topics and seventeen commits")
+    title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), seventeen commits")
     history.make(shop)
     run(shop, "git", "--no-pager", "log", "--oneline", "--graph")
 
@@ -47,8 +47,8 @@ def main(folder: Path) -> None:
     schemactl(shop, "check")
 
     title("3. What Git approved goes to the registry; each answer is predicted")
-    schemactl(shop, "plan", "--target", "local", "--out", ".schemactl/plan.json")
-    schemactl(shop, "apply", "--target", "local", ".schemactl/plan.json")
+    schemactl(shop, "plan", "--target", "local", "--out", "../plan.json")
+    schemactl(shop, "apply", "--target", "local", "../plan.json")
     schemactl(shop, "plan", "--target", "local")
 
     title("4. Types and codecs for every version, and 220,000 messages that old and new producers sent")

@@ -31,6 +31,9 @@ MAX_SOURCE_BYTES: Final = 5 * 2**20
 TIMEOUT_S: Final = 30.0
 """For protoc, for as many definitions as are compiled in one go; a thousand usual ones take less than one second."""
 
+WORKER: Final = Path(__file__).with_name("protoc_worker.py")
+"""The script that runs protoc."""
+
 _KEPT: Final = 1024
 
 
@@ -156,7 +159,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
 
 def _answers(site: str, include: str, lines: str) -> list[str]:
     """The exit codes of the jobs in `lines`, up to the first that takes too long or crashes."""
-    command = [sys.executable, "-I", str(Path(__file__).with_name("protoc_worker.py")), site, include]
+    command = [sys.executable, "-I", str(WORKER), site, include]
     try:
         done = subprocess.run(  # noqa: S603  our own script, no shell
             command, input=lines.encode(), stdout=subprocess.PIPE, check=False, timeout=TIMEOUT_S

@@ -55,7 +55,7 @@ EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
 """How many values a field has, in buf's words."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Message:
     """A message, also the entry of a map."""
 
@@ -104,7 +104,7 @@ class Message:
         ]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Field:
     """A field of a message, or an extension."""
 
@@ -176,7 +176,7 @@ class Field:
         return self.message.proto.oneof_decl[self.proto.oneof_index].name
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Oneof:
     """A group of fields of which one is set at most."""
 
@@ -214,7 +214,7 @@ class Oneof:
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Enum:
     """An enum."""
 
@@ -251,7 +251,7 @@ class Enum:
         return {value.name: value.number for value in self.proto.value}
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class EnumValue:
     """One name of one number of an enum."""
 
@@ -275,7 +275,7 @@ class EnumValue:
         return f"{self.enum.pointer}/values/{self.proto.name}"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Method:
     """An RPC."""
 
@@ -299,7 +299,7 @@ class Method:
         return f"{self.service.pointer}/methods/{self.proto.name}"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Service:
     """A service and its RPCs."""
 

@@ -43,7 +43,7 @@ class Declared:
     extensions: dict[tuple[str, int], Field] = field(default_factory=dict)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class File:
     """A compiled `.proto`. `proto` has no source info: that stands apart, so that equal files are equal."""
 
@@ -137,7 +137,7 @@ class File:
             yield from self._inside(nested, (*path, 3, index), message)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Image:
     """Compiled files and what they declare."""
 
