@@ -225,6 +225,50 @@ def _halves_at(pointer: str, *, new: KeyValue, old: KeyValue) -> tuple[Half, Sch
     return ("key", new.key, old.key) if pointer.startswith("/key") else ("value", new.value, old.value)
 
 
+def _inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
+    """The same breakage, seen from inside its half."""
+    root = "/" if info.type in AVRO_DESCRIBED else ""
+    pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
+    return replace(breakage, incompatibility=replace(breakage.incompatibility, pointer=pointer))
+
+
+def _unframe(data: bytes) -> tuple[bytes, bytes]:
+    key, rest = _take(data, "key")
+    value, rest = _take(rest, "value")
+    if rest:
+        raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
+    return key, value
+
+
+def _take(data: bytes, half: Half) -> tuple[bytes, bytes]:
+    if len(data) < 4:
+        raise InvalidSchema(f"a KEY_VALUE schema ends before the length of its {half}", pointer=f"/{half}")
+    (length,) = struct.unpack_from(">i", data)
+    if length == -1:
+        return b"", data[4:]
+    if not 0 <= length <= len(data) - 4:
+        raise InvalidSchema(
+            f"a KEY_VALUE schema gives its {half} {length} bytes, but {len(data) - 4} follow",
+            pointer=f"/{half}",
+        )
+    return data[4 : 4 + length], data[4 + length :]
+
+
+def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
+    name = info.properties.get(f"{half}.schema.type", "BYTES")
+    if name not in SchemaType.__members__:
+        raise InvalidSchema(f"{half}.schema.type is {name!r}, which is no schema type", pointer=f"/{half}")
+    try:
+        properties = json.loads(info.properties.get(f"{half}.schema.properties") or "{}")
+    except (ValueError, RecursionError):
+        properties = None
+    if not isinstance(properties, dict):
+        raise InvalidSchema(f"{half}.schema.properties is not a JSON object", pointer=f"/{half}")
+    return SchemaInfo(
+        SchemaType[name], data, {key: str(value) for key, value in properties.items()}, info.source
+    )
+
+
 def _under(half: Half, pointer: str) -> str:
     return f"/{half}" if pointer in ("", "/") else f"/{half}{pointer}"
 
