@@ -282,6 +282,8 @@ class _Scanner:
 
 def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
     """What to say of the text at `offset`, where `expected` should stand."""
+    if not text.strip():
+        return JsonSyntaxError(0, "the definition is empty")
     if offset >= len(text):
         return JsonSyntaxError(len(text), f"the text ends where {expected} was expected")
     if text.startswith("/*", offset):

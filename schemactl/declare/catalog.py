@@ -184,17 +184,13 @@ def _read(files: Files, path: str) -> Documents:
 
 
 def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[Problem]:
-    """A root without a single file is a slip of the pen: else every topic below it would count as deleted."""
+    """A root without a single file is a slip of the pen, unless nothing is declared yet at all."""
+    filled = [any(path.startswith(root + "/") or not root for path in paths) for root in project.roots]
     for index, root in enumerate(project.roots):
-        if not any(path.startswith(root + "/") or path == root or not root for path in paths):
-            try:
-                text = YamlText(project.path, files.read(project.path))
-            except OSError:
-                source = Source(shown(project.path))
-            else:
-                source = text.locate(0, ("roots", str(index)))
+        if any(filled) and not filled[index]:
+            text = YamlText(project.path, read_bytes(files, project.path))
             yield Problem(
-                source,
-                f"there is no folder `{root}` with declarations",
-                "name the folder that holds them, or put the first one there",
+                text.locate(0, ("roots", str(index))),
+                f"there is no file in the folder `{root}`",
+                "name a folder that holds declarations, or remove the entry",
             )

@@ -250,7 +250,7 @@ class _Reading:
         )
         if written is None or str(written).endswith(DESCRIPTOR_SUFFIX):
             return None
-        path = self._path(written, (PROTO_SUFFIX,), way)
+        path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else (PROTO_SUFFIX,), way)
         references = {
             found: self.declaration.locate("references", str(index))
             for index, reference in enumerate(self.declaration.references)

@@ -175,6 +175,8 @@ def resolve(folder: str, written: str) -> str:
 
 def obstacle(files: Files, path: str) -> str | None:
     """Why `path` cannot be read as a file of this repository, in words; None: it can."""
+    if not path:
+        return "that is the top folder of the repository, not a file"
     parts = path.split("/")
     for length in range(1, len(parts) + 1):
         part = "/".join(parts[:length])
@@ -193,8 +195,8 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
     same = [each for each in candidates if posixpath.basename(each).casefold() == name.casefold()]
     if same:
         return min(same, key=lambda each: (posixpath.dirname(each) != folder, len(each), each))
-    beside = {posixpath.basename(each): each for each in candidates if posixpath.dirname(each) == folder}
-    near = nearest(name, beside)
+    beside = {Path(each).stem: each for each in candidates if posixpath.dirname(each) == folder}
+    near = nearest(Path(name).stem, beside)
     return beside[near] if near else None
 
 

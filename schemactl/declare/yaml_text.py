@@ -247,7 +247,11 @@ class _Builder:
             return 0
 
     def _shared(self, node: yaml.Node) -> Any:
-        """The value of `node`, built once however many aliases lead to it, and weighed every time."""
+        """The value of `node`, built once however many aliases lead to it, and weighed every time.
+
+        Raises:
+            DeclarationError: the value contains itself, or written out the file would be larger than MAX_BYTES.
+        """
         if id(node) not in self._built:
             self._built[id(node)] = None
             before = self._weight
@@ -257,21 +261,16 @@ class _Builder:
             return value
         known = self._built[id(node)]
         if known is None:
-            self._tell(node, "this value contains an alias of itself", "write it out")
-            return None
+            raise self._hopeless(node, "this value contains an alias of itself", "write it out")
         weight, value = known
         self._weight += weight
         if self._weight > MAX_BYTES:
-            raise DeclarationError(
-                [
-                    Problem(
-                        node_place(self.path, node),
-                        f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out",
-                        "use fewer aliases",
-                    )
-                ]
-            )
+            what = f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out"
+            raise self._hopeless(node, what, "use fewer aliases")
         return value
+
+    def _hopeless(self, node: yaml.Node, what: str, fix: str) -> DeclarationError:
+        return DeclarationError([*self.problems, Problem(node_place(self.path, node), what, fix)])
 
     def _tell(self, node: yaml.Node, what: str, fix: str) -> None:
         self.problems.append(Problem(node_place(self.path, node), what, fix))

@@ -103,10 +103,17 @@ def whole(expected: str, least: int, *words: str) -> Leaf:
     return Leaf(check, {"oneOf": [number, {"enum": list(words)}]} if words else number)
 
 
+_TRUTHS: Final = {
+    **dict.fromkeys(("yes", "on", "1"), "write true"),
+    **dict.fromkeys(("no", "off", "0"), "write false"),
+}
+
+
 def check_flag(value: object) -> None:
     """ValueError: not a boolean."""
     if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, found {found(value)}")  # noqa: TRY004  see Leaf
+        fix = _TRUTHS.get(str(value).lower(), "")
+        raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see Leaf
 
 
 def check_definition(value: object) -> None:
@@ -135,7 +142,12 @@ MessageName = Annotated[
 ]
 PropertyText = Annotated[Any, text("text", r"(?s).*", fix="put it in quotes: Pulsar's properties are text")]
 ReleaseText = Annotated[
-    Any, text('a release such as "4.0"', r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?", fix="write it in quotes")
+    Any,
+    text(
+        'a release such as "4.0"',
+        r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?",
+        fix='write "4.0" with quotes, for example',
+    ),
 ]
 SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
 
