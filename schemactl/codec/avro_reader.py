@@ -292,12 +292,13 @@ class _Compiler:
         steps: list[tuple[str, Read]] = []
 
         def skip_record(data: bytes, at: int) -> tuple[Any, int]:
-            name = ""
+            step = ""
             try:
                 for name, skip in steps:
+                    step = name
                     _, at = skip(data, at)
             except Unreadable as error:
-                error.inside(name)
+                error.inside(step)
                 raise
             return None, at
 

@@ -191,3 +191,22 @@ class _Shaper:
             if shape and index in names
         ]
         return Choice(schema, pa.struct(fields), branches, members)
+
+
+def to_numbers(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with numbers for dates and times: the storage form, also of what lies outside Python's years."""
+    return rows.cast(pa.schema([(field.name, _number_type(field.type)) for field in rows.schema]))
+
+
+def _number_type(column_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(column_type) or pa.types.is_time64(column_type):
+        return pa.int64()
+    if pa.types.is_date32(column_type):
+        return pa.int32()
+    if pa.types.is_struct(column_type):
+        return pa.struct([(field.name, _number_type(field.type)) for field in column_type])
+    if pa.types.is_map(column_type):
+        return pa.map_(column_type.key_type, _number_type(column_type.item_type))
+    if pa.types.is_list(column_type):
+        return pa.list_(_number_type(column_type.value_type))
+    return column_type

@@ -56,11 +56,8 @@ def _encode(out: bytearray, schema: Schema, value: Any) -> None:
             index = [_fits(branch, value) for branch in schema.branches].index(True)
             out += zigzag(index)
             _encode(out, schema.branches[index], value)
-        case Fixed():
-            # Java pads or cuts to the size.
-            out += value.encode("latin-1", "replace")[: schema.size].ljust(schema.size, b"\0")
-        case Primitive():
-            out += _primitive(schema.type, value)
+        case Fixed() | Primitive():
+            out += _leaf(schema, value)
 
 
 def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: Schema) -> None:
@@ -73,7 +70,12 @@ def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: S
     out.append(0)
 
 
-def _primitive(kind: str, value: Any) -> bytes:
+def _leaf(schema: Fixed | Primitive, value: Any) -> bytes:
+    if isinstance(schema, Fixed):
+        # Java pads or cuts to the size.
+        padded: bytes = value.encode("latin-1", "replace")[: schema.size].ljust(schema.size, b"\0")
+        return padded
+    kind = schema.type
     match kind:
         case "null":
             return b""

@@ -79,12 +79,8 @@ def _record(shape: Group) -> Fit:
         name = ""
         try:
             for name, fit, optional in parts:
-                if name in value:
-                    ready.append(fit(value[name]))
-                elif optional:
-                    ready.append(ABSENT)
-                else:
-                    raise Unwritable("absent, and it has no default")
+                held = value.get(name, ABSENT)
+                ready.append(ABSENT if held is ABSENT and optional else fit(held))
         except Unwritable as error:
             error.inside(name)
             raise
@@ -95,11 +91,18 @@ def _record(shape: Group) -> Fit:
 
 def _field(part: Field, shape: Group) -> Fit:
     if part.name in shape.fields:
-        return fitting(shape.fields[part.name])
+        fit = fitting(shape.fields[part.name])
+
+        def given(value: Any) -> Any:
+            if value is ABSENT:
+                raise Unwritable("absent, and it has no default")
+            return fit(value)
+
+        return given
 
     def cut(value: Any) -> Any:
         kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, Union) else []
-        if value is None and "null" in kinds:
+        if (value is None or value is ABSENT) and "null" in kinds:
             return kinds.index("null"), None
         raise Unwritable("nested deeper than the recursion depth of the columns")
 

@@ -21,7 +21,7 @@ from .columns import TIME, Choice, Group, Items, Leaf, Shape
 from .errors import Unreadable, Unwritable
 from .fitting import CONTEXT, unscaled_decimal
 from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive
-from .values import DAY_MICROS, to_python, to_storage
+from .values import DAY_MICROS, to_python
 
 Convert = Callable[[Any], Any]
 
@@ -84,12 +84,7 @@ class _Reader:
             try:
                 for name, convert, optional in parts:
                     held = value.get(name)
-                    if held is None and optional:
-                        found[name] = None
-                    elif name not in value:
-                        raise Unreadable("absent, but it is required")
-                    else:
-                        found[name] = convert(held)
+                    found[name] = None if held is None and optional else convert(held)
             except Unreadable as error:
                 error.inside(name)
                 raise
@@ -290,7 +285,7 @@ def _sized(raw: bytes, size: int) -> bytes:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error message: JSON, cut to a bearable length."""
+    """A value in an error message: JSON, cut to a bearable length; null also stands for what is absent."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -131,7 +131,7 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Node:
 
 
 def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -> Node:
-    """int or long as written, into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
+    """An int or long as written, into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
     max_bytes = 5 if writer == "int" else 10
     limits: tuple[int, int] | None = None
     factor = 1

@@ -6,7 +6,7 @@ or would waste the lanes is marked in `Lanes.bad` and left to the scalar path, w
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -226,22 +226,24 @@ def _unions(branches: list[Node | None], arrow_type: pa.DataType) -> Node:
                 parts.append((here, node, seen))
         return (len(rows), parts), after
 
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        count, parts = seen
-        if not parts:
-            return pa.nulls(count, arrow_type)
-        arrays = [node.finish(lanes, part) for _, node, part in parts]
-        if parts[0][0] is None:
-            return arrays[0]
-        index = np.full(count, -1, np.int64)
-        base = 0
-        for (here, _, _), array in zip(parts, arrays, strict=True):
-            index[here] = np.arange(base, base + len(array))
-            base += len(array)
-        joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-        return take_or_null(joined, index, nulls=index < 0)
+    return Node(read, lambda lanes, seen: _together(lanes, seen, arrow_type))
 
-    return Node(read, finish)
+
+def _together(lanes: Lanes, seen: Any, arrow_type: pa.DataType) -> pa.Array:
+    """The lanes of a union, in order again."""
+    count, parts = seen
+    if not parts:
+        return pa.nulls(count, arrow_type)
+    arrays = [node.finish(lanes, part) for _, node, part in parts]
+    if parts[0][0] is None:
+        return arrays[0]
+    index = np.full(count, -1, np.int64)
+    base = 0
+    for (here, _, _), array in zip(parts, arrays, strict=True):
+        index[here] = np.arange(base, base + len(array))
+        base += len(array)
+    joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+    return take_or_null(joined, index, nulls=index < 0)
 
 
 def _member(node: Node, member: str, arrow_type: pa.DataType) -> Node:
@@ -277,7 +279,8 @@ def _lists(node: Node, item_size: int, arrow_type: pa.DataType | None) -> Node:
             if arrow_type is None:
                 left = np.where(size >= 0, 0, count)
                 at[here] += np.maximum(size, 0)
-            items(lanes, at, rows, (here[left > 0], left[left > 0]), length, parts)
+            block = _Block(here[left > 0], left[left > 0])
+            parts += _read_block(lanes, node, at, rows, block, length)
             here = here[count > 0]
             here = here[~lanes.bad[rows[here]]]
             # A block that ends its row is missing the end of the list.
@@ -285,25 +288,6 @@ def _lists(node: Node, item_size: int, arrow_type: pa.DataType | None) -> Node:
             lanes.bad[rows[here[open_ended]]] = True
             here = here[~open_ended]
         return (length, parts, rows), at
-
-    def items(
-        lanes: Lanes, at: Ints, rows: Ints, block: tuple[Ints, Ints], length: Ints, parts: _Parts
-    ) -> None:
-        here, left = block
-        while len(here):
-            if len(here) < _FEW_LANES and left.max() > len(here):
-                lanes.bad[rows[here]] = True
-                return
-            seen, at[here] = node.read(lanes, at[here], rows[here])
-            if arrow_type is not None:
-                parts.append((here, length[here], seen))
-                length[here] += 1
-            left = left - 1
-            over = at[here] > lanes.end[rows[here]]
-            if over.any():
-                lanes.bad[rows[here[over]]] = True
-            more = (left > 0) & ~lanes.bad[rows[here]]
-            here, left = here[more], left[more]
 
     def finish(lanes: Lanes, seen: Any) -> pa.Array:
         length, parts, rows = seen
@@ -318,6 +302,33 @@ def _lists(node: Node, item_size: int, arrow_type: pa.DataType | None) -> Node:
         )
 
     return Node(read, finish)
+
+
+class _Block(NamedTuple):
+    """Lanes that are inside a block of a list, and how many items each has left in it."""
+
+    here: Ints
+    left: Ints
+
+
+def _read_block(lanes: Lanes, node: Node, at: Ints, rows: Ints, block: _Block, length: Ints) -> _Parts:
+    """What was seen of the block's items; `at` and `length` move on with them."""
+    here, left = block
+    parts: _Parts = []
+    while len(here):
+        if len(here) < _FEW_LANES and left.max() > len(here):
+            lanes.bad[rows[here]] = True
+            break
+        seen, at[here] = node.read(lanes, at[here], rows[here])
+        parts.append((here, length[here], seen))
+        length[here] += 1
+        left = left - 1
+        over = at[here] > lanes.end[rows[here]]
+        if over.any():
+            lanes.bad[rows[here[over]]] = True
+        more = (left > 0) & ~lanes.bad[rows[here]]
+        here, left = here[more], left[more]
+    return parts
 
 
 def _in_order(lanes: Lanes, node: Node, parts: _Parts, offsets: Any) -> pa.Array:

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from . import framing
-from .errors import Unreadable
+from . import framing, payload
+from .columns import Options
+from .definition import Definition, KeyValue
+from .errors import Unreadable, Unwritable
 from .lanes import Ints, take_or_null
 from .reading import Reading
 
 _NO_PAYLOAD: Final = (
     "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
 )
+
+
+MessageWriter = Callable[[Any], tuple[bytes | None, bytes | None]]
+"""From a value to the message's key (None unless it travels apart) and payload; raises Unwritable."""
+
+
+class Layout(NamedTuple):
+    """The columns of a schema's messages; `many`: a value's parts are the columns, else it is the one called `value`."""
+
+    columns: pa.Schema
+    many: bool
+
+
+def layout(schema: Definition | KeyValue, options: Options) -> Layout:
+    """The columns, all nullable: a record's fields; `key` and `value` of a KEY_VALUE; else `value`.
+
+    Raises:
+        CodecUnavailable: there is no codec for the schema's type.
+        InvalidDefinition: Spark and Arrow have no type for the schema.
+    """
+    if isinstance(schema, KeyValue):
+        halves = (("key", schema.key), ("value", schema.value))
+        return Layout(
+            pa.schema([(name, payload.column_type(half, options)[0]) for name, half in halves]), many=True
+        )
+    column_type, many = payload.column_type(schema, options)
+    return Layout(pa.schema(list(column_type) if many else [("value", column_type)]), many)
 
 
 class MessageReader(Protocol):
@@ -128,6 +158,34 @@ class Refused:
         """See MessageReader."""
         count = len(payloads)
         return [pa.nulls(count, kind) for kind in self.types], dict.fromkeys(range(count), self.reason)
+
+
+def message_writer(schema: Definition | KeyValue, options: Options) -> MessageWriter:
+    """How values of the schema are written.
+
+    Raises:
+        CodecUnavailable: there is no codec for the schema's type.
+        InvalidDefinition: the definition cannot be used.
+    """
+    if isinstance(schema, Definition):
+        write = payload.writing(schema, options)
+        return lambda value: (None, write(value))
+    writes = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
+
+    def write_pair(pair: Any) -> tuple[bytes | None, bytes | None]:
+        if not isinstance(pair, dict) or pair.keys() != writes.keys():
+            raise Unwritable(f"expected a dict of key and value, found {pair!r}")
+        halves = []
+        for name, write in writes.items():
+            try:
+                halves.append(None if pair[name] is None else write(pair[name]))
+            except Unwritable as error:
+                error.inside(name)
+                raise
+        key, value = halves
+        return (key, value) if schema.encoding == "SEPARATED" else (None, framing.join(key, value))
+
+    return write_pair
 
 
 def _present(reading: Reading, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:

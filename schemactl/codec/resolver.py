@@ -6,6 +6,7 @@ match by shape inside unions, names of records are not compared); messages are r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +24,7 @@ from .schema import (
     Record,
     Schema,
     Union,
+    children,
     full_name,
 )
 
@@ -147,6 +149,9 @@ class _Resolver:
             if (writer.type, reader.type) in _PROMOTIONS:
                 return Promote(writer, reader)
             return _failed(writer, reader)
+        return self._same_type(writer, reader)
+
+    def _same_type(self, writer: Schema, reader: Schema) -> Action:
         match writer, reader:
             case (Array(), Array()):
                 return Items(writer, reader, self.resolve(writer.items, reader.items))
@@ -182,7 +187,7 @@ class _Resolver:
         return self._records[pair]
 
     def _writer_union(self, writer: Union, reader: Schema) -> Written:
-        if isinstance(reader, Union) and _equivalent(writer, reader, {}):
+        if isinstance(reader, Union) and _alike(writer, reader, _equivalent, {}):
             pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
             branches: list[Action] = [Chosen(w, reader, index, self.resolve(w, r)) for index, (w, r) in pairs]
         else:
@@ -236,48 +241,55 @@ def _symbols(writer: Enum, reader: Enum) -> Symbols | Failed:
     return Symbols(writer, reader, tuple(s if s in known else default for s in writer.symbols))
 
 
-def _equivalent(writer: Schema, reader: Schema, seen: dict[tuple[int, int], bool]) -> bool:
-    """Whether both are the same up to namespaces, logical types and defaults (Resolver.unionEquiv)."""
-    if writer.type != reader.type:
-        return False
-    if isinstance(writer, Named) and isinstance(reader, Named) and writer.name != reader.name:
-        return False
-    match writer, reader:
-        case (Array(), Array()):
-            return _equivalent(writer.items, reader.items, seen)
-        case (Map(), Map()):
-            return _equivalent(writer.values, reader.values, seen)
+def _alike(
+    left: Schema, right: Schema, alone: Callable[[Schema, Schema], bool], seen: dict[tuple[int, int], bool]
+) -> bool:
+    """Whether both have the same shape, and `alone` holds for every pair of nodes on the way."""
+    pair = (id(left), id(right))
+    if pair not in seen:
+        # Assumed for a record inside itself, until something else says otherwise.
+        seen[pair] = True
+        parts = children(left), children(right)
+        seen[pair] = (
+            left.type == right.type
+            and alone(left, right)
+            and len(parts[0]) == len(parts[1])
+            and all(_alike(one, other, alone, seen) for one, other in zip(*parts, strict=True))
+        )
+    return seen[pair]
+
+
+def _equivalent(left: Schema, right: Schema) -> bool:
+    """The same up to namespaces, logical types and defaults (Resolver.unionEquiv)."""
+    match left, right:
         case (Fixed(), Fixed()):
-            return writer.size == reader.size
+            return (left.name, left.size) == (right.name, right.size)
         case (Enum(), Enum()):
-            return writer.symbols == reader.symbols
-        case (Union(), Union()):
-            return _all_equivalent(writer.branches, reader.branches, seen)
+            return (left.name, left.symbols) == (right.name, right.symbols)
         case (Record(), Record()):
-            pair = (id(writer), id(reader))
-            if pair not in seen:
-                # Assumed for a record inside itself, until something else says otherwise.
-                seen[pair] = True
-                names = [part.name for part in writer.fields] == [part.name for part in reader.fields]
-                schemas = [part.schema for part in writer.fields], [part.schema for part in reader.fields]
-                seen[pair] = names and _all_equivalent(*schemas, seen)
-            return seen[pair]
+            names = [part.name for part in left.fields], [part.name for part in right.fields]
+            return left.name == right.name and names[0] == names[1]
     return True
 
 
-def _all_equivalent(
-    writers: list[Schema] | tuple[Schema, ...],
-    readers: list[Schema] | tuple[Schema, ...],
-    seen: dict[tuple[int, int], bool],
-) -> bool:
-    return len(writers) == len(readers) and all(
-        _equivalent(w, r, seen) for w, r in zip(writers, readers, strict=True)
-    )
+def _equal(left: Schema, right: Schema) -> bool:
+    """The same in all that is kept of them here but aliases (Schema.equals)."""
+    match left, right:
+        case (Primitive(), Primitive()):
+            return left.logical == right.logical
+        case (Fixed(), Fixed()):
+            return (left.full_name, left.size, left.logical) == (right.full_name, right.size, right.logical)
+        case (Enum(), Enum()):
+            return (left.full_name, left.symbols) == (right.full_name, right.symbols)
+        case (Record(), Record()):
+            fields = [[(part.name, part.default) for part in record.fields] for record in (left, right)]
+            return left.full_name == right.full_name and fields[0] == fields[1]
+    return True
 
 
 def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
     """The writer's schema under the reader's names (Schema.applyAliases)."""
-    if _equal(writer, reader, set()):
+    if _alike(writer, reader, _equal, {}):
         return writer
     names: dict[str, str] = {}
     fields: dict[str, dict[str, str]] = {}
@@ -295,23 +307,17 @@ def _collect_aliases(
 ) -> None:
     if isinstance(schema, Named):
         names.update(dict.fromkeys(schema.aliases, schema.full_name))
-    match schema:
-        case Array():
-            _collect_aliases(schema.items, names, fields, seen)
-        case Map():
-            _collect_aliases(schema.values, names, fields, seen)
-        case Union():
-            for branch in schema.branches:
-                _collect_aliases(branch, names, fields, seen)
-        case Record() if id(schema) not in seen:
-            seen.add(id(schema))
-            for part in schema.fields:
-                for alias in part.aliases:
-                    fields.setdefault(schema.full_name, {})[alias] = part.name
-                _collect_aliases(part.schema, names, fields, seen)
-            if schema.full_name in fields:
-                for alias in schema.aliases:
-                    fields[alias] = fields[schema.full_name]
+        if id(schema) in seen:
+            return
+        seen.add(id(schema))
+    if isinstance(schema, Record):
+        aliases = {alias: part.name for part in schema.fields for alias in part.aliases}
+        if aliases:
+            fields.setdefault(schema.full_name, {}).update(aliases)
+    for part in children(schema):
+        _collect_aliases(part, names, fields, seen)
+    if isinstance(schema, Record) and schema.full_name in fields:
+        fields.update(dict.fromkeys(schema.aliases, fields[schema.full_name]))
 
 
 class _Renamer:
@@ -362,35 +368,3 @@ class _Renamer:
             for part in record.fields:
                 if part.default is not NO_DEFAULT:
                     encode_default(part.schema, part.default)
-
-
-def _equal(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
-    """Whether the schemas are one in all that is kept of them here but aliases."""
-    if left is right or (id(left), id(right)) in seen:
-        return True
-    if left.type != right.type:
-        return False
-    if isinstance(left, Named) and isinstance(right, Named) and left.full_name != right.full_name:
-        return False
-    match left, right:
-        case (Primitive(), Primitive()):
-            return left.logical == right.logical
-        case (Array(), Array()):
-            return _equal(left.items, right.items, seen)
-        case (Map(), Map()):
-            return _equal(left.values, right.values, seen)
-        case (Union(), Union()):
-            return len(left.branches) == len(right.branches) and all(
-                _equal(a, b, seen) for a, b in zip(left.branches, right.branches, strict=True)
-            )
-        case (Fixed(), Fixed()):
-            return (left.size, left.logical) == (right.size, right.logical)
-        case (Enum(), Enum()):
-            return left.symbols == right.symbols
-        case (Record(), Record()):
-            seen.add((id(left), id(right)))
-            return len(left.fields) == len(right.fields) and all(
-                a.name == b.name and a.default == b.default and _equal(a.schema, b.schema, seen)
-                for a, b in zip(left.fields, right.fields, strict=True)
-            )
-    return False

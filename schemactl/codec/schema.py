@@ -144,6 +144,20 @@ def full_name(schema: Schema) -> str:
     return schema.full_name if isinstance(schema, Named) else schema.type
 
 
+def children(schema: Schema) -> tuple[Schema, ...]:
+    """The schemas directly inside one, in order."""
+    match schema:
+        case Array():
+            return (schema.items,)
+        case Map():
+            return (schema.values,)
+        case Union():
+            return schema.branches
+        case Record():
+            return tuple(part.schema for part in schema.fields)
+    return ()
+
+
 def min_size(schema: Schema) -> int:
     """The fewest bytes a value takes; 0 also where a record holds itself, which no byte count can bound."""
     return _min_size(schema, frozenset())
@@ -179,21 +193,11 @@ class _Parser:
         kind = value["type"]
         if not isinstance(kind, str):
             return self.schema(kind, namespace)
-        match kind:
-            case "record" | "error":
-                return self._record(value, namespace)
-            case "enum":
-                name, _ = self._name(value, namespace)
-                enum = Enum(name, self._aliases(value, name), tuple(value["symbols"]), value.get("default"))
-                return self._define(enum)
-            case "fixed":
-                name, _ = self._name(value, namespace)
-                size = int(value["size"])
-                return self._define(Fixed(name, self._aliases(value, name), size, _decimal(value, size)))
-            case "array":
-                return Array(self.schema(value["items"], namespace))
-            case "map":
-                return Map(self.schema(value["values"], namespace))
+        if kind in ("array", "map"):
+            part = self.schema(value["items" if kind == "array" else "values"], namespace)
+            return Array(part) if kind == "array" else Map(part)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._named_type(kind, value, namespace)
         if kind not in PRIMITIVE_TYPES:
             return self._reference(kind, namespace)
         if kind == "bytes":
@@ -201,14 +205,21 @@ class _Parser:
         logical = value.get("logicalType")
         return Primitive(kind, logical if (kind, logical) in _LOGICAL else None)
 
-    def _record(self, value: dict[str, Any], namespace: str) -> Record:
+    def _named_type(self, kind: str, value: dict[str, Any], namespace: str) -> Schema:
         name, inner = self._name(value, namespace)
-        record = Record(name, self._aliases(value, name))
+        aliases = self._aliases(value, name)
+        if kind == "enum":
+            return self._define(Enum(name, aliases, tuple(value["symbols"]), value.get("default")))
+        if kind == "fixed":
+            size = int(value["size"])
+            return self._define(Fixed(name, aliases, size, _decimal(value, size)))
+        record = Record(name, aliases)
         self._define(record)
         for part in value["fields"]:
             schema = self.schema(part["type"], inner)
-            aliases = tuple(part.get("aliases", ()))
-            record.fields.append(Field(part["name"], schema, part.get("default", NO_DEFAULT), aliases))
+            record.fields.append(
+                Field(part["name"], schema, part.get("default", NO_DEFAULT), tuple(part.get("aliases", ())))
+            )
         return record
 
     def _define(self, schema: Fixed | Enum | Record) -> Schema:

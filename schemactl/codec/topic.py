@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from . import framing, payload, version_number
-from .columns import Options
+from . import payload, version_number
+from .columns import Options, to_numbers
 from .definition import Definition, KeyValue, Version
 from .errors import InvalidDefinition, UnknownVersion, Unwritable
-from .message import MessageReader, Pair, Refused, Single
+from .message import Layout, MessageReader, MessageWriter, Pair, Refused, Single, layout, message_writer
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
 """Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
@@ -74,10 +74,8 @@ class Codec:
         self.options = options if options is not None else Options()
         self._numbers = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
-        self._writers: dict[int | None, Callable[[Any], tuple[bytes | None, bytes | None]]] = {}
-        self._columns: pa.Schema | None = None
-        # Whether a value's parts are columns of their own; known once the columns are.
-        self._many_columns = isinstance(self.reader, KeyValue)
+        self._writers: dict[int | None, MessageWriter] = {}
+        self._layouts: dict[int | None, Layout] = {}
 
     def __reduce__(self) -> Any:
         """A copy knows the definitions and compiles for itself, in whichever process it is."""
@@ -91,9 +89,14 @@ class Codec:
             CodecUnavailable: there is no codec for the schema's type.
             InvalidDefinition: Spark and Arrow have no type for the reader's schema.
         """
-        if self._columns is None:
-            self._columns = self._make_columns()
-        return self._columns
+        return self.columns_of(None)
+
+    def columns_of(self, version: int | None) -> pa.Schema:
+        """The columns of one version's own schema, which `encode_batch` takes; None: the reader's.
+
+        Raises as `columns`, and UnknownVersion: the codec has no such version.
+        """
+        return self._layout(version).columns
 
     @property
     def separated(self) -> bool:
@@ -176,21 +179,20 @@ class Codec:
         return self._message_writer(version)(value)[0]
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
-        """Many rows with the columns that decoding gives. A row that does not fit has no payload, but a reason.
+        """Many rows with the columns of that version. A row that does not fit has no payload, but a reason.
 
         Raises:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        self.columns  # noqa: B018  says whether the rows are values, or have one
-        write = self._message_writer(version)
+        write, many = self._message_writer(version), self._layout(version).many
         payloads: list[bytes | None] = []
         keys: list[bytes | None] = []
         reasons: dict[int, str] = {}
-        for number, row in enumerate(storage(rows).to_pylist()):
+        for number, row in enumerate(to_numbers(rows).to_pylist()):
             key = encoded = None
             try:
-                key, encoded = write(row if self._many_columns else row["value"])
+                key, encoded = write(row if many else row["value"])
             except Unwritable as error:
                 reasons[number] = error.reason
             keys.append(key)
@@ -200,14 +202,6 @@ class Codec:
             pa.array(keys, pa.binary()) if self.separated else None,
             _reasons(reasons, rows.num_rows),
         )
-
-    def _make_columns(self) -> pa.Schema:
-        if isinstance(self.reader, KeyValue):
-            halves = (("key", self.reader.key), ("value", self.reader.value))
-            return pa.schema([(name, payload.column_type(half, self.options)[0]) for name, half in halves])
-        column_type, flat = payload.column_type(self.reader, self.options)
-        self._many_columns = flat
-        return pa.schema(list(column_type) if flat else [("value", column_type)])
 
     def _message_reader(self, version: int | None) -> MessageReader:
         if version not in self._readers:
@@ -222,7 +216,7 @@ class Codec:
         try:
             match writer, self.reader:
                 case Definition(), Definition():
-                    return Single(payload.reading(writer, self.reader, self.options), self._many_columns)
+                    return Single(payload.reading(writer, self.reader, self.options), self._layout(None).many)
                 case KeyValue(), KeyValue():
                     key = payload.reading(writer.key, self.reader.key, self.options)
                     value = payload.reading(writer.value, self.reader.value, self.options)
@@ -233,13 +227,22 @@ class Codec:
             f"version {version} is {_kind(writer)}, which cannot be read as {_kind(self.reader)}", types
         )
 
-    def _message_writer(self, version: int | None) -> Callable[[Any], tuple[bytes | None, bytes | None]]:
+    def _message_writer(self, version: int | None) -> MessageWriter:
         if version not in self._writers:
-            if version is not None and version not in self._numbers:
-                raise UnknownVersion(self._unknown(version))
-            schema = self.reader if version is None else self._numbers[version].schema
-            self._writers[version] = _message_writer(schema, self.options)
+            self._writers[version] = message_writer(self._schema(version), self.options)
         return self._writers[version]
+
+    def _layout(self, version: int | None) -> Layout:
+        if version not in self._layouts:
+            self._layouts[version] = layout(self._schema(version), self.options)
+        return self._layouts[version]
+
+    def _schema(self, version: int | None) -> Definition | KeyValue:
+        if version is None:
+            return self.reader
+        if version not in self._numbers:
+            raise UnknownVersion(self._unknown(version))
+        return self._numbers[version].schema
 
     def _unknown(self, version: int) -> str:
         first, last = self.versions[0].number, self.versions[-1].number
@@ -289,31 +292,6 @@ def _restore(versions: tuple[Version, ...], reader: Definition | KeyValue, optio
     return Codec(versions, reader=reader, options=options)
 
 
-def _message_writer(
-    schema: Definition | KeyValue, options: Options
-) -> Callable[[Any], tuple[bytes | None, bytes | None]]:
-    """From a value to the message's key and payload."""
-    if isinstance(schema, Definition):
-        write = payload.writing(schema, options)
-        return lambda value: (None, write(value))
-    writes = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
-
-    def write_pair(pair: Any) -> tuple[bytes | None, bytes | None]:
-        if not isinstance(pair, dict) or pair.keys() != writes.keys():
-            raise Unwritable(f"expected a dict of key and value, found {pair!r}")
-        halves = []
-        for name, write in writes.items():
-            try:
-                halves.append(None if pair[name] is None else write(pair[name]))
-            except Unwritable as error:
-                error.inside(name)
-                raise
-        key, value = halves
-        return (key, value) if schema.encoding == "SEPARATED" else (None, framing.join(key, value))
-
-    return write_pair
-
-
 def _kind(schema: Definition | KeyValue) -> str:
     return schema.type if isinstance(schema, Definition) else "KEY_VALUE"
 
@@ -338,22 +316,3 @@ def _reasons(reasons: dict[int, str], count: int) -> pa.StringArray:
     if not reasons:
         return pa.nulls(count, pa.string())
     return pa.array([reasons.get(row) for row in range(count)], pa.string())
-
-
-def storage(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with numbers for dates and times, which may lie outside Python's own years."""
-    return rows.cast(pa.schema([(field.name, _storage_type(field.type)) for field in rows.schema]))
-
-
-def _storage_type(column_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(column_type) or pa.types.is_time64(column_type):
-        return pa.int64()
-    if pa.types.is_date32(column_type):
-        return pa.int32()
-    if pa.types.is_struct(column_type):
-        return pa.struct([(field.name, _storage_type(field.type)) for field in column_type])
-    if pa.types.is_map(column_type):
-        return pa.map_(column_type.key_type, _storage_type(column_type.item_type))
-    if pa.types.is_list(column_type):
-        return pa.list_(_storage_type(column_type.value_type))
-    return column_type

@@ -54,7 +54,7 @@ def _date(days: int) -> date:
 
 
 def _time(nanos: int) -> time:
-    return (datetime.min + timedelta(microseconds=nanos // 1000)).time()
+    return (EPOCH_NTZ + timedelta(microseconds=nanos // 1000)).time()
 
 
 def _from_timestamp(value: Any) -> int:

@@ -15,7 +15,7 @@ from random_avro import Maker, for_fastavro
 
 from schemactl.codec import Codec, Definition, Unreadable, Version
 from schemactl.codec.defaults import zigzag
-from schemactl.codec.topic import storage
+from schemactl.codec.columns import to_numbers as storage
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

@@ -1,0 +1,25 @@
+"""Topics' messages as DataFrames: decoding with a generated codec, bad rows set aside with their reason.
+
+    orders = shop.sales.orders.decode(messages)          # or: decode(messages, codec)
+    rows, refused = split(orders, shop.sales.orders.CODEC)
+
+Imports nothing of schemactl but `codec`, and only relatively, so that a generated package can carry a copy.
+"""
+
+from __future__ import annotations
+
+from .decoding import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, decode, split
+from .encoding import encode
+from .java import JavaNotFound, ensure_java
+
+__all__ = [
+    "ERROR",
+    "KEY",
+    "PAYLOAD",
+    "SCHEMA_VERSION",
+    "JavaNotFound",
+    "decode",
+    "encode",
+    "ensure_java",
+    "split",
+]

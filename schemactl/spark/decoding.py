@@ -1,0 +1,142 @@
+"""From raw messages to typed columns, in one pass, with nothing lost: every row comes out, decoded or with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
+from .arrow_types import struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEY: Final = "__key"
+SCHEMA_VERSION: Final = "__schemaVersion"
+ERROR: Final = "__error"
+PAYLOAD: Final = "__payload"
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Which of the input's columns hold what; `others` are passed through."""
+
+    payload: str
+    version: str | None
+    key: str | None
+    others: tuple[str, ...]
+
+
+class Split(NamedTuple):
+    """Decoded rows, parted: `rows` with their values, `refused` with reason and original bytes."""
+
+    rows: DataFrame
+    refused: DataFrame
+
+
+def decode(
+    messages: DataFrame,
+    codec: Codec,
+    *,
+    payload: str = "payload",
+    version: str | None = "schema_version",
+    key: str | None = "key",
+) -> DataFrame:
+    """The messages' values as columns, one row out for every row in.
+
+    The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
+    other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
+    `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says why, and `__payload`
+    has the original bytes; else both are null. Bad data never fails the job. Batch and streaming alike.
+
+    Args:
+        messages: raw messages.
+        codec: of their topic.
+        payload: the column with the bytes; null is a message without payload.
+        version: the column with the version of the schema each was written with: a number, or Pulsar's eight bytes; null
+            (or no column) is read as the reader's own version, as Pulsar's consumers do.
+        key: the column with the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
+
+    Raises:
+        ValueError: a column is missing, or would be there twice.
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    columns = _columns(messages, codec, payload=payload, version=version, key=key)
+    passed = [messages.schema[name] for name in columns.others]
+    schema = struct_of(codec.columns)
+    if columns.key is not None:
+        schema = schema.add(KEY, messages.schema[columns.key].dataType)
+    for field in passed:
+        schema = schema.add(field)
+    schema = schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
+    return messages.mapInArrow(partial(_decode_batches, codec=codec, columns=columns), schema)
+
+
+def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
+    """The decoded rows, and those that were refused.
+
+    Args:
+        decoded: what `decode` gave.
+        codec: the same.
+        keep: hold the decoded rows in memory and on disk until `decoded.unpersist()`, so that both parts come from one
+            pass. Without it each part decodes for itself; streaming needs that.
+    """
+    if keep:
+        decoded = decoded.persist()
+    good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
+    return Split(good, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
+
+
+def _columns(
+    messages: DataFrame, codec: Codec, *, payload: str, version: str | None, key: str | None
+) -> _Columns:
+    there = messages.columns
+    needed = [
+        payload,
+        *([version] if version is not None else []),
+        *([key] if codec.separated and key else []),
+    ]
+    missing = [name for name in needed if name not in there]
+    if codec.separated and key is None:
+        raise ValueError(
+            "the keys of this topic travel apart from its payloads: name their column with `key`"
+        )
+    if missing:
+        raise ValueError(f"the messages have no column {', '.join(missing)}; they have {', '.join(there)}")
+    key = key if key in there else None
+    others = tuple(name for name in there if name not in (payload, version, key))
+    own = [KEY] if key is not None else []
+    names = [*codec.columns.names, *own, *others, SCHEMA_VERSION, ERROR, PAYLOAD]
+    # Spark does not tell names apart by case unless it is told to.
+    folded = [name.casefold() for name in names]
+    twice = sorted({name for name in names if folded.count(name.casefold()) > 1})
+    if twice:
+        raise ValueError(
+            f"two columns would be called {', '.join(twice)}: rename or drop that of the messages"
+        )
+    return _Columns(payload, version, key, others)
+
+
+def _decode_batches(
+    batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: _Columns
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        payloads = batch.column(columns.payload)
+        versions = None if columns.version is None else batch.column(columns.version)
+        keys = None if columns.key is None else batch.column(columns.key)
+        decoded = codec.decode_batch(payloads, versions, keys if codec.separated else None)
+        refused = pc.if_else(decoded.errors.is_valid(), payloads, pa.scalar(None, payloads.type))
+        found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
+        if keys is not None:
+            found[KEY] = keys
+        found |= {name: batch.column(name) for name in columns.others}
+        count = batch.num_rows
+        found[SCHEMA_VERSION] = pa.nulls(count, pa.int64()) if versions is None else numbers(versions)[0]
+        found |= {ERROR: decoded.errors, PAYLOAD: refused}
+        yield pa.RecordBatch.from_pydict(found)

@@ -1,0 +1,65 @@
+"""From typed columns to payloads, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from .decoding import ERROR
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:
+    """The rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
+
+    A row that does not fit the schema has no payload, and `__error` says why; else that is null.
+
+    Args:
+        rows: with the columns that `decode` gives.
+        codec: of the topic.
+        version: the number of the schema to write with; None: the reader's.
+
+    Raises:
+        ValueError: a column is missing, or would be there twice.
+        CodecUnavailable: there is no codec for the topic's schema type.
+        UnknownVersion: the codec has no such version.
+    """
+    values = codec.columns_of(version).names
+    missing = [name for name in values if name not in rows.columns]
+    if missing:
+        raise ValueError(f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}")
+    made = ["payload", *(["key"] if codec.separated else []), ERROR]
+    others = [name for name in rows.columns if name not in values]
+    twice = [name for name in others if name in made]
+    if twice:
+        raise ValueError(f"two columns would be called {', '.join(twice)}: rename or drop that of the rows")
+    schema = rows.select(*others).schema
+    for name in made:
+        schema = schema.add(name, "string" if name == ERROR else "binary")
+    return rows.mapInArrow(
+        partial(_encode_batches, codec=codec, version=version, values=values, others=others), schema
+    )
+
+
+def _encode_batches(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    codec: Codec,
+    version: int | None,
+    values: list[str],
+    others: list[str],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        encoded = codec.encode_batch(batch.select(values), version)
+        found = {name: batch.column(name) for name in others}
+        found["payload"] = encoded.payloads
+        if encoded.keys is not None:
+            found["key"] = encoded.keys
+        found[ERROR] = encoded.errors
+        yield pa.RecordBatch.from_pydict(found)
