@@ -261,6 +261,9 @@ def test_proto_texts_are_compiled_and_judged() -> None:
     assert [each["rule"] for each in answer["proto_rules"]] == ["FIELD_WIRE_COMPATIBLE_TYPE"]
     (first,) = through([{**GOOD, "new": new}], category="WIRE")
     assert first["proto_rules"] == []
+    broken = {"type": "PROTOBUF_NATIVE", "schema": "{}"}
+    (unknown,) = through([{**GOOD, "existing": [old], "new": broken}], category="WIRE")
+    assert (unknown["broker"], unknown["data"], unknown["proto_rules"]) == ("invalid", None, None)
 
 
 def test_the_optional_checker_of_5_0_looks_at_fields() -> None:

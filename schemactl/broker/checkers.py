@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import entry_points
 from typing import Final, Protocol
 
@@ -271,8 +272,8 @@ class AdvancedNativeChecker:
                 refusal = native.refusal(reader=reader, writer=writer) if strategy in asked else None
                 if refusal:
                     rule, path = refusal
-                    sha256 = old.hash[1].hex()
-                    where = f"direction={direction}, existingSchemaSha256={sha256}, path={path}"
+                    digest = sha256(old.data or b"").hexdigest()
+                    where = f"direction={direction}, existingSchemaSha256={digest}, path={path}"
                     raise incompatible(f"{rule}: strategy={strategy}, {where}")
 
 

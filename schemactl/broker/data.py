@@ -6,7 +6,6 @@ import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
@@ -39,9 +38,9 @@ class SchemaData:
     properties: Mapping[str, str]
 
     @property
-    def hash(self) -> tuple[SchemaType, bytes]:
-        """Equal for two definitions of one type and one sequence of bytes (SchemaHash)."""
-        return self.type, sha256(self.data or b"").digest()
+    def content(self) -> tuple[SchemaType, bytes]:
+        """Type and bytes: what SchemaHash stands for."""
+        return self.type, self.data or b""
 
     @property
     def text(self) -> str:

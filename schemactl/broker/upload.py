@@ -95,12 +95,12 @@ def check_consumer(
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
     """The number of the oldest live version with the same type and bytes (findSchemaVersion); -1: there is none."""
-    wanted = uploaded(info).hash
+    wanted = uploaded(info).content
     return next(
         (
             version.number
             for version in live(versions)
-            if version.info and stored(version.info).hash == wanted
+            if version.info and stored(version.info).content == wanted
         ),
         NOT_FOUND,
     )
@@ -134,7 +134,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
             # Read before the types are compared, as the broker does: what does not parse throws whatever its type.
             same = equal(avro.parse_strictly(old, release), schema) and old.type is new.type
         else:
-            same = old.hash == new.hash
+            same = old.content == new.content
         if same:
             return version.number
     return NOT_FOUND
@@ -200,7 +200,7 @@ class _Inquiry:
             return
         latest = existing[-1]
         self._require_type(latest)
-        if latest.hash != self.new.hash:
+        if latest.content != self.new.content:
             self._checker.check([latest], self.new, strategy, listed=False)
 
     def _check_all(self, existing: Sequence[SchemaData]) -> None:

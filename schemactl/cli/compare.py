@@ -222,14 +222,17 @@ def _fingerprint(request: Request) -> Answer:
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
 
 
-def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: str) -> list[Answer]:
-    """What buf's `category` finds between the latest live version and `new`; nothing where either is no descriptor."""
+def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: str) -> list[Answer] | None:
+    """What buf's `category` finds between the latest live version and `new`; None where one of them does not parse."""
     versions = live(existing)
     old = versions[-1].info if versions else None
     if old is None or {old.type, new.type} != {SchemaType.PROTOBUF_NATIVE}:
         return []
     read, find = protobuf_native.load("wrapper").parse, protobuf_native.load("breaking").proto_rules
-    found = find(old=read(old.schema).image, new=read(new.schema).image, category=category)
+    try:
+        found = find(old=read(old.schema).image, new=read(new.schema).image, category=category)
+    except InvalidSchema:
+        return None
     return [{"rule": each.rule, "pointer": each.pointer, "message": each.message} for each in found]
 
 
