@@ -125,7 +125,7 @@ class Pair:
             values, wrong = _present(reading, halves)
             columns.append(values)
             reasons = {row: f"{name}, {reason}" for row, reason in wrong.items()} | reasons
-        return [_null_at(column, reasons) for column in columns], reasons
+        return [null_at(column, reasons) for column in columns], reasons
 
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
         rows = np.flatnonzero(np.asarray(payloads.is_valid()))
@@ -208,7 +208,7 @@ def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
     return take_or_null(values, index, nulls=absent)
 
 
-def _null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
+def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
     """The column with nulls at `rows`: a row that is set aside shows none of its halves."""
     if not rows:
         return column

@@ -13,7 +13,17 @@ from . import payload, version_number
 from .columns import Options, to_numbers
 from .definition import Definition, KeyValue, Version
 from .errors import InvalidDefinition, UnknownVersion, Unwritable
-from .message import Layout, MessageReader, MessageWriter, Pair, Refused, Single, layout, message_writer
+from .message import (
+    Layout,
+    MessageReader,
+    MessageWriter,
+    Pair,
+    Refused,
+    Single,
+    layout,
+    message_writer,
+    null_at,
+)
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
 """Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
@@ -148,11 +158,12 @@ class Codec:
             return self._decode_halves(payloads, versions, keys)
         payloads = _binary(payloads)
         keys = None if keys is None else _binary(keys)
-        reasons: dict[int, str] = {}
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
         versions, reasons = version_number.numbers(_whole(versions))
         arrays, wrong = self._by_version(payloads, versions, keys)
+        # What has no version was read as if it had the reader's: that says nothing where its version is damaged.
+        arrays = [null_at(column, reasons) for column in arrays]
         reasons = wrong | reasons
         rows = _batch(arrays, columns, len(payloads))
         return Decoded(rows, _reasons(reasons, len(payloads)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,13 +20,20 @@ _LOGICAL = (
     {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10},
 )
 _TEXTS = ("", "a", "straße", "日本", "😀", 'q"\\', "x" * 200)
+_VALUES: dict[str, tuple[Any, ...]] = {
+    "null": (None,),
+    "boolean": (True, False),
+    "string": _TEXTS,
+    "float": (0.0, -0.0, 1.5, -(2.0**100), float("inf")),
+    "double": (0.0, 0.1, -1e300, float("-inf"), 5e-324),
+}
 
 
 class Maker:
     """Schemas and values from one seed."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311  reproducible, not secret
         self._names = 0
 
     def record(self, depth: int = 3) -> JsonValue:
@@ -38,28 +46,23 @@ class Maker:
 
     def schema(self, depth: int) -> JsonValue:
         """Any schema."""
-        kinds = ["primitive", "primitive", "logical", "enum", "fixed"]
-        if depth > 0:
-            kinds += ["record", "array", "map", "optional", "optional", "union"]
-        match self.random.choice(kinds):
-            case "logical":
-                return dict(self.random.choice(_LOGICAL))
-            case "enum":
-                return {"type": "enum", "name": self._name("E"), "symbols": ["A", "B", "C"]}
-            case "fixed":
-                return self._fixed()
-            case "record":
-                return self.record(depth)
-            case "array":
-                return {"type": "array", "items": self.schema(depth - 1)}
-            case "map":
-                return {"type": "map", "values": self.schema(depth - 1)}
-            case "optional":
-                branches = ["null", self._branch(depth)]
-                return branches if self.random.random() < 0.7 else branches[::-1]
-            case "union":
-                return self._union(depth)
-        return self.random.choice(_PRIMITIVES)
+        simple: list[Callable[[], JsonValue]] = [
+            lambda: self.random.choice(_PRIMITIVES),
+            lambda: self.random.choice(_PRIMITIVES),
+            lambda: dict(self.random.choice(_LOGICAL)),
+            lambda: {"type": "enum", "name": self._name("E"), "symbols": ["A", "B", "C"]},
+            self._fixed,
+        ]
+        nested: list[Callable[[], JsonValue]] = [
+            lambda: self.record(depth),
+            lambda: {"type": "array", "items": self.schema(depth - 1)},
+            lambda: {"type": "map", "values": self.schema(depth - 1)},
+            lambda: self.random.sample(["null", self._branch(depth)], 2),
+            lambda: self.random.sample(["null", self._branch(depth)], 2),
+            lambda: self._union(depth),
+        ]
+        made: JsonValue = self.random.choice(simple + (nested if depth > 0 else []))()
+        return made
 
     def value(self, schema: JsonValue) -> Any:
         """A value of the schema, as decoding gives it."""
@@ -74,25 +77,15 @@ class Maker:
                 return [self.value(schema["items"]) for _ in range(pick.choice((0, 1, 2, 5)))]
             case "map":
                 return {pick.choice(_TEXTS): self.value(schema["values"]) for _ in range(pick.randrange(4))}
-            case "enum":
-                return pick.choice(schema["symbols"])
             case "fixed" if "logicalType" not in schema:
                 return pick.randbytes(schema["size"])
-            case "null":
-                return None
-            case "boolean":
-                return pick.random() < 0.5
-            case "string":
-                return pick.choice(_TEXTS)
-            case "float":
-                return pick.choice((0.0, -0.0, 1.5, -(2.0**100), float("inf")))
-            case "double":
-                return pick.choice((0.0, 0.1, -1e300, float("-inf"), 5e-324))
-        return self._number(kind, schema if isinstance(schema, dict) else {})
+            case "enum":
+                return pick.choice(schema["symbols"])
+        return pick.choice(_VALUES[kind]) if kind in _VALUES else self._number(kind, schema)
 
-    def _number(self, kind: str, schema: dict[str, Any]) -> Any:
+    def _number(self, kind: str, schema: JsonValue) -> Any:
         pick = self.random
-        logical = schema.get("logicalType")
+        logical = schema.get("logicalType") if isinstance(schema, dict) else None
         seconds = timedelta(seconds=pick.randrange(-(10**10), 10**10), milliseconds=pick.randrange(1000))
         match logical:
             case "date":

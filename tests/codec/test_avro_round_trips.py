@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from random_avro import Maker, for_fastavro
 
 from schemactl.codec import Codec, Definition, Unreadable, Version
-from schemactl.codec.defaults import zigzag
 from schemactl.codec.columns import to_numbers as storage
+from schemactl.codec.defaults import zigzag
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
@@ -123,6 +123,6 @@ def test_an_absurd_number_of_items_is_refused_without_being_counted_out(count: i
 
     codec = codec_of(WIDE)
     for payload in (zigzag(count), b"\0" + zigzag(count)):
-        with pytest.raises(Unreadable, match="items|ends"):
+        with pytest.raises(Unreadable, match=r"items|ends"):
             codec.decode_one(payload)
         assert codec.decode_batch(pa.array([payload] * 100)).errors.null_count == 0

@@ -1,0 +1,157 @@
+"""Pulsar's primitive types in the wire form of its Java client."""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl.codec import Codec, Definition, InvalidDefinition, Options, Unreadable, Unwritable, Version
+
+DAY_MS = 86_400_000
+
+
+def codec_of(name: str, *, time_type: bool = False, strict: bool = False, **properties: str) -> Codec:
+    schema = Definition(name, properties=properties)
+    return Codec([Version(0, schema)], options=Options(time_type=time_type, strict=strict))
+
+
+WIRE: list[tuple[str, bytes, Any]] = [
+    ("BOOLEAN", b"\1", True),
+    ("BOOLEAN", b"\0", False),
+    ("INT8", b"\xff", -1),
+    ("INT16", b"\x01\x00", 256),
+    ("INT32", b"\xff\xff\xff\xfe", -2),
+    ("INT64", struct.pack(">q", -(2**63)), -(2**63)),
+    ("FLOAT", struct.pack(">f", 1.5), 1.5),
+    ("DOUBLE", struct.pack(">d", -0.1), -0.1),
+    ("STRING", "straße".encode(), "straße"),
+    ("STRING", b"", ""),
+    ("BYTES", b"\0\1", b"\0\1"),
+    ("DATE", struct.pack(">q", 20_000 * DAY_MS), date(2024, 10, 4)),
+    ("TIME", struct.pack(">q", 3_600_500), 3_600_500_000),
+    ("TIMESTAMP", struct.pack(">q", -1), datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+    ("INSTANT", struct.pack(">qi", -1, 500_000_000), datetime(1969, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC)),
+    ("LOCAL_DATE", struct.pack(">q", -1), date(1969, 12, 31)),
+    ("LOCAL_TIME", struct.pack(">q", 1_000_000_000), 1_000_000),
+    ("LOCAL_DATE_TIME", struct.pack(">qq", 1, 1_000), datetime(1970, 1, 2, microsecond=1)),  # noqa: DTZ001  local
+]
+
+
+@pytest.mark.parametrize(("name", "payload", "value"), WIRE)
+def test_each_type_is_read_and_written_as_java_does(name: str, payload: bytes, value: Any) -> None:
+    codec = codec_of(name)
+    assert codec.decode_one(payload) == value
+    assert codec.encode_one(value) == payload
+    decoded = codec.decode_batch(pa.array([payload, payload], pa.binary()))
+    assert decoded.errors.null_count == 2
+    assert codec.encode_batch(decoded.rows).payloads.to_pylist() == [payload, payload]
+
+
+@pytest.mark.parametrize("name", ["TIME", "LOCAL_TIME"])
+def test_times_of_day_are_spark_times_where_it_has_them(name: str) -> None:
+    codec = codec_of(name, time_type=True)
+    payload = codec.encode_one(time(12, 30, 0, 1_000))
+    assert payload is not None
+    assert codec.decode_one(payload) == time(12, 30, 0, 1_000)
+    assert codec.decode_batch(pa.array([payload])).rows.column("value").to_pylist() == [
+        time(12, 30, 0, 1_000)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        ("BOOLEAN", b""),
+        ("BOOLEAN", b"\0\0"),
+        ("INT32", b"\0\0\0"),
+        ("INT64", b"\0" * 9),
+        ("INSTANT", b"\0" * 11),
+        ("LOCAL_TIME", struct.pack(">q", -1)),
+        ("LOCAL_TIME", struct.pack(">q", 86_400_000_000_000)),
+        ("LOCAL_DATE", struct.pack(">q", 2**31)),
+        ("LOCAL_DATE_TIME", struct.pack(">qq", 0, -1)),
+        ("TIMESTAMP", struct.pack(">q", 2**63 - 1)),
+        ("DATE", struct.pack(">q", 2**63 - 1)),
+    ],
+)
+def test_wrong_sizes_and_ranges_are_refused(name: str, payload: bytes) -> None:
+    codec = codec_of(name)
+    with pytest.raises(Unreadable):
+        codec.decode_one(payload)
+    decoded = codec.decode_batch(pa.array([payload], pa.binary()))
+    assert decoded.errors.null_count == 0
+    assert decoded.rows.column("value").null_count == 1
+
+
+def test_bytes_behind_an_instant_are_ignored_as_in_java_unless_strict() -> None:
+    payload = struct.pack(">qi", 0, 0) + b"\0"
+    assert codec_of("INSTANT").decode_one(payload) == datetime(1970, 1, 1, tzinfo=UTC)
+    with pytest.raises(Unreadable, match="12 bytes"):
+        codec_of("INSTANT", strict=True).decode_one(payload)
+
+
+@pytest.mark.parametrize(
+    ("charset", "payload"),
+    [
+        ("ISO-8859-1", b"\xe9"),
+        ("windows-1252", b"\xe9"),
+        ("UTF-16", b"\xfe\xff\x00\xe9"),
+        ("UTF-16BE", b"\x00\xe9"),
+    ],
+)
+def test_strings_have_the_charset_of_their_schema(charset: str, payload: bytes) -> None:
+    codec = codec_of("STRING", __charset=charset)
+    assert codec.decode_one(payload) == "é"
+    assert codec.encode_one("é") == payload
+
+
+def test_utf_16_without_a_mark_is_big_endian_as_in_java() -> None:
+    assert codec_of("STRING", __charset="UTF-16").decode_one(b"\x00\xe9") == "é"
+
+
+def test_text_that_is_no_utf_8_is_replaced_unless_strict() -> None:
+    assert codec_of("STRING").decode_one(b"a\xff") == "a�"
+    decoded = codec_of("STRING", strict=True).decode_batch(pa.array([b"a\xff", b"b"]))
+    assert decoded.rows.column("value").to_pylist() == [None, "b"]
+    assert decoded.errors.to_pylist() == ["byte 1: text that is not utf-8", None]
+
+
+def test_an_unknown_charset_is_refused() -> None:
+    with pytest.raises(InvalidDefinition, match="x-none"):
+        codec_of("STRING", __charset="x-none").encode_one("a")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("INT8", 128),
+        ("INT32", 1.0),
+        ("BOOLEAN", 1),
+        ("FLOAT", 1e300),
+        ("STRING", 1),
+        ("INT64", True),
+        ("DATE", "x"),
+    ],
+)
+def test_values_of_another_type_or_size_are_not_written(name: str, value: Any) -> None:
+    with pytest.raises(Unwritable):
+        codec_of(name).encode_one(value)
+
+
+@given(st.lists(st.binary(max_size=20), max_size=20), st.sampled_from(sorted({name for name, _, _ in WIRE})))
+@settings(max_examples=200, deadline=None)
+def test_a_batch_judges_each_payload_as_it_is_judged_alone(payloads: list[bytes], name: str) -> None:
+    codec = codec_of(name)
+    decoded = codec.decode_batch(pa.array(payloads, pa.binary()))
+    alone = [codec.decode_batch(pa.array([payload], pa.binary())) for payload in payloads]
+    assert decoded.errors.to_pylist() == [one.errors[0].as_py() for one in alone]
+    assert all(
+        decoded.rows.column(0)[row].equals(one.rows.column(0)[0]) or name in ("FLOAT", "DOUBLE")
+        for row, one in enumerate(alone)
+    )

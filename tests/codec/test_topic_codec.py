@@ -1,0 +1,245 @@
+"""A topic's codec: versions, keys and values, and what happens to messages that do not fit."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemactl.codec import (
+    Codec,
+    CodecUnavailable,
+    Definition,
+    InvalidDefinition,
+    KeyValue,
+    Options,
+    UnknownVersion,
+    Unreadable,
+    Unwritable,
+    Version,
+)
+
+
+def avro(*fields: dict[str, Any], name: str = "Order") -> Definition:
+    return Definition("AVRO", json.dumps({"type": "record", "name": name, "fields": list(fields)}))
+
+
+ID = {"name": "id", "type": "int"}
+V0 = avro(ID, {"name": "customer_id", "type": "int"})
+V1 = avro(
+    ID, {"name": "customer_id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None}
+)
+V2 = avro(
+    ID,
+    {"name": "customer", "type": "long", "aliases": ["customer_id"]},
+    {"name": "size", "type": "string", "default": "M"},
+)
+ORDERS = Codec([Version(0, V0, "c0"), Version(1, V1, "c1"), Version(2, V2, "c2")])
+
+
+def messages() -> list[tuple[bytes | None, int]]:
+    return [
+        (ORDERS.encode_one({"id": 1, "customer_id": 10}, 0), 0),
+        (ORDERS.encode_one({"id": 2, "customer_id": 2**40, "note": "x"}, 1), 1),
+        (ORDERS.encode_one({"id": 3, "customer": 30, "size": "L"}, 2), 2),
+    ]
+
+
+def test_every_version_is_read_into_the_newest() -> None:
+    assert [ORDERS.decode_one(payload, version) for payload, version in messages()] == [
+        {"id": 1, "customer": 10, "size": "M"},
+        {"id": 2, "customer": 2**40, "size": "M"},
+        {"id": 3, "customer": 30, "size": "L"},
+    ]
+
+
+def test_versions_may_be_numbers_or_pulsar_s_eight_bytes() -> None:
+    payloads = pa.array([payload for payload, _ in messages()])
+    by_number = ORDERS.decode_batch(payloads, pa.array([0, 1, 2]))
+    by_bytes = ORDERS.decode_batch(payloads, pa.array([n.to_bytes(8, "big") for n in (0, 1, 2)]))
+    assert by_number.rows.equals(by_bytes.rows)
+    assert by_number.rows.column("id").to_pylist() == [1, 2, 3]
+    assert ORDERS.decode_one(payloads[1].as_py(), b"\0" * 7 + b"\1") == by_number.rows.to_pylist()[1]
+
+
+def test_mixed_and_damaged_messages_stay_in_order() -> None:
+    good = messages()
+    rows = [good[2], good[0], (b"\x80", 1), (None, 0), (good[0][0], 9), good[1], (good[2][0], None)]
+    decoded = ORDERS.decode_batch(
+        pa.array([payload for payload, _ in rows], pa.binary()),
+        pa.array([version for _, version in rows], pa.int64()),
+    )
+    assert decoded.rows.column("id").to_pylist() == [3, 1, None, None, None, 2, 3]
+    reasons = decoded.errors.to_pylist()
+    assert [reason is not None for reason in reasons] == [False, False, True, True, True, False, False]
+    assert reasons[2] == "id, byte 0: the message ends inside a number"
+    assert "no payload" in reasons[3]
+    assert reasons[4] == "schema version 9 is none of the codec's (0 to 2): generate it again"
+    assert sum(column.null_count for column in decoded.rows.columns) == 9
+
+
+def test_a_version_of_another_length_is_a_bad_row() -> None:
+    payload = messages()[2][0]
+    decoded = ORDERS.decode_batch(pa.array([payload, payload]), pa.array([b"\0\0", b""]))
+    assert decoded.errors.to_pylist() == ["a schema version of 2 bytes: expected 8, or none", None]
+    assert decoded.rows.column("id").to_pylist() == [None, 3]
+    with pytest.raises(Unreadable, match="2 bytes"):
+        ORDERS.decode_one(payload, b"\0\0")
+
+
+def test_a_reader_may_be_an_older_version() -> None:
+    codec = Codec(ORDERS.versions, reader=V0)
+    assert codec.columns.names == ["id", "customer_id"]
+    assert codec.decode_one(messages()[0][0], 0) == {"id": 1, "customer_id": 10}
+    # A long may not fit an int: Avro does not resolve it.
+    with pytest.raises(Unreadable, match="long was written and cannot be read as int"):
+        codec.decode_one(messages()[1][0], 1)
+
+
+def test_commits_are_known_by_number() -> None:
+    assert [ORDERS.commit(number) for number in (0, 1, 2)] == ["c0", "c1", "c2"]
+    with pytest.raises(UnknownVersion):
+        ORDERS.commit(3)
+    with pytest.raises(UnknownVersion):
+        ORDERS.encode_one({}, 3)
+
+
+def test_strict_refuses_what_follows_the_value() -> None:
+    strict = Codec(ORDERS.versions, options=Options(strict=True))
+    payload = (messages()[2][0] or b"") + b"\0"
+    assert ORDERS.decode_one(payload, 2)["id"] == 3
+    with pytest.raises(Unreadable, match="byte 4: 1 bytes follow the value"):
+        strict.decode_one(payload, 2)
+    assert strict.decode_batch(pa.array([payload]), pa.array([2])).errors.null_count == 0
+
+
+def test_a_codec_survives_pickling() -> None:
+    copy = pickle.loads(pickle.dumps(ORDERS))  # noqa: S301  our own bytes
+    payload, version = messages()[0]
+    assert copy.decode_one(payload, version) == ORDERS.decode_one(payload, version)
+
+
+def test_chunked_and_large_arrays_are_read_like_others() -> None:
+    payloads = [payload for payload, _ in messages()]
+    chunked = pa.chunked_array([payloads[:1], payloads[1:]], pa.large_binary())
+    decoded = ORDERS.decode_batch(chunked, pa.chunked_array([[0], [1, 2]]))
+    assert decoded.rows.column("id").to_pylist() == [1, 2, 3]
+
+
+def test_an_empty_batch_is_an_empty_batch() -> None:
+    decoded = ORDERS.decode_batch(pa.array([], pa.binary()), pa.array([], pa.int64()))
+    assert decoded.rows.num_rows == len(decoded.errors) == 0
+    assert decoded.rows.schema == ORDERS.columns
+
+
+def test_rows_that_do_not_fit_are_not_written_and_the_others_are() -> None:
+    rows = pa.RecordBatch.from_pylist(
+        [{"id": 1, "customer": 5, "size": "S"}, {"id": None, "customer": 5, "size": "S"}]
+    )
+    encoded = ORDERS.encode_batch(rows)
+    assert encoded.payloads.to_pylist() == [ORDERS.encode_one({"id": 1, "customer": 5, "size": "S"}), None]
+    assert encoded.errors.to_pylist() == [None, "id: expected a whole number, found None"]
+
+
+PAIR = KeyValue(Definition("STRING"), V0, "INLINE")
+
+
+@pytest.mark.parametrize("key", ["k", "", None])
+@pytest.mark.parametrize("value", [{"id": 1, "customer_id": 2}, None])
+def test_an_inline_pair_comes_back_with_its_null_halves(key: str | None, value: Any) -> None:
+    codec = Codec([Version(0, PAIR)])
+    pair = {"key": key, "value": value}
+    payload = codec.encode_one(pair)
+    assert codec.encode_key(pair) is None
+    assert codec.decode_one(payload, 0) == pair
+    decoded = codec.decode_batch(pa.array([payload, payload]), pa.array([0, 0]))
+    assert decoded.rows.to_pylist() == [pair, pair]
+    assert decoded.errors.null_count == 2
+
+
+@pytest.mark.parametrize("key", ["k", "", None])
+@pytest.mark.parametrize("value", [{"id": 1, "customer_id": 2}, None])
+def test_a_separated_pair_comes_back_with_its_null_halves(key: str | None, value: Any) -> None:
+    codec = Codec([Version(0, KeyValue(PAIR.key, PAIR.value, "SEPARATED"))])
+    pair = {"key": key, "value": value}
+    payload, key_bytes = codec.encode_one(pair), codec.encode_key(pair)
+    assert codec.decode_one(payload, 0, key_bytes) == pair
+    decoded = codec.decode_batch(pa.array([payload], pa.binary()), None, pa.array([key_bytes], pa.binary()))
+    assert decoded.rows.to_pylist() == [pair]
+
+
+def test_separated_keys_must_be_given() -> None:
+    codec = Codec([Version(0, KeyValue(PAIR.key, PAIR.value, "SEPARATED"))])
+    with pytest.raises(ValueError, match="keys"):
+        codec.decode_batch(pa.array([b""]))
+
+
+def test_damage_of_a_pair_is_placed_in_its_half() -> None:
+    codec = Codec([Version(0, PAIR)])
+    good = codec.encode_one({"key": "k", "value": {"id": 1, "customer_id": 2}}) or b""
+    damaged = [good, good[:3], good[:-1], good[:-2] + b"\x80\x80", None, b"\xff\xff\xff\xfe" + good[4:]]
+    decoded = codec.decode_batch(pa.array(damaged, pa.binary()))
+    assert decoded.errors.to_pylist()[1:4] == [
+        "byte 0: the message ends before the key's length",
+        "byte 5: the value has a length of 2 bytes, but 1 are left",
+        "value, id, byte 0: the message ends inside a number",
+    ]
+    assert decoded.errors.is_valid().to_pylist() == [False, True, True, True, True, True]
+    assert decoded.rows.column("key").to_pylist() == ["k", None, None, None, None, None]
+    for payload, reason in zip(damaged[1:4], decoded.errors.to_pylist()[1:4], strict=True):
+        with pytest.raises(Unreadable) as refused:
+            codec.decode_one(payload)
+        assert refused.value.reason.replace(".", ", ", 1) == reason.replace("value, id", "value, id")
+
+
+def test_halves_evolve_like_whole_values() -> None:
+    codec = Codec([Version(0, PAIR), Version(1, KeyValue(Definition("STRING"), V2, "INLINE"))])
+    payload = codec.encode_one({"key": "k", "value": {"id": 1, "customer_id": 2}}, 0)
+    assert codec.decode_one(payload, 0) == {"key": "k", "value": {"id": 1, "customer": 2, "size": "M"}}
+
+
+def test_a_version_of_another_type_is_a_reason_not_an_exception() -> None:
+    codec = Codec([Version(0, Definition("STRING")), Version(1, V0), Version(2, PAIR)], reader=V0)
+    decoded = codec.decode_batch(pa.array([b"a", b"\x02\x04", b"x"]), pa.array([0, 1, 2]))
+    assert decoded.rows.column("id").to_pylist() == [None, 1, None]
+    assert decoded.errors.to_pylist() == [
+        "written as STRING, which cannot be read as AVRO",
+        None,
+        "version 2 is KEY_VALUE, which cannot be read as AVRO",
+    ]
+
+
+@pytest.mark.parametrize("name", ["PROTOBUF", "PROTOBUF_NATIVE", "EXTERNAL"])
+def test_types_without_a_codec_say_so_on_use(name: str) -> None:
+    codec = Codec([Version(0, Definition(name, "{}"))])
+    for use in (lambda: codec.columns, lambda: codec.decode_one(b""), lambda: codec.encode_one({})):
+        with pytest.raises(CodecUnavailable, match=f"no codec for {name}"):
+            use()
+
+
+def test_recursion_needs_a_depth() -> None:
+    node = avro(ID, {"name": "next", "type": ["null", "Node"], "default": None}, name="Node")
+    with pytest.raises(InvalidDefinition, match="holds itself"):
+        _ = Codec([Version(0, node)]).columns
+    deep = Codec([Version(0, node)], options=Options(recursion_depth=2))
+    value = {"id": 1, "next": {"id": 2, "next": None}}
+    payload = deep.encode_one(value)
+    assert deep.decode_one(payload) == {"id": 1, "next": {"id": 2}}
+    with pytest.raises(Unwritable, match="nested deeper"):
+        deep.encode_one({"id": 1, "next": {"id": 2, "next": {"id": 3, "next": None}}})
+    # What lies deeper is passed over, however deep it is.
+    nested = b"\x02" + b"\x02\x02" * 200 + b"\x00"
+    assert deep.decode_one(nested)["next"] == {"id": 1}
+    assert deep.decode_batch(pa.array([nested] * 40)).errors.null_count == 40
+    with pytest.raises(Unreadable, match="deeper than can be followed"):
+        deep.decode_one(b"\x02" + b"\x02\x02" * 100_000 + b"\x00")
+
+
+def test_the_last_of_two_equal_map_keys_counts() -> None:
+    codec = Codec([Version(0, avro({"name": "m", "type": {"type": "map", "values": "int"}}))])
+    payload = b"\x04\x02a\x02\x02a\x04\x00"
+    assert codec.decode_one(payload) == {"m": {"a": 2}}
+    assert codec.decode_batch(pa.array([payload] * 50)).rows.column("m").to_pylist() == [[("a", 2)]] * 50
