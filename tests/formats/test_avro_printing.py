@@ -1,0 +1,152 @@
+"""Schemas and JSON values as Java prints them; the expected texts were printed by Avro 1.12 and Jackson 2."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemactl.formats.avro.equality import equal
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.printing import java_double, json_text, schema_text
+from schemactl.model import Release
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (0.1, "0.1"),
+        (-1234.5, "-1234.5"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (9999999.0, "9999999.0"),
+        (10000000.0, "1.0E7"),
+        (123456789.5, "1.234567895E8"),
+        (-3.5e-9, "-3.5E-9"),
+        (1e300, "1.0E300"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_doubles_are_written_as_by_double_to_string(value: float, text: str) -> None:
+    assert java_double(value) == text
+
+
+@given(st.floats(allow_nan=False))
+def test_a_double_reads_back_as_itself(value: float) -> None:
+    assert float(java_double(value).replace("Infinity", "inf")) == value
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(JSON_VALUES, st.booleans())
+def test_json_text_reads_back_as_the_same_value(value: Any, pretty: bool) -> None:  # noqa: FBT001  hypothesis passes it
+    assert json.loads(json_text(value, pretty=pretty)) == value
+
+
+def test_jackson_escapes_little() -> None:
+    assert json_text('"\\/\b\f\n\r\t\x00\x1f\x7f\u00e9\u2028\U0001f600') == (
+        r'"\"\\/\b\f\n\r\t\u0000\u001F' + '\x7f\u00e9\u2028\U0001f600"'
+    )
+
+
+def test_a_double_that_is_no_number_is_quoted() -> None:
+    assert json_text([float("nan"), float("inf")]) == '["NaN","Infinity"]'
+
+
+def test_arrays_stay_on_a_line_and_objects_do_not() -> None:
+    assert json_text({"a": [], "b": {}, "c": [1, {"d": [[2], {"e": None}]}]}, pretty=True).splitlines() == [
+        "{",
+        '  "a" : [ ],',
+        '  "b" : { },',
+        '  "c" : [ 1, {',
+        '    "d" : [ [ 2 ], {',
+        '      "e" : null',
+        "    } ]",
+        "  } ]",
+        "}",
+    ]
+
+
+def printed(definition: Any) -> str:
+    return schema_text(parse(json.dumps(definition), Release.R4_2))
+
+
+def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
+    enum = {"unit": "m", "default": "x", "symbols": ["x"], "name": "E", "type": "enum"}
+    field = {
+        "aliases": ["g"],
+        "p": 1,
+        "order": "ignore",
+        "default": "x",
+        "doc": "d",
+        "type": enum,
+        "name": "f",
+    }
+    definition = {
+        "aliases": ["B", "m.C", ".D"],
+        "unit": "kg",
+        "fields": [field],
+        "doc": "about",
+        "namespace": "n",
+        "name": "A",
+        "type": "error",
+    }
+    assert printed(definition) == (
+        '{"type":"error","name":"A","namespace":"n","doc":"about","fields":[{"name":"f","type":'
+        '{"type":"enum","name":"E","symbols":["x"],"default":"x","unit":"m"},"doc":"d","default":"x",'
+        '"order":"ignore","aliases":["g"],"p":1}],"unit":"kg","aliases":["B","m.C","D"]}'
+    )
+
+
+def test_a_name_is_as_short_as_its_place_allows() -> None:
+    fixed = {"type": "fixed", "name": "Plain", "namespace": "", "size": 1}
+    other = {"type": "fixed", "name": "m.Other", "size": 1}
+    awkward = {"type": "fixed", "name": "record", "size": 1}
+    types: list[Any] = [fixed, other, awkward, "Plain", "m.Other", "n.record", "A"]
+    fields = [{"name": f"f{number}", "type": type_} for number, type_ in enumerate(types)]
+    text = printed({"type": "record", "name": "n.A", "fields": fields})
+    assert [field["type"] for field in json.loads(text)["fields"]] == [
+        {"type": "fixed", "name": "Plain", "namespace": "", "size": 1},
+        {"type": "fixed", "name": "Other", "namespace": "m", "size": 1},
+        {"type": "fixed", "name": "record", "size": 1},
+        "Plain",
+        "m.Other",
+        "n.record",
+        "A",
+    ]
+
+
+def test_a_primitive_is_a_name_unless_it_has_properties() -> None:
+    assert printed({"type": "int"}) == '"int"'
+    assert printed({"type": "map", "values": {"type": "int", "logicalType": "date"}, "p": []}) == (
+        '{"type":"map","values":{"type":"int","logicalType":"date"},"p":[]}'
+    )
+
+
+@pytest.mark.parametrize("pretty", [False, True])
+def test_a_printed_schema_parses_as_an_equal_one(pretty: bool) -> None:  # noqa: FBT001  pytest passes it
+    definition = {
+        "type": "record",
+        "name": "n.A",
+        "fields": [
+            {"name": "next", "type": ["null", "A"], "default": None},
+            {
+                "name": "all",
+                "type": {"type": "map", "values": {"type": "array", "items": "A"}},
+                "default": {},
+            },
+        ],
+    }
+    schema = parse(json.dumps(definition), Release.R4_0)
+    assert equal(parse(schema_text(schema, pretty=pretty), Release.R4_0), schema)
