@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from schemactl.formats.base import Explanation
-from schemactl.formats.protobuf_native.descriptor import Message
-from schemactl.formats.protobuf_native.places import field_path, find
+from schemactl.formats.protobuf_native.places import field_path
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import Breakage, SchemaInfo
 
@@ -36,16 +35,10 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     """Which field it is, what becomes of the messages, and what to write instead."""
     found = breakage.incompatibility
     roots = [parse(info.schema).root for info in (new, old)]
-    root = next((root for root in roots if _has(root, found.pointer)), roots[0])
     number = found.pointer.partition("/fields/")[2].partition("/")[0]
     sentence = f"{found.message[:1].upper()}{found.message[1:]}."
     return Explanation(
-        field_path(root, found.pointer),
+        field_path(found.pointer, *roots),
         f"{sentence} {_CONSEQUENCES[found.rule]}",
         _FIXES[found.rule].format(number=number),
     )
-
-
-def _has(root: Message, pointer: str) -> bool:
-    place = find(root.file.image, pointer)
-    return place is not None and pointer.startswith(place[0].pointer)

@@ -97,22 +97,35 @@ class File:
         )
 
     @cached_property
-    def spans(self) -> dict[Path, Span]:
-        """Where each part stands; of a part in several pieces the first. {} without source info."""
-        found: dict[Path, Span] = {}
-        for location in self.source_info.location:
-            span = location.span
-            if len(span) in (3, 4):
-                found.setdefault(tuple(location.path), Span(span[0] + 1, span[1] + 1))
+    def locations(self) -> dict[Path, int]:
+        """Which location of the source info tells of each part; of several the first. {} without source info."""
+        found: dict[Path, int] = {}
+        for index, location in enumerate(self.source_info.location):
+            found.setdefault(tuple(location.path), index)
         return found
+
+    def span(self, path: Path) -> Span | None:
+        """Where the part at `path` begins."""
+        index = self.locations.get(path)
+        if index is None:
+            return None
+        span = self.source_info.location[index].span
+        return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
 
     @cached_property
     def declared(self) -> Declared:
         """Everything this file declares."""
         return declared_by([self])
 
-    def elements(self) -> Iterator[Message | Enum | Field | Service]:
-        """Everything declared in the file, in its order, each message before what is nested in it."""
+    def elements(self) -> tuple[Message | Enum | Field | Service, ...]:
+        """Everything declared in the file, each message before what is nested in it."""
+        return self._elements
+
+    @cached_property
+    def _elements(self) -> tuple[Message | Enum | Field | Service, ...]:
+        return tuple(self._walk())
+
+    def _walk(self) -> Iterator[Message | Enum | Field | Service]:
         for index, service in enumerate(self.proto.service):
             yield Service(self, (6, index), service)
         for index, extension in enumerate(self.proto.extension):

@@ -98,17 +98,17 @@ def span_of(place: Place) -> Span | None:
     What protoc made for a map field stands at that field's type.
     """
     element, label = place
-    spans = element.file.spans
+    file = element.file
     if isinstance(element, Field) and label == "type":
-        found = (spans.get((*element.path, 6)) if element.type_name else None) or spans.get(
-            (*element.path, 5)
-        )
+        # A group has both, for a name is its type.
+        by_name = file.span((*element.path, 6)) if element.type_name else None
+        found = by_name or file.span((*element.path, 5))
     elif label:
         features, rest = _LABELS[type(element)][label]
         prefix = (*element.path, *features)
-        found = spans.get((*prefix, *rest)) or (_nearest(spans, prefix, rest) if features else None)
+        found = file.span((*prefix, *rest)) or (_nearest(file, prefix, rest) if features else None)
     else:
-        found = spans.get(element.path) if element.path else None
+        found = file.span(element.path) if element.path else None
     if found is None:
         entry = (
             element
@@ -122,16 +122,16 @@ def span_of(place: Place) -> Span | None:
     return found
 
 
-def _nearest(spans: Mapping[Path, Span], prefix: Path, rest: Path) -> Span | None:
+def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
     """The longest known part of the way below `prefix`, or the first piece of text inside what is sought."""
     sought = (*prefix, *rest)
     best: Path = ()
-    for path in spans:
+    for path in file.locations:
         if path[: len(sought)] == sought:
-            return spans[path]
+            return file.span(path)
         if len(prefix) <= len(path) and len(path) > len(best) and sought[: len(path)] == path:
             best = path
-    return spans[best] if best else None
+    return file.span(best) if best else None
 
 
 def _map_field(entry: Message, parent: Message) -> Span | None:
@@ -217,6 +217,8 @@ def locator(
 
     def located(place: Place) -> Source | None:
         span, name = span_of(place), place[0].file.name
+        if span is None and isinstance(place[0], File) and not place[1]:
+            span = Span(1, 1)
         if span is None or name not in paths:
             return None
         return source_at(paths[name], (texts or {}).get(name, b""), span)
@@ -243,21 +245,28 @@ def source_at(path: str, text: bytes, span: Span) -> Source:
     return Source(path, span.line, len(line) + 1 if line else span.column)
 
 
-def field_path(root: Message, pointer: str) -> str:
-    """The fields from the root to `pointer`, for people: `Click.user.emails[]`; what no field leads to by its name."""
-    found = find(root.file.image, pointer)
-    if found is None:
-        return root.proto.name
-    element = found[0]
+def field_path(pointer: str, *roots: Message) -> str:
+    """The fields on the way to `pointer`, for people: `Click.user.emails[]`, from the first root that leads there.
+
+    What no field leads to goes by its own name.
+    """
+    places = [(root, find(root.file.image, pointer)) for root in roots]
+    found = [(root, place[0]) for root, place in places if place and pointer.startswith(place[0].pointer)]
+    ways = (way for root, element in found if (way := _way(root, element)))
+    return next(ways, found[0][1].nested_name if found else roots[0].nested_name)
+
+
+def _way(root: Message, element: Element) -> str:
     ways = _ways(root)
-    if isinstance(element, (Field, Oneof)) and element.message and element.message.full_name in ways:
-        way = ways[element.message.full_name]
-        return f"{way}{_step(element)}" if isinstance(element, Field) else f"{way}.{element.name}"
-    if isinstance(element, (Message, Enum)):
-        return ways.get(element.full_name, element.nested_name)
-    if isinstance(element, EnumValue) and element.enum.full_name in ways:
-        return ways[element.enum.full_name]
-    return element.nested_name
+    match element:
+        case Message() | Enum():
+            return ways.get(element.full_name, "")
+        case EnumValue():
+            return ways.get(element.enum.full_name, "")
+        case Field() | Oneof() if element.message and element.message.full_name in ways:
+            step = _step(element) if isinstance(element, Field) else f".{element.name}"
+            return ways[element.message.full_name] + step
+    return ""
 
 
 def _ways(root: Message) -> dict[str, str]:

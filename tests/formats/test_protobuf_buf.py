@@ -1,0 +1,88 @@
+"""buf's categories: the rules, places and words that `buf breaking` prints."""
+
+from __future__ import annotations
+
+import pytest
+from protobuf_corpus import images, public, rows
+
+from schemactl.formats.protobuf_native.breaking import CATEGORIES, Category, proto_rules
+from schemactl.formats.protobuf_native.image import Image
+from schemactl.rules.protobuf import RULES
+
+EVERY: tuple[Category, ...] = ("WIRE", "WIRE_JSON", "PACKAGE", "FILE")
+
+
+def said(old: Image, new: Image, category: Category) -> list[tuple[str, int | None, str]]:
+    return [
+        (found.rule, found.line, found.message) for found in proto_rules(old=old, new=new, category=category)
+    ]
+
+
+def by_buf(message: str) -> str:
+    """The words of buf, with a slip in one of its format strings ("%sq moved") put right."""
+    return message.replace('"q moved', '" moved')
+
+
+@pytest.mark.parametrize("category", EVERY)
+def test_every_public_pair_is_judged_as_buf_judges_it(category: Category) -> None:
+    pairs = [(row, {"a.proto": row["before"]}, {"a.proto": row["after"]}) for row, _, _ in public()]
+    compiled = iter(images(*(files for _, before, after in pairs for files in (before, after))))
+    for row, _, _ in pairs:
+        expected = row["buf"][category]["violations"]
+        found = said(next(compiled), next(compiled), category)
+        assert sorted(found, key=str) == sorted(
+            ((one["rule"], one["line"], by_buf(one["message"])) for one in expected), key=str
+        ), row["id"]
+
+
+def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
+    recorded = rows("proto_buf.jsonl.gz")
+    seen: set[str] = set()
+    compiled = iter(images(*(files for row in recorded for files in (row["old"], row["new"]))))
+    for row in recorded:
+        old, new = next(compiled), next(compiled)
+        for category in EVERY:
+            expected = [[*place, by_buf(message)] for *place, message in row["buf"][category]]
+            found = proto_rules(old=old, new=new, category=category)
+            assert [
+                [one.rule, one.file or None, one.line, one.column, one.message] for one in found
+            ] == expected, (row["id"], category)
+            seen |= {one.rule for one in found}
+    assert seen == set().union(*CATEGORIES.values())
+
+
+def test_a_definition_breaks_nothing_of_its_own() -> None:
+    recorded = rows("proto_buf.jsonl.gz")[:40]
+    for one, same in zip(
+        images(*(row["old"] for row in recorded)), images(*(row["old"] for row in recorded)), strict=True
+    ):
+        assert all(proto_rules(old=one, new=same, category=category) == [] for category in EVERY)
+
+
+def test_the_categories_are_as_large_as_bufs() -> None:
+    assert {name: len(rules) for name, rules in CATEGORIES.items()} == {
+        "WIRE": 15,
+        "WIRE_JSON": 22,
+        "PACKAGE": 51,
+        "FILE": 51,
+    }
+
+
+def test_every_rule_has_a_page_of_the_catalogue() -> None:
+    described = {rule.id for rule in RULES}
+    assert set().union(*CATEGORIES.values()) <= described
+
+
+def test_a_default_may_change_in_a_file_that_did_not() -> None:
+    shared = 'syntax = "proto2"; package web; enum Kind {{ {} }}'
+    user = 'syntax = "proto2"; package web; import "kind.proto"; message Click { optional Kind kind = 1; }'
+    old, new = images(
+        {"kind.proto": shared.format("AD = 0; LINK = 1;"), "click.proto": user},
+        {"kind.proto": shared.format("LINK = 1; AD = 0;"), "click.proto": user},
+    )
+    [found] = proto_rules(old=old, new=new, category="WIRE")
+    assert (found.rule, found.file, found.pointer) == (
+        "FIELD_SAME_DEFAULT",
+        "click.proto",
+        "/messages/web.Click/fields/1/default",
+    )

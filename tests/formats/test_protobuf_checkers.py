@@ -1,0 +1,107 @@
+"""Pulsar's two checkers of PROTOBUF_NATIVE: the root's name, and the opt-in one of 5.0."""
+
+from __future__ import annotations
+
+import pytest
+from protobuf_corpus import public, root
+
+from schemactl.formats.protobuf_native.advanced import refusals
+from schemactl.formats.protobuf_native.places import find
+from schemactl.formats.protobuf_native.wrapper import parse, root_message
+from schemactl.rules.protobuf_advanced import RULES
+
+
+def test_the_root_message_of_every_public_pair_is_the_brokers() -> None:
+    for row, old, new in public():
+        same = root_message(old.schema) == root_message(new.schema)
+        assert same is row["pulsar_native"]["default_check"], row["id"]
+
+
+@pytest.mark.parametrize("direction", ["new_reads_old", "old_reads_new"])
+def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> None:
+    for row, *infos in public():
+        old, new = (parse(info.schema).root for info in infos)
+        reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
+        found = list(refusals(reader=reader, writer=writer))
+        expected = row["pulsar_native"][direction]
+        assert [{"rule": one.rule, "path": one.path} for one in found] == expected["violations"], row["id"]
+        assert expected["ok"] is (not found)
+
+
+def test_every_refusal_points_at_what_the_checker_names() -> None:
+    for row, *infos in public():
+        old, new = (parse(info.schema).root for info in infos)
+        for refusal in refusals(reader=new, writer=old):
+            places = [find(side.file.image, refusal.pointer) for side in (new, old)]
+            exact = [place[0] for place in places if place and place[0].pointer == refusal.pointer]
+            assert exact, (row["id"], refusal)
+            if refusal.rule not in ("ROOT_MESSAGE_CHANGED", "UNSUPPORTED_FEATURE"):
+                last = exact[0].nested_name.rpartition(".")[2]
+                assert refusal.path.endswith(f".{last}")
+
+
+def refused(old: str, new: str) -> list[tuple[str, str]]:
+    return [(one.rule, one.path) for one in refusals(reader=root(new), writer=root(old))]
+
+
+def test_a_string_that_is_checked_all_of_a_sudden_is_refused() -> None:
+    old = 'syntax = "proto2"; message M { optional string x = 1; }'
+    new = 'syntax = "proto3"; message M { optional string x = 1; }'
+    assert refused(old, new) == [("UTF8_VALIDATION_ADDED", "M.x")]
+    assert refused(new, old) == []
+
+
+@pytest.mark.parametrize(
+    "option", ["option java_string_check_utf8 = true;", "option features.(pb.java).utf8_validation = VERIFY;"]
+)
+def test_java_may_check_a_string_for_reasons_of_its_own(option: str) -> None:
+    edition = "features.(pb.java)" in option
+    head = (
+        'edition = "2023"; import "google/protobuf/java_features.proto";' if edition else 'syntax = "proto2";'
+    )
+    none = " [features.utf8_validation = NONE]" if edition else ""
+    message = f"message M {{ {'' if edition else 'optional '}string x = 1{none}; }}"
+    assert refused(f"{head} {message}", f"{head} {option} {message}") == [("UTF8_VALIDATION_ADDED", "M.x")]
+
+
+CPP_FEATURE = """
+edition = "2023"; import "google/protobuf/cpp_features.proto";
+message M { string x = 1 [features.(pb.cpp).string_type = VIEW]; }
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        CPP_FEATURE,
+        'syntax = "proto2"; message M { extensions 5 to 9; }',
+        'syntax = "proto2"; message M { option message_set_wire_format = true; extensions 4 to max; }',
+    ],
+)
+def test_what_the_checker_does_not_understand_is_refused_on_both_sides(body: str) -> None:
+    [(rule, _), (again, _), *_] = refused(body, body)
+    assert rule == again == "UNSUPPORTED_FEATURE"
+
+
+def test_a_default_of_minus_zero_is_another_one_than_zero() -> None:
+    old = 'syntax = "proto2"; message M { optional double x = 1; }'
+    new = 'syntax = "proto2"; message M { optional double x = 1 [default = -0]; }'
+    assert refused(old, new) == [("DEFAULT_CHANGED", "M.x")]
+    nan = 'syntax = "proto2"; message M { optional double x = 1 [default = nan]; }'
+    assert refused(nan, nan) == []
+
+
+def test_every_rule_of_the_checker_is_described() -> None:
+    assert {rule.id for rule in RULES} == {
+        "ROOT_MESSAGE_CHANGED",
+        "UNSUPPORTED_FEATURE",
+        "FIELD_NUMBER_CHANGED",
+        "REQUIRED_FIELD_NOT_GUARANTEED",
+        "ONEOF_CONFLICT",
+        "MAP_CHANGED",
+        "CARDINALITY_CHANGED",
+        "TYPE_CHANGED",
+        "DEFAULT_CHANGED",
+        "UTF8_VALIDATION_ADDED",
+        "ENUM_VALUE_NOT_READABLE",
+    }

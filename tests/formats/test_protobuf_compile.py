@@ -1,0 +1,186 @@
+"""From `.proto` texts to definitions: protoc's words at their places, in bounded time, nothing written."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.formats import protobuf_native
+from schemactl.formats.protobuf_native import compile as compiling
+from schemactl.formats.protobuf_native.compile import MAX_SOURCE_BYTES, Proto, compile_all, compile_proto
+from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.model import SchemaInfo
+
+HEAD = 'syntax = "proto3";\n'
+
+
+def refused(text: str, message: str = "M") -> str:
+    with pytest.raises(InvalidSchema) as raised:
+        compile_proto(Proto.of_text(text, message))
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HEAD + "message M { Foo x = 1; }", 'schema.proto:2:13: "Foo" is not defined.'),
+        (HEAD + "message M {\n\tint32 x = 1\n}", 'schema.proto:4:1: Expected ";".'),
+        (HEAD + "message M { string é = 1; }", "schema.proto:2:20: Interpreting non ascii codepoint 195."),
+        (HEAD + "message M {} /* é */ bad", "schema.proto:2:22: Expected top-level statement"),
+        (HEAD + "\timport 'é.proto';", 'schema.proto:2:2: Import "'),
+        (
+            "message M { required int32 x = 0; }",
+            "schema.proto:1:32: Field numbers must be positive integers.",
+        ),
+    ],
+)
+def test_protocs_words_are_told_at_their_place(text: str, words: str) -> None:
+    assert refused(text).startswith(words)
+
+
+def test_an_import_that_is_not_there_names_the_way_out() -> None:
+    assert refused(HEAD + 'import "x/y.proto";') == (
+        'schema.proto:2:1: Import "x/y.proto" was not found or had errors.\n  Fix: list the file under `references`'
+    )
+
+
+def test_an_error_in_an_import_is_told_at_its_own_place() -> None:
+    sources = {"a.proto": b'syntax = "proto3"; import "b/c.proto"; message M {}', "b/c.proto": b"\n oops"}
+    with pytest.raises(InvalidSchema) as raised:
+        compile_proto(Proto("M", "a.proto", sources, {"b/c.proto": "protos/b/c.proto"}))
+    assert str(raised.value).startswith("protos/b/c.proto:2:2: ")
+
+
+def test_a_message_that_is_not_in_the_file_is_missed_with_those_that_are() -> None:
+    sources = {"a.proto": b'import "b.proto"; message A { message B {} }', "b.proto": b"message M {}"}
+    with pytest.raises(InvalidSchema) as raised:
+        compile_proto(Proto("M", "a.proto", sources))
+    assert str(raised.value) == "a.proto:1:1: no message is called 'M'\n  Fix: the messages here: A, A.B"
+
+
+def test_warnings_do_not_matter() -> None:
+    sources = {"a.proto": b'import "b.proto"; message M {}', "b.proto": b""}
+    assert isinstance(compile_proto(Proto("M", "a.proto", sources)), SchemaInfo)
+
+
+@pytest.mark.parametrize(
+    "name", ["-I/", "--version", "@args", "/etc/x.proto", "../x.proto", "a\\b.proto", "a\nb.proto", ""]
+)
+def test_a_name_that_means_something_else_to_protoc_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSchema, match="is not a file name that protoc can import"):
+        compile_proto(Proto("M", name, {name: b"message M {}"}))
+
+
+def test_a_file_cannot_be_a_folder_as_well() -> None:
+    with pytest.raises(InvalidSchema, match="is not a file name that can be compiled here"):
+        compile_proto(Proto("M", "a.proto", {"a.proto": b"message M {}", "a.proto/b.proto": b""}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + "message M {" * 50_000,
+        HEAD + "message M {" * 10_000 + "}" * 10_000,
+        HEAD + "message M { int32 x = 1 [(a) = {" + "b { " * 50_000,
+        "option x = " + "{ a: " * 100_000,
+        HEAD + "/*" * 1_000_000,
+        "\0" * 1000,
+    ],
+    ids=["open", "deep", "option", "aggregate", "comment", "nul"],
+)
+def test_hostile_texts_end_in_one_error(text: str) -> None:
+    started = time.process_time()
+    assert refused(text).count("\n") <= 1
+    assert time.process_time() - started < 5
+
+
+def test_more_than_a_broker_stores_is_not_compiled() -> None:
+    text = HEAD + "//" + "x" * MAX_SOURCE_BYTES + "\nmessage M {}"
+    assert "more than a broker stores" in refused(text)
+
+
+def test_large_definitions_are_compiled_and_placed() -> None:
+    values = "\n".join(f"V{number} = {number};" for number in range(20_000))
+    info = compile_proto(Proto.of_text(f"{HEAD}message M {{ E e = 1; }} enum E {{ {values} }}", "M"))
+    assert len(parse(info.schema).image.enum("E").numbers()) == 20_000
+    assert str(info.locate("/enums/E/values/V19999/number")) == "schema.proto:20001:10"
+
+
+def test_one_bad_definition_does_not_hold_up_the_others() -> None:
+    good, bad = Proto.of_text(HEAD + "message Good {}", "Good"), Proto.of_text(HEAD + "oops", "Bad")
+    named = Proto("M", "-x", {"-x": b""})
+    answers = compile_all([good, bad, named, good])
+    assert [type(answer) for answer in answers] == [SchemaInfo, InvalidSchema, InvalidSchema, SchemaInfo]
+    assert answers[0] == answers[3]
+
+
+def test_what_stops_the_compiler_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    worker = tmp_path / "worker.py"
+    # Stands for protoc where it dies of a text: it answers until it meets one, then it is gone.
+    worker.write_text(
+        "import os, sys\n"
+        "for line in sys.stdin:\n"
+        "    folder, _, entry = line.rstrip('\\n').partition('\\t')\n"
+        "    if b'DIE' in open(f'{folder}/in/{entry}', 'rb').read(): os._exit(139)\n"
+        "    open(f'{folder}/out', 'wb').write(b'')\n"
+        "    print(0, flush=True)\n"
+    )
+    monkeypatch.setattr(compiling, "WORKER", worker)
+    texts = ["// 1", "// DIE 2", "// 3", "// DIE 4"]
+    answers = list(compiling._run([Proto.of_text(text, "M") for text in texts]))
+    assert [isinstance(answer, bytes) for answer in answers] == [True, False, True, False]
+    assert "crashed" in str(answers[1])
+
+
+def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text("import sys, time\nfor line in sys.stdin: time.sleep(60)\n")
+    monkeypatch.setattr(compiling, "WORKER", worker)
+    monkeypatch.setattr(compiling, "TIMEOUT_S", 0.3)
+    [answer] = compiling._run([Proto.of_text("// slow", "M")])
+    assert "protoc gave no answer" in str(answer)
+
+
+def test_nothing_is_compiled_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto = Proto.of_text(HEAD + "message Once { int32 only = 1; }", "Once")
+    first = compile_proto(proto)
+    monkeypatch.setattr(compiling, "_run", lambda protos: iter([] if not protos else [1 / 0]))
+    assert compile_proto(Proto(proto.message, proto.entry, dict(proto.sources))) == first
+
+
+def test_the_working_directory_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    compile_all([Proto.of_text(f"{HEAD}message M {{ int32 x{time.time_ns()} = 1; }}", "M")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_is_imported_without_protobuf() -> None:
+    script = (
+        "import sys\n"
+        "import schemactl.formats.protobuf_native\n"
+        "sys.exit([name for name in sys.modules if name.startswith(('google', 'grpc_tools'))] or None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_protobuf_one_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("schemactl.formats.protobuf_native.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    with pytest.raises(SchemactlError, match=re.escape('pip install "schemactl[proto]"')):
+        protobuf_native.load("compile")
+
+
+def test_without_protoc_one_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    with pytest.raises(SchemactlError, match=re.escape('pip install "schemactl[proto]"')):
+        compile_proto(Proto.of_text(HEAD + "message NotCompiledYet {}", "NotCompiledYet"))

@@ -1,0 +1,227 @@
+"""PROTOBUF_NATIVE schema bytes: what is accepted, what is written, what is one version."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from protobuf_corpus import definition, public, rows
+
+from schemactl.errors import InvalidSchema
+from schemactl.formats.protobuf_native import FORMAT
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
+from schemactl.formats.protobuf_native.wrapper import REFUSAL, default_json_name, parse, render
+from schemactl.model import Release, SchemaInfo, SchemaType
+
+CLICK = 'syntax = "proto3"; package web; message Click { message At { int32 x = 1; } string user_id = 1; At at = 2; }'
+
+
+def wrapped(schema: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(schema)
+    return found
+
+
+def native(**changed: Any) -> SchemaInfo:
+    """web.Click's definition with other values in its JSON object; None leaves a key out."""
+    values = wrapped(definition(CLICK, "web.Click").schema) | changed
+    text = json.dumps({key: value for key, value in values.items() if value is not None})
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
+
+
+def refusal(info: SchemaInfo) -> str:
+    [problem] = FORMAT.problems(info, Release.R4_0)
+    assert problem.what.startswith(REFUSAL)
+    return problem.what.removeprefix(f"{REFUSAL}: ")
+
+
+def test_the_broker_takes_what_is_taken_here() -> None:
+    judged = 0
+    for row in rows("broker_public.jsonl.gz"):
+        if row["new"].get("type") == "PROTOBUF_NATIVE":
+            data = base64.b64decode(row["new"].get("schema_b64") or "")
+            problems = list(FORMAT.problems(SchemaInfo(SchemaType.PROTOBUF_NATIVE, data), Release.R4_0))
+            assert bool(problems) is (row["verdict"] == "invalid"), row["id"]
+            judged += 1
+    assert judged > 100
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"fileDescriptorSet": None}, "`fileDescriptorSet` is not base64"),
+        ({"fileDescriptorSet": "!!"}, "`fileDescriptorSet` is not base64"),
+        ({"fileDescriptorSet": "AAA"}, "`fileDescriptorSet` is not base64"),
+        ({"fileDescriptorSet": "////"}, "not a serialized FileDescriptorSet"),
+        ({"fileDescriptorSet": ["x"]}, "its values are text"),
+        ({"rootFileDescriptorName": None}, "the descriptor set has no file None"),
+        ({"rootFileDescriptorName": "b.proto"}, "the descriptor set has no file 'b.proto'"),
+        ({"rootMessageTypeName": None}, "schema.proto declares no message None"),
+        ({"rootMessageTypeName": "web.Visit"}, "schema.proto declares no message 'web.Visit'"),
+        ({"rootMessageTypeName": "Click.At"}, "schema.proto declares no message 'Click.At'"),
+    ],
+)
+def test_what_no_broker_can_read_is_refused_with_its_reason(changed: dict[str, Any], reason: str) -> None:
+    assert refusal(native(**changed)).startswith(reason)
+
+
+@pytest.mark.parametrize("text", [b"", b"null", b"[]", b"nope", b"{", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_object_is_refused(text: bytes) -> None:
+    assert refusal(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text)).startswith("not a JSON object")
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({}, "web.Click"),
+        ({"rootMessageTypeName": "Click"}, "web.Click"),
+        ({"rootMessageTypeName": "web.Click.At"}, "web.Click.At"),
+        ({"foo": 1}, "web.Click"),
+    ],
+)
+def test_pulsars_leniency_is_kept(changed: dict[str, Any], name: str) -> None:
+    assert parse(native(**changed).schema).root.full_name == name
+
+
+def test_text_after_the_object_does_not_matter() -> None:
+    info = native()
+    assert parse(b"\xef\xbb\xbf " + info.schema + b" trailing").root.full_name == "web.Click"
+
+
+def test_descriptors_that_do_not_fit_together_are_refused() -> None:
+    files = FileDescriptorSet.FromString(base64.b64decode(wrapped(native().schema)["fileDescriptorSet"]))
+    files.file[0].message_type[0].field[1].type_name = ".web.Gone"
+    assert "web.Gone" in refusal(native(fileDescriptorSet=encoded(files)))
+
+
+def test_missing_and_circular_imports_are_refused() -> None:
+    files = FileDescriptorSet.FromString(base64.b64decode(wrapped(native().schema)["fileDescriptorSet"]))
+    files.file[0].dependency.append("other.proto")
+    assert "does not have other.proto" in refusal(native(fileDescriptorSet=encoded(files)))
+    files.file.add(name="other.proto", dependency=["schema.proto"])
+    assert "imports itself" in refusal(native(fileDescriptorSet=encoded(files)))
+
+
+def encoded(files: FileDescriptorSet) -> str:
+    return base64.b64encode(files.SerializeToString()).decode()
+
+
+def test_every_public_definition_is_written_as_it_was_read() -> None:
+    for _, old, new in public():
+        for info in (old, new):
+            assert render(parse(info.schema).root) == info.schema
+            assert list(FORMAT.problems(info, Release.R5_0)) == []
+
+
+def test_the_bytes_have_pulsars_keys_and_no_source_info() -> None:
+    info = definition(f"// a comment\n{CLICK}", "web.Click")
+    assert info.schema == definition(CLICK, "web.Click").schema
+    assert list(wrapped(info.schema)) == [
+        "fileDescriptorSet",
+        "rootMessageTypeName",
+        "rootFileDescriptorName",
+    ]
+
+
+COMMON = b'syntax = "proto3"; package common; message Money { int64 units = 1; }'
+ORDER = b'syntax = "proto3"; import "common/money.proto"; message M { common.Money price = 1; }'
+
+
+def test_files_are_written_in_the_order_of_their_names_and_only_those_needed() -> None:
+    sources = {
+        "z.proto": ORDER,
+        "common/money.proto": COMMON,
+        "unused.proto": COMMON.replace(b"common", b"other"),
+    }
+    info = compile_proto(Proto("M", "z.proto", sources))
+    files = FileDescriptorSet.FromString(base64.b64decode(wrapped(info.schema)["fileDescriptorSet"]))
+    assert [file.name for file in files.file] == ["common/money.proto", "z.proto"]
+
+
+def identity(info: SchemaInfo) -> object:
+    return FORMAT.identity(info)
+
+
+def test_one_content_is_one_version_whoever_wrote_it() -> None:
+    info = compile_proto(Proto("M", "z.proto", {"z.proto": ORDER, "common/money.proto": COMMON}))
+    values = wrapped(info.schema)
+    files = FileDescriptorSet.FromString(base64.b64decode(values["fileDescriptorSet"]))
+    for file in files.file:
+        for message in file.message_type:
+            for field in message.field:
+                # As Java's generated code has it.
+                field.ClearField("json_name")
+        file.source_code_info.location.add(path=[4, 0], span=[0, 0, 1])
+    reordered = FileDescriptorSet(file=reversed(files.file))
+    text = json.dumps(values | {"fileDescriptorSet": encoded(reordered)}, indent=2)
+    assert identity(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())) == identity(info)
+
+
+def test_a_file_of_another_name_or_folder_is_the_same_version() -> None:
+    moved = ORDER.replace(b"common/money.proto", b"money.proto")
+    one = compile_proto(Proto("M", "a.proto", {"a.proto": ORDER, "common/money.proto": COMMON}))
+    other = compile_proto(Proto("M", "web/b.proto", {"web/b.proto": moved, "money.proto": COMMON}))
+    assert one.schema != other.schema
+    assert identity(one) == identity(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        CLICK.replace("user_id", "user"),
+        CLICK.replace("string user_id = 1", "string user_id = 3"),
+        CLICK.replace("string user_id = 1", 'string user_id = 1 [json_name = "uid"]'),
+        CLICK.replace("proto3", "proto2")
+        .replace("string", "optional string")
+        .replace("At at", "optional At at")
+        .replace("int32", "optional int32"),
+        CLICK + " message More {}",
+    ],
+)
+def test_another_content_is_another_version(other: str) -> None:
+    assert identity(definition(other, "web.Click")) != identity(definition(CLICK, "web.Click"))
+
+
+def test_another_root_is_another_version() -> None:
+    assert identity(definition(CLICK, "web.Click")) != identity(definition(CLICK, "web.Click.At"))
+
+
+def test_protocs_own_files_may_change_with_its_release() -> None:
+    text = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
+    info = definition(text)
+    values = wrapped(info.schema)
+    files = FileDescriptorSet.FromString(base64.b64decode(values["fileDescriptorSet"]))
+    [shipped] = [file for file in files.file if file.name.startswith("google/")]
+    shipped.options.csharp_namespace = "Elsewhere"
+    changed = json.dumps(values | {"fileDescriptorSet": encoded(files)})
+    assert identity(SchemaInfo(SchemaType.PROTOBUF_NATIVE, changed.encode())) == identity(info)
+
+
+@pytest.mark.parametrize(
+    ("name", "json_name"),
+    [("user_id", "userId"), ("a", "a"), ("a_1b", "a1b"), ("_a", "A"), ("a__b_", "aB"), ("aB", "aB")],
+)
+def test_default_json_names_are_protocs(name: str, json_name: str) -> None:
+    assert default_json_name(name) == json_name
+    info = definition(f'syntax = "proto3"; message M {{ int32 {name} = 1; }}')
+    assert parse(info.schema).root.fields()[1].proto.json_name == json_name
+
+
+def test_a_descriptor_set_is_a_definition() -> None:
+    info = definition(CLICK, "web.Click")
+    data = base64.b64decode(wrapped(info.schema)["fileDescriptorSet"])
+    read = read_descriptor_set(data, "web.Click.At", path="web/click.binpb")
+    assert parse(read.schema).root.full_name == "web.Click.At"
+    assert str(read.locate("/messages/web.Click")) == "web/click.binpb:1:1"
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "what"),
+    [(b"\xff", "M", "not a serialized FileDescriptorSet"), (b"", "M", "no message is called 'M'")],
+)
+def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, message: str, what: str) -> None:
+    with pytest.raises(InvalidSchema, match=what) as raised:
+        read_descriptor_set(data, message, path="web/click.binpb")
+    assert str(raised.value).startswith("web/click.binpb:1:1: ")
