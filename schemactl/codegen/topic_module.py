@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from schemactl.codegen.source import WIDTH, Call, Expression, Items, Literal, Mapping, quote, render
 from schemactl.codegen.spark_type import Struct, constructors, to_source
@@ -83,6 +84,8 @@ def topic_module(approved: Approved, *, runtime: str, options: Options, release:
     spans = f"versions {versions[0].number} to {versions[-1].number}" if len(versions) > 1 else "version 0"
     name = str(approved.topic.name)
     summary = f"{reader.type.name}, {spans}, read as version {number}; as of commit {approved.since[:12]}."
+    if struct is None:
+        summary += f"\n\nThere is no codec for {reader.type.name} yet: the functions raise CodecUnavailable."
     parts = [
         HEADER,
         f'"""Messages of {_docstring(name)}.\n\n{summary}\n"""\n\n',
@@ -155,7 +158,21 @@ def _text(info: SchemaInfo) -> tuple[Expression, ...]:
         return ()
     value = text.read(text.without_comments(text.decode(info.schema)))
     # No three quotes can follow each other in JSON that is laid out over lines, and none is escaped in a raw string.
-    return (Literal(f'r"""\n{json.dumps(value, indent=2)}\n"""'),)
+    return (Literal(f'r"""\n{_laid_out(value, "")}\n"""'),)
+
+
+def _laid_out(value: Any, indent: str) -> str:
+    """JSON, with every list and object on one line that fits into one."""
+    flat = json.dumps(value)
+    if not isinstance(value, dict | list) or len(indent) + len(flat) < WIDTH:
+        return flat
+    inner = indent + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_laid_out(part, inner)}" for key, part in value.items()]
+    else:
+        parts = [_laid_out(part, inner) for part in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
 
 
 def _codec(options: Options) -> Expression:

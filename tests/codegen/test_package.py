@@ -1,0 +1,199 @@
+"""The generated package: what it holds, and that it works where nothing else is."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from topics_to_generate import ALL, GENERATE, ORDERS, approved
+
+from schemactl.codec import CodecUnavailable
+from schemactl.codegen.files import compare, pack, write
+from schemactl.codegen.package import package_files
+from schemactl.errors import SchemactlError
+from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+
+
+def files_of(topics: object = ALL, **options: object) -> Mapping[str, str]:
+    return package_files(topics, GENERATE, release=Release.R4_0, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    write(files_of(), tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("shop_schemas")
+    for name in [name for name in sys.modules if name.split(".")[0] == "shop_schemas"]:
+        del sys.modules[name]
+
+
+def test_a_topic_s_module_is_found_by_its_name(package: ModuleType) -> None:
+    orders = package.topic("persistent://shop/sales/orders")
+    assert orders.__name__ == "shop_schemas.shop.sales.orders"
+    assert orders.TOPIC == "persistent://shop/sales/orders"
+    assert package.TOPICS["persistent://shop/sales/stock-levels"] == "shop_schemas.shop.sales.stock_levels"
+
+
+def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
+    orders = package.topic("persistent://shop/sales/orders")
+    assert [(version.number, version.commit) for version in orders.VERSIONS] == [
+        (number, f"{number:040x}") for number in range(3)
+    ]
+    payload = orders.encode_one({"id": 1, "customer_id": 2}, 0)
+    assert orders.decode_one(payload, 0) == {"id": 1, "customer": 2, "tags": {}, "größe": "\"'\\ M"}
+    for version, info in zip(orders.VERSIONS, ORDERS, strict=True):
+        assert json.loads(version.schema.text) == json.loads(info.schema)
+
+
+def test_struct_and_columns_say_the_same(package: ModuleType) -> None:
+    from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+    from schemactl.spark.arrow_types import struct_of
+
+    def all_nullable(kind: DataType) -> DataType:
+        if isinstance(kind, StructType):
+            return StructType([StructField(part.name, all_nullable(part.dataType)) for part in kind])
+        if isinstance(kind, ArrayType):
+            return ArrayType(all_nullable(kind.elementType))
+        if isinstance(kind, MapType):
+            return MapType(kind.keyType, all_nullable(kind.valueType))
+        return kind
+
+    names = [name for name in package.TOPICS if not name.endswith("/bills")]
+    assert len(names) == len(ALL) - 1
+    for name in names:
+        module = package.topic(name)
+        assert (name, all_nullable(module.STRUCT)) == (name, struct_of(module.CODEC.columns))
+
+
+def test_a_type_without_a_codec_says_so(package: ModuleType) -> None:
+    bills = package.topic("persistent://shop/sales/bills")
+    assert "no codec for PROTOBUF" in bills.__doc__
+    assert not hasattr(bills, "STRUCT")
+    with pytest.raises(CodecUnavailable, match="PROTOBUF"):
+        bills.decode_one(b"")
+
+
+def test_the_reader_is_the_text_at_the_tip() -> None:
+    one = approved("orders", ORDERS[:1])
+    edited = json.loads(ORDERS[0].schema) | {"doc": "said later"}
+    tip = replace(
+        one, topic=replace(one.topic, schema=SchemaInfo(SchemaType.AVRO, json.dumps(edited).encode()))
+    )
+    module = files_of([tip])["shop_schemas/shop/sales/orders.py"]
+    assert "READER = VERSIONS[0].schema" in files_of([one])["shop_schemas/shop/sales/orders.py"]
+    assert "READER = Definition(" in module
+    assert module.count("said later") == 1
+
+
+def test_a_pinned_reader_is_read() -> None:
+    module = files_of([approved("orders", ORDERS, reader=1)])["shop_schemas/shop/sales/orders.py"]
+    assert "READER = VERSIONS[1].schema" in module
+    assert "read as version 1" in module
+
+
+@pytest.mark.parametrize("vendor", [False, True])
+def test_the_text_is_as_ruff_formats_it(tmp_path: Path, *, vendor: bool) -> None:
+    write(files_of(vendor=vendor), tmp_path)
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--check", "--quiet", str(tmp_path)]
+    assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    assert files_of() == files_of(reversed(ALL))
+    for name in ("one.zip", "other.zip"):
+        pack(files_of(vendor=True), tmp_path / name)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+ALONE = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("schemactl", "pyspark", "fastavro"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+sys.path.insert(0, sys.argv[1])
+import pyarrow as pa
+import shop_schemas
+orders = shop_schemas.topic("persistent://shop/sales/orders")
+payload = orders.encode_one({"id": 1, "customer_id": 2}, 0)
+decoded = orders.decode_batch(pa.array([payload, b"\\x80"]), pa.array([0, 0]))
+print(decoded.rows.to_pylist()[0]["customer"], decoded.errors.to_pylist())
+print(sorted(name for name in sys.modules if name.startswith(("schemactl", "pyspark", "fastavro"))))
+"""
+
+
+def test_a_packed_package_with_its_run_time_needs_no_schemactl(tmp_path: Path) -> None:
+    archive = tmp_path / "shop_schemas.zip"
+    pack(files_of(vendor=True), archive)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", ALONE, str(archive)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout.splitlines() == ["2 [None, 'id, byte 0: the message ends inside a number']", "[]"]
+
+
+def test_the_run_time_is_carried_unchanged() -> None:
+    source = Path(__file__).parent.parent.parent / "schemactl"
+    files = files_of(vendor=True)
+    for path in (*(source / "codec").glob("*.py"), *(source / "spark").glob("*.py")):
+        name = f"shop_schemas/_runtime/{path.relative_to(source).as_posix()}"
+        assert files[name].endswith(path.read_text(encoding="utf-8"))
+
+
+def test_writing_leaves_nothing_to_write(tmp_path: Path) -> None:
+    assert write(files_of(), tmp_path)
+    assert not write(files_of(), tmp_path)
+    assert not compare(files_of(), tmp_path)
+
+
+def test_what_is_no_longer_generated_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    write(files_of(), tmp_path)
+    own = tmp_path / "shop_schemas" / "shop" / "own.py"
+    own.write_text("print('mine')\n")
+    compiled = tmp_path / "shop_schemas" / "shop" / "sales" / "__pycache__"
+    compiled.mkdir()
+    (compiled / "bills.cpython-311.pyc").write_bytes(b"")
+    difference = write(files_of([]), tmp_path)
+    assert "shop_schemas/shop/sales/orders.py" in difference.extra
+    assert own.exists()
+    assert not (tmp_path / "shop_schemas" / "shop" / "sales").exists()
+
+
+def test_a_file_of_one_s_own_is_not_overwritten(tmp_path: Path) -> None:
+    own = tmp_path / "shop_schemas" / "shop" / "sales" / "orders.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("print('mine')\n")
+    with pytest.raises(SchemactlError, match=r"left alone: shop_schemas/shop/sales/orders\.py"):
+        write(files_of(), tmp_path)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
+
+
+def test_topics_that_have_no_columns_are_named_together() -> None:
+    node = b'{"type": "record", "name": "N", "fields": [{"name": "n", "type": ["null", "N"]}]}'
+    wide = b'{"type": "bytes", "logicalType": "decimal", "precision": 40}'
+    topics = [
+        approved(name, (SchemaInfo(SchemaType.AVRO, text),))
+        for name, text in (("nodes", node), ("wide", wide))
+    ]
+    with pytest.raises(SchemactlError) as refused:
+        files_of(topics)
+    assert "shop/sales/nodes: the record N holds itself" in str(refused.value)
+    assert "shop/sales/wide: a decimal of 40 digits" in str(refused.value)
+    assert "recursion_depth=3" in files_of(topics[:1], recursion_depth=3)["shop_schemas/shop/sales/nodes.py"]
+
+
+def test_a_package_that_cannot_be_imported_is_refused() -> None:
+    with pytest.raises(SchemactlError, match="cannot import"):
+        package_files(ALL, Generate("shop-schemas"), release=Release.R4_0)

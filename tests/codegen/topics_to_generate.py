@@ -1,0 +1,59 @@
+"""Approved topics of every schema type, as the history would give them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from schemactl.codegen.topic_module import Approved
+from schemactl.formats.key_value import join
+from schemactl.model import Commit, Generate, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
+
+GENERATE = Generate("shop_schemas")
+
+
+def avro(*fields: dict[str, Any], kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
+    return SchemaInfo(kind, json.dumps({"type": "record", "name": "Order", "fields": list(fields)}).encode())
+
+
+ID = {"name": "id", "type": "int"}
+ORDERS = (
+    avro(ID, {"name": "customer_id", "type": "int"}),
+    avro(
+        ID,
+        {"name": "customer_id", "type": "long"},
+        {"name": "paid", "type": ["null", "boolean"], "default": None},
+    ),
+    avro(
+        ID,
+        {"name": "customer", "type": "long", "aliases": ["customer_id"]},
+        {
+            "name": "tags",
+            "type": {"type": "map", "values": {"type": "array", "items": "string"}},
+            "default": {},
+        },
+        {"name": "größe", "type": "string", "default": "\"'\\ M"},
+    ),
+)
+TYPES = {
+    "orders": ORDERS,
+    "views": (avro(ID, kind=SchemaType.JSON),),
+    "notes": (SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"}),),
+    "counts": (SchemaInfo(SchemaType.INT64),),
+    "starts": (SchemaInfo(SchemaType.LOCAL_TIME),),
+    "stock": (join(key=SchemaInfo(SchemaType.STRING), value=ORDERS[0], encoding="INLINE"),),
+    "stock-levels": (join(key=ORDERS[0], value=SchemaInfo(SchemaType.INT32), encoding="SEPARATED"),),
+    "plain": (SchemaInfo(SchemaType.AVRO, b'["null", "long"]'),),
+    "bills": (avro(ID, kind=SchemaType.PROTOBUF),),
+}
+
+
+def approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> Approved:
+    numbered = tuple(
+        SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions)
+    )
+    topic = Topic(TopicName.parse(f"shop/sales/{name}"), versions[-1], numbered, reader=reader)
+    return Approved(topic, len(versions) - 1, f"{len(versions) - 1:040x}")
+
+
+ALL = [approved(name, versions) for name, versions in TYPES.items()]
