@@ -65,6 +65,9 @@ def read(files: Files, project: Project) -> Declared:
                 problems.append(
                     Problem(Source(shown(path)), why, "put the file itself here, or take this away")
                 )
+            elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
+                what = "the name of this file is no UTF-8, or holds a line break or another control character"
+                problems.append(Problem(Source(shown(path)), what, "rename it"))
             elif path.endswith(YAML_SUFFIXES):
                 documents.append(_read(files, path))
     declared = build(documents, files, project)

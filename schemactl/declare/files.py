@@ -140,15 +140,16 @@ def too_large(path: str, size_bytes: int) -> Problem:
 
 
 def shown(path: str) -> str:
-    """`path` as it can be printed: bytes that are no UTF-8, and line breaks, are escaped."""
+    """`path` as it can be printed: line breaks, and bytes that are no UTF-8 (surrogate escapes), become escapes."""
     if path.isprintable():
         return path
-    return (
-        path.encode("utf-8", "surrogateescape")
-        .decode("utf-8", "backslashreplace")
-        .encode("unicode_escape")
-        .decode()
-    )
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in path)
+
+
+def _escaped(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()
 
 
 def resolve(folder: str, written: str) -> str:

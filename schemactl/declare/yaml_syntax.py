@@ -111,8 +111,15 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
             what = saying.what.replace("{start}", begins).replace(
                 "{found}", line[mark.column : mark.column + 1]
             )
-            return Problem(Source(path, mark.line + 1, mark.column + 1), what, saying.fix)
-    return Problem(Source(path, mark.line + 1, mark.column + 1), f"this is not YAML: {error.problem}")
+            return Problem(_source(path, text, mark), what, saying.fix)
+    return Problem(_source(path, text, mark), f"this is not YAML: {error.problem}")
+
+
+def _source(path: str, text: str, mark: yaml.Mark) -> Source:
+    """The place of a mark; the parsers count a line more at the end of a text without line end."""
+    if mark.line > text.count("\n"):
+        return place(path, text, len(text))
+    return Source(path, mark.line + 1, mark.column + 1)
 
 
 def tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem | None:

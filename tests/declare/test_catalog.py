@@ -1,0 +1,341 @@
+"""What the files declare: the catalog, the project, and that nothing in a file can do harm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_files import MemoryFiles
+from pydantic import TypeAdapter
+
+from schemactl.declare import load, read, read_documents, read_project
+from schemactl.declare.shapes import KINDS, editor_schema, mismatches
+from schemactl.errors import DeclarationError, Source
+from schemactl.model import (
+    BrokerDefaults,
+    Client,
+    CompatibilityStrategy,
+    Generate,
+    Namespace,
+    NamespaceName,
+    Policies,
+    Project,
+    Release,
+    Target,
+    Topic,
+    TopicName,
+)
+
+PROJECT = Project(roots=("topics",))
+
+EVERYTHING = """\
+namespace: shop/sales
+schema_compatibility_strategy: BACKWARD
+is_allow_auto_update_schema: false
+schema_validation_enforced: true
+---
+topic: persistent://shop/sales/orders
+partitions: 4
+renamed_from: shop/sales/order
+schema_compatibility_strategy: UNDEFINED
+reader: 3
+lifecycle: draft
+clients:
+  - {name: billing, role: consumer, version: 2}
+  - {name: checkout, role: producer}
+schema: {type: STRING}
+---
+topic: non-persistent://shop/web/clicks
+"""
+
+
+def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
+    catalog = load(MemoryFiles({"topics/a.yaml": EVERYTHING}), PROJECT)
+    sales = NamespaceName("shop", "sales")
+    assert catalog.namespaces == {
+        sales: Namespace(
+            sales,
+            Policies(
+                CompatibilityStrategy.BACKWARD,
+                is_allow_auto_update_schema=False,
+                schema_validation_enforced=True,
+            ),
+        )
+    }
+    orders, clicks = catalog.topics.values()
+    assert orders == Topic(
+        TopicName("shop", "sales", "orders"),
+        schema=orders.schema,
+        policies=Policies(CompatibilityStrategy.UNDEFINED),
+        partitions=4,
+        renamed_from=TopicName("shop", "sales", "order"),
+        reader=3,
+        lifecycle="draft",
+        clients=(Client("billing", "consumer", 2), Client("checkout", "producer", "latest")),
+    )
+    assert orders.source == Source("topics/a.yaml", 6, 8)
+    assert clicks == Topic(TopicName("shop", "web", "clicks", "non-persistent"))
+
+
+def test_a_namespace_need_not_be_declared() -> None:
+    catalog = load(MemoryFiles({"topics/a.yaml": "topic: shop/sales/orders\n"}), PROJECT)
+    assert not catalog.namespaces
+    assert len(catalog.topics) == 1
+
+
+def test_what_a_file_declares_depends_on_its_content_alone() -> None:
+    assert read_documents("a.yaml", EVERYTHING.encode()) == read_documents("a.yaml", EVERYTHING.encode())
+
+
+def test_only_yaml_below_the_roots_is_read() -> None:
+    files = MemoryFiles(
+        {
+            "schemactl.yaml": "version: 1\n",
+            "topics/a.yml": "topic: shop/sales/orders\n",
+            "topics/.hidden.yaml": "nonsense",
+            "topics/.github/a.yaml": "nonsense",
+            "topics/README.md": "nonsense",
+            "topics2/a.yaml": "nonsense",
+            "waivers.yaml": "nonsense",
+        }
+    )
+    assert list(map(str, load(files, PROJECT).topics)) == ["persistent://shop/sales/orders"]
+    everywhere = Project(roots=("",), waivers="waivers.yaml")
+    assert [problem.source.path for problem in read(files, everywhere).problems] == ["topics2/a.yaml"]
+
+
+def test_odd_names_and_links_below_a_root_are_problems() -> None:
+    files = MemoryFiles(
+        {"topics/a\nb.yaml": "topic: shop/sales/a\n", "topics/\udcff.yaml": "topic: shop/sales/b\n"},
+        apart={"topics/linked": "symlink", "topics/c.yaml": "symlink", "topics/module": "submodule"},
+    )
+    problems = read(files, PROJECT).problems
+    assert [str(problem.source) for problem in problems] == [
+        "topics/\\xff.yaml:1:1",
+        "topics/a\\nb.yaml:1:1",
+        "topics/c.yaml:1:1",
+        "topics/linked:1:1",
+        "topics/module:1:1",
+    ]
+
+
+def test_a_run_tells_all_problems_of_all_files_by_place() -> None:
+    files = MemoryFiles(
+        {
+            "topics/b.yaml": "topic: shop/sales/b\nschema: {type: AVRO, definition: b.avsc}\n",
+            "topics/b.avsc": '{"type": "record", "name": "B", "fields": [{"name": "b", "type": "int", "default": "1"}]}',
+            "topics/a.yaml": "topic: shop\npartitions: 0\n",
+            "topics/c.yaml": "[",
+        }
+    )
+    with pytest.raises(DeclarationError) as caught:
+        load(files, PROJECT)
+    assert [str(problem.source) for problem in caught.value.problems] == [
+        "topics/a.yaml:1:8",
+        "topics/a.yaml:2:13",
+        "topics/b.avsc:1:84",
+        "topics/c.yaml:1:2",
+    ]
+
+
+def test_a_file_with_very_many_problems_is_cut_short() -> None:
+    text = "topic: shop/sales/a\n" + "".join(f"key{number}: 1\n" for number in range(1_000))
+    problems = read(MemoryFiles({"topics/a.yaml": text}), PROJECT).problems
+    assert len(problems) == 101
+    assert str(problems[-1]) == "topics/a.yaml:102:1: 900 more problems in this file from here on"
+
+
+# Nothing in a file can do harm.
+
+START = (
+    EVERYTHING
+    + "---\ntopic: shop/sales/b\nschema:\n  type: AVRO\n  definition: {type: enum, name: A, symbols: [B]}\n"
+)
+AVSC = '{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "int"], "default": null}]}'
+SCRAPS = st.sampled_from(
+    [
+        *"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~",
+        "---\n",
+        "<<",
+        "\0",
+        "é",
+        "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1"),
+        "null",
+        ": ",
+        "\n  ",
+    ]
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, text: str) -> bytes:
+    """`text` with a few insertions, deletions and repetitions."""
+    for _ in range(draw(st.integers(1, 4))):
+        at, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
+        new = draw(SCRAPS | st.just(text[at : at + 40]))
+        text = text[:at] + new + text[at + length :]
+    return text.encode("utf-8", "surrogatepass")
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | damaged(START))
+def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
+    declared = read(MemoryFiles({"topics/a.yaml": data}), PROJECT)
+    assert all(problem.source.line >= 1 and problem.source.column >= 1 for problem in declared.problems)
+    assert all(str(problem).isprintable() or "\n  Fix: " in str(problem) for problem in declared.problems)
+
+
+@given(st.binary(max_size=60) | damaged(AVSC))
+def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
+    files: dict[str, str | bytes] = {
+        "topics/a.yaml": "topic: shop/sales/a\nschema: {type: AVRO, definition: a.avsc, references: [b.avsc]}\n",
+        "topics/a.avsc": data,
+        "topics/b.avsc": AVSC.replace('"A"', '"B"'),
+    }
+    read(MemoryFiles(files), PROJECT)
+    read(MemoryFiles({**files, "topics/a.avsc": AVSC, "topics/b.avsc": data}), PROJECT)
+
+
+@given(
+    st.binary(max_size=40)
+    | damaged(
+        'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
+    )
+)
+def test_no_project_file_ends_in_anything_but_problems(data: bytes) -> None:
+    with suppress(DeclarationError):
+        read_project("schemactl.yaml", data)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(KINDS)), st.data())
+def test_no_value_in_any_place_is_without_words(kind: str, data: st.DataObject) -> None:
+    keys = [field.alias or name for name, field in KINDS[kind].model_fields.items()]
+    schema = st.fixed_dictionaries(
+        {"type": st.sampled_from(["AVRO", "KEY_VALUE", "INT8", "PROTOBUF"]), "key": ANY}
+    )
+    value = data.draw(st.dictionaries(st.sampled_from(keys) | st.text(max_size=3), ANY | schema, max_size=5))
+    first = next(iter(keys))
+    text = json.dumps({first: "shop/sales/a", **value})
+    if kind == "project":
+        with pytest.raises(DeclarationError):
+            read_project("schemactl.yaml", text.encode())
+    else:
+        found = read_documents("topics/a.yaml", text.encode())
+        assert bool(found.problems) != bool(found.documents)
+
+
+# The project file.
+
+FULL_PROJECT = b"""\
+version: 1
+roots: [namespaces, ./more/topics/]
+previous_roots: [../old]
+approved: origin/main
+pulsar: "4.1"
+defaults: {schema_compatibility_strategy: BACKWARD, schema_validation_enforced: true}
+severities:
+  NAME_MISMATCH: warning
+  shop/sales: {TYPE_MISMATCH: off}
+waivers: waivers.yaml
+targets:
+  local: {registry: "sqlite:.schemactl/registry.db"}
+  prod:
+    registry: "https://pulsar.example.com:8443"
+    pulsar: "4.2"
+    token_env: PULSAR_TOKEN
+    ca_file: ca.pem
+    namespaces: {shop/sales: shop-prod/sales}
+generate: {package: shop_schemas, out: generated, spark: "4.1"}
+"""
+
+
+def test_a_project_file_is_read_with_paths_from_the_top() -> None:
+    assert read_project("services/shop/schemactl.yaml", FULL_PROJECT) == Project(
+        folder="services/shop",
+        path="services/shop/schemactl.yaml",
+        roots=("services/shop/namespaces", "services/shop/more/topics"),
+        previous_roots=("services/old",),
+        approved="origin/main",
+        release=Release.R4_0,
+        pulsar="4.1",
+        defaults=BrokerDefaults(
+            CompatibilityStrategy.BACKWARD, is_allow_auto_update_schema=True, schema_validation_enforced=True
+        ),
+        severities={"NAME_MISMATCH": "warning"},
+        namespace_severities={NamespaceName("shop", "sales"): {"TYPE_MISMATCH": "off"}},
+        waivers="services/shop/waivers.yaml",
+        targets={
+            "local": Target("local", "sqlite:.schemactl/registry.db"),
+            "prod": Target(
+                "prod",
+                "https://pulsar.example.com:8443",
+                release=Release.R4_2,
+                pulsar="4.2",
+                namespaces={NamespaceName("shop", "sales"): NamespaceName("shop-prod", "sales")},
+                credentials={"token_env": "PULSAR_TOKEN", "ca_file": "ca.pem"},
+            ),
+        },
+        generate=Generate("shop_schemas", "services/shop/generated", "4.1"),
+    )
+
+
+def test_a_project_file_of_one_line_is_a_project() -> None:
+    assert read_project("schemactl.yaml", b"version: 1\n") == Project()
+
+
+@pytest.mark.parametrize(
+    ("written", "release"),
+    [
+        ("4.0", "4.0"),
+        ("4.0.7", "4.0"),
+        ("4.1", "4.0"),
+        ("4.2.4", "4.2"),
+        ("4.10", "4.2"),
+        ("5.0", "5.0"),
+        ("6.3", "5.0"),
+    ],
+)
+def test_another_release_is_read_as_the_nearest_lower_one(written: str, release: str) -> None:
+    project = read_project("schemactl.yaml", f'version: 1\npulsar: "{written}"\n'.encode())
+    assert (project.release, project.pulsar) == (Release(release), written)
+
+
+# For editors, and for a quick start.
+
+
+def test_the_schema_for_editors_is_up_to_date() -> None:
+    path = Path(sys.modules["schemactl.declare"].__path__[0]) / "schemactl.schema.json"
+    made = json.dumps(editor_schema(), indent=2) + "\n"
+    assert path.read_text(encoding="utf-8") == made, f"write the result of editor_schema() to {path}"
+
+
+def test_the_schema_for_editors_knows_every_key() -> None:
+    schema = editor_schema()
+    for kind, shape in KINDS.items():
+        known = schema["$defs"][shape.__name__]["properties"]
+        assert {field.alias or name for name, field in shape.model_fields.items()} == set(known), kind
+        assert mismatches(kind, 5)
+    assert TypeAdapter(dict[str, Any]).validate_python(schema)
+
+
+def test_pydantic_waits_until_something_is_read() -> None:
+    script = (
+        "import sys, schemactl.declare\n"
+        "assert 'pydantic' not in sys.modules\n"
+        "schemactl.declare.read_documents('a.yaml', b'topic: a/b/c')\n"
+        "assert not {'google.protobuf', 'grpc_tools', 'git', 'fastavro'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

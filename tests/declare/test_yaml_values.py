@@ -1,0 +1,262 @@
+"""YAML files as values: YAML 1.2's core schema, with both of PyYAML's parsers."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemactl.declare import yaml_text
+from schemactl.declare.files import MAX_BYTES
+from schemactl.declare.yaml_text import MAX_VALUES, PythonComposer, YamlText, read_yaml, scalar_place
+from schemactl.errors import DeclarationError, Source
+from schemactl.source import MAX_DEPTH, JsonText
+
+PRINTABLE = st.text(
+    st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cn"], exclude_characters="\ufeff")
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | PRINTABLE,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(PRINTABLE, inner, max_size=4),
+    max_leaves=15,
+)
+STYLES = st.fixed_dictionaries(
+    {
+        "default_flow_style": st.sampled_from([True, False, None]),
+        "indent": st.integers(2, 6),
+        "width": st.sampled_from([20, 10_000]),
+        "allow_unicode": st.booleans(),
+    }
+)
+COMPOSERS = [yaml_text.COMPOSER, PythonComposer]
+
+
+def value_of(text: str) -> Any:
+    """The value of a file of one document without problems."""
+    documents, problems = read_yaml("a.yaml", text.encode())
+    assert problems == []
+    assert len(documents) == 1
+    return documents[0].value
+
+
+@given(VALUES, STYLES, st.sampled_from(COMPOSERS))
+def test_what_yaml_dumps_reads_back_as_yaml_load_reads_it(
+    value: Any, style: dict[str, Any], composer: Any
+) -> None:
+    text = yaml.safe_dump(value, **style)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml_text, "COMPOSER", composer)
+        assert value_of(text) == yaml.safe_load(text) == value
+
+
+@pytest.mark.parametrize("composer", COMPOSERS)
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("y", "y"),
+        ("true", True),
+        ("True", True),
+        ("FALSE", False),
+        ("tRUE", "tRUE"),
+        ("~", None),
+        ("null", None),
+        ("Null", None),
+        ("nULL", "nULL"),
+        ("", None),
+        ("12", 12),
+        ("-12", -12),
+        ("+12", 12),
+        ("-0", 0),
+        ("017", 17),
+        ("0o17", 15),
+        ("0O17", "0O17"),
+        ("0o18", "0o18"),
+        ("0x1F", 31),
+        ("0x1G", "0x1G"),
+        ("-0x1F", "-0x1F"),
+        ("0b11", "0b11"),
+        ("1_000", "1_000"),
+        ("12:30", "12:30"),
+        ("190:20:30.15", "190:20:30.15"),
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01T12:00:00Z", "2024-01-01T12:00:00Z"),
+        ("1.0", 1.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-.5", -0.5),
+        ("1e3", 1000.0),
+        ("1E-3", 0.001),
+        ("1.5e+3", 1500.0),
+        ("e3", "e3"),
+        (".", "."),
+        ("+", "+"),
+        ("1.2.3", "1.2.3"),
+        ("4.0.7", "4.0.7"),
+        (".inf", math.inf),
+        ("-.INF", -math.inf),
+        ("inf", "inf"),
+        ("=", "="),
+        ("<<", "<<"),
+        ("'1'", "1"),
+        ('"true"', "true"),
+        ("|\n    1\n", "1\n"),
+    ],
+)
+def test_plain_values_follow_the_core_schema(text: str, value: Any, composer: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(yaml_text, "COMPOSER", composer)
+    found = value_of(f"- {text}\n")[0]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_nan_is_a_number() -> None:
+    assert math.isnan(value_of("[.nan]")[0])
+
+
+def test_several_documents_are_several_values() -> None:
+    documents, problems = read_yaml("a.yaml", b"a: 1\n---\nb: 2\n...\n---\nc: 3\n")
+    assert [document.value for document in documents] == [{"a": 1}, {"b": 2}, {"c": 3}]
+    assert problems == []
+
+
+def test_aliases_are_values_like_others() -> None:
+    assert value_of("a: &a {b: [1, 2]}\nc: *a\nd: [*a, *a]\n") == {
+        "a": {"b": [1, 2]},
+        "c": {"b": [1, 2]},
+        "d": [{"b": [1, 2]}, {"b": [1, 2]}],
+    }
+
+
+def only_problem(data: bytes) -> str:
+    """What is wrong with a file of which nothing can be read."""
+    with pytest.raises(DeclarationError) as caught:
+        read_yaml("a.yaml", data)
+    assert len(caught.value.problems) == 1
+    return str(caught.value.problems[0])
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (
+            BOMB.encode(),
+            f"a.yaml:6:4: the aliases of this value make the file larger than {MAX_BYTES:,} bytes",
+        ),
+        (
+            b"- &a " + b"x" * 4_000_000 + b"\n- *a\n",
+            f"a.yaml:1:3: the aliases of this value make the file larger than {MAX_BYTES:,} bytes",
+        ),
+        (b"&a [*a]", "a.yaml:1:1: this value contains an alias of itself"),
+        (b"[" * 100_000, f"a.yaml:1:1: the file is nested more than {MAX_DEPTH} levels deep"),
+        (b"- " * 100_000, f"a.yaml:1:1: the file is nested more than {MAX_DEPTH} levels deep"),
+        (b"? " * 100_000, f"a.yaml:1:1: the file is nested more than {MAX_DEPTH} levels deep"),
+        (b"[" + b"a," * MAX_VALUES, f"a.yaml:1:1: the file has more than {MAX_VALUES:,} keys and values"),
+        (
+            b"#" * (10 << 20),
+            "a.yaml:1:1: the file has 10,485,760 bytes; a declaration or definition has at most 5,242,880",
+        ),
+        (b"\x00\x01\x02\xff\xfe", "a.yaml:1:4: byte 0xFF is not UTF-8 (the file is binary)"),
+        (b"PK\x03\x04\x00\x00", "a.yaml:1:5: the file is binary: it holds a zero byte"),
+        ("topic: é".encode("latin-1"), "a.yaml:1:8: byte 0xE9 is not UTF-8"),
+        ("a: 1\nb: ü\n".encode("utf-16"), "a.yaml:1:1: byte 0xFF is not UTF-8 (the file is binary)"),
+        ("\ufefftopic: a".encode(), "a.yaml:1:1: the file starts with a byte order mark"),
+        (b"a: 1\nb: \x07\n", "a.yaml:2:4: the character U+0007 is not allowed in YAML"),
+        ("a: é\x80".encode(), "a.yaml:1:5: the character U+0080 is not allowed in YAML"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+            "a.yaml:1:1: this is a Git LFS pointer",
+        ),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, bytes) else None,
+)
+def test_hostile_files_are_one_problem(data: bytes, what: str) -> None:
+    assert only_problem(data).startswith(what)
+
+
+def test_the_python_parser_survives_deep_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "COMPOSER", PythonComposer)
+    assert "nested more than" in only_problem(b"[" * 2_000)
+    assert value_of("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+
+
+JSON_TEXTS = st.recursive(
+    st.integers(0, 99) | st.text("ab\"'\\é🛒 /:#", max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def ways(value: Any, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every pointer into `value`."""
+    members = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return [way, *(inner for key, member in members for inner in ways(member, (*way, str(key))))]
+
+
+def in_a_block(text: str) -> str:
+    return "a:\n  b: |\n" + "".join(f"     {line}\n" for line in text.split("\n"))
+
+
+def in_a_block_with_an_indent_of_its_own(text: str) -> str:
+    return "a:\r\n  b: |1\r\n" + "".join(f"      {line}\r\n" for line in text.split("\n"))
+
+
+def in_single_quotes(text: str) -> str:
+    return "é: 1\na: {c: 🛒, b: '" + text.replace("'", "''") + "'}\n"
+
+
+def in_double_quotes(text: str) -> str:
+    return 'a: {c: "🛒", b: ' + json.dumps(text, ensure_ascii=False) + "}\n"
+
+
+@given(
+    JSON_TEXTS,
+    st.sampled_from([in_a_block, in_a_block_with_an_indent_of_its_own, in_single_quotes, in_double_quotes]),
+)
+def test_json_inside_yaml_has_exact_places(value: Any, embedded: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=None if "quotes" in embedded.__name__ else 1)
+    file = embedded(text)
+    node = YamlText("a.yaml", file.encode()).node(0, ("a", "b"))
+    definition = JsonText(node.value, partial(scalar_place, "a.yaml", file.encode(), node))
+    for way in ways(value):
+        there = definition.locate(way)
+        rest = "\n".join(
+            [file.split("\n")[there.line - 1][there.column - 1 :], *file.split("\n")[there.line :]]
+        )
+        if embedded is in_single_quotes:
+            rest = rest.replace("''", "'")
+        if embedded is in_double_quotes:
+            rest = yaml.safe_load('"' + rest[: rest.rindex("}")])
+        expected = value
+        for part in way:
+            expected = expected[int(part)] if isinstance(expected, list) else expected[part]
+        assert json.JSONDecoder().raw_decode(rest)[0] == expected
+
+
+def test_a_folded_text_is_placed_at_its_start() -> None:
+    data = b"a:\n  b: >\n    [1,\n    2]\n"
+    node = YamlText("a.yaml", data).node(0, ("a", "b"))
+    assert scalar_place("a.yaml", data, node, 3) == Source("a.yaml", 2, 6)
+
+
+def test_a_yaml_text_locates_keys_of_each_document() -> None:
+    text = YamlText("a.yaml", b"a: 1\n---\nb: {c: [1, 22]}\n")
+    assert text.locate(1, ("b", "c", "1")) == Source("a.yaml", 3, 12)
+    assert text.locate(1, ("b", "x")) == Source("a.yaml", 3, 4)
+    assert YamlText("a.yaml", b"{").locate(0, ()) == Source("a.yaml", 1, 1)
