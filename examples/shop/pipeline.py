@@ -8,6 +8,7 @@ imports nothing but that package and pyspark: the same lines run on a cluster wi
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -101,12 +102,15 @@ def run(messages: Path, package: Path, out: Path) -> list[Count]:
     codec: Any = import_module(f"{name}._runtime.codec")
     runtime: Any = import_module(f"{name}._runtime.spark")
     runtime.ensure_java()
+    # Spark's workers take the first python3 on the path, which need not be this one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     spark = (
         SparkSession.builder.master("local[*]")
         .appName("shop")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
@@ -129,7 +133,11 @@ def run(messages: Path, package: Path, out: Path) -> list[Count]:
             rows, refused = runtime.split(decoded, module.CODEC)
             rows.write.mode("overwrite").parquet(str(out / topic.rpartition("/")[2]))
             refused.write.mode("overwrite").parquet(str(out / "quarantine" / topic.rpartition("/")[2]))
-            counts.append(Count(topic, decoded.count(), rows.count(), refused.count()))
+            tally = {
+                row["bad"]: row["count"]
+                for row in decoded.groupBy(decoded[runtime.ERROR].isNotNull().alias("bad")).count().collect()
+            }
+            counts.append(Count(topic, sum(tally.values()), tally.get(False, 0), tally.get(True, 0)))
             decoded.unpersist()
             progress.finish()
     _report(spark, counts, out)
