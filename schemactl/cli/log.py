@@ -150,6 +150,7 @@ def _json(history: History, topics: Iterable[Topic]) -> str:
                 for topic in topics
             ],
             "notes": [str(note) for note in history.notes],
+            "repaired": [str(note) for note in history.repaired],
         },
         indent=2,
         ensure_ascii=False,

@@ -60,7 +60,8 @@ class History:
             that are no longer declared are `deleted` and keep their versions.
         ref: whose first-parent history it is, as people write it.
         tip: its newest commit; None in a repository without commits.
-        notes: what could not be read and made no version, oldest first.
+        notes: what cannot be read at the tip; there the last readable state counts.
+        repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
         standings: how each topic of the catalog stands.
     """
 
@@ -68,6 +69,7 @@ class History:
     ref: str
     tip: Commit | None
     notes: tuple[Note, ...] = ()
+    repaired: tuple[Note, ...] = ()
     standings: Mapping[TopicName, Standing] = field(default_factory=dict)
 
     def current(self, topic: TopicName) -> int | None:
@@ -128,7 +130,8 @@ def _state(fold: Fold, ref: str, tip: Commit | None) -> History:
         topic: Standing(None if topics[topic].deleted else line.current, line.since)
         for topic, line in fold.lines.items()
     }
-    return History(Catalog(fold.namespaces(), topics), ref, tip, tuple(fold.notes), standings)
+    catalog = Catalog(fold.namespaces(), topics)
+    return History(catalog, ref, tip, tuple(fold.notes()), tuple(fold.repaired), standings)
 
 
 def read_here(directory: str, config: str | None = None) -> History:

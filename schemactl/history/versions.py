@@ -6,7 +6,7 @@ or a file that its definition is made of, changes. So the whole is linear in the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -116,16 +116,17 @@ class Fold:
     """The state after some steps of the record.
 
     What a commit breaks stays as it was: a file that cannot be read still declares what it declared before, and a topic
-    whose definition cannot be read keeps the one it had. `notes` tells of it.
+    whose definition cannot be read keeps the one it had.
 
     Attributes:
         lines: every topic that was ever declared.
-        notes: in the order of the record.
+        repaired: what could not be read at some commit and was repaired or removed by a later one.
     """
 
     def __init__(self, repository: Repository, project: Project) -> None:
         self.lines: dict[TopicName, Line] = {}
-        self.notes: list[Note] = []
+        self.repaired: list[Note] = []
+        self._open: dict[tuple[str, str], list[Note]] = {}
         self._project = project
         self._files = RecordFiles(repository)
         self._documents: dict[str, tuple[TopicDocument | NamespaceDocument, ...]] = {}
@@ -155,6 +156,10 @@ class Fold:
             for schema_id in sorted(touched):
                 self._settle(schema_id, definitions, step.commit)
             yield step.commit
+
+    def notes(self) -> list[Note]:
+        """What cannot be read now."""
+        return [note for notes in self._open.values() for note in notes]
 
     def namespaces(self) -> dict[NamespaceName, Namespace]:
         """The namespaces that are declared now; of two declarations of one name the first by path."""
@@ -204,9 +209,10 @@ class Fold:
     def _read(self, path: str, commit: Commit) -> set[str]:
         """The topics that the declaration file at `path` declared or declares, after it changed."""
         before = self._documents.pop(path, ())
+        self._note(("file", path), ())
         if self._files.kind(path) != "missing":
             read = self._documents_at(path)
-            self.notes += [Note(commit, problem) for problem in read.problems]
+            self._note(("file", path), [Note(commit, problem) for problem in read.problems])
             now = read.documents
             if read.problems:
                 told = {_name(document) for document in now}
@@ -235,8 +241,8 @@ class Fold:
         places = [place for place in places if in_roots(place.path, self._project)] or places
         documents = [self._documents[place.path][place.number] for place in places]
         declared = [document for document in documents if isinstance(document, TopicDocument)]
+        self._note(("topic", schema_id), [_twice(document, declared[0], commit) for document in declared[1:]])
         if len(declared) > 1:
-            self.notes += [_twice(document, declared[0], commit) for document in declared[1:]]
             return
         for document in declared:
             name = document.topic.name
@@ -271,8 +277,14 @@ class Fold:
                 info = _light(info, definition.paths)
                 numbering = self._lists.setdefault(name.schema_id, VersionList())
                 return replace(document.topic, schema=info), numbering.number(key, info, commit)
-        self.notes += [Note(commit, problem, name) for problem in problems]
+        self._note(("topic", name.schema_id), [Note(commit, problem, name) for problem in problems])
         return None
+
+    def _note(self, where: tuple[str, str], notes: Sequence[Note]) -> None:
+        """`notes` are all that is to be said now of a file or a topic; what was said of it before is repaired."""
+        self.repaired += self._open.pop(where, ())
+        if notes:
+            self._open[where] = list(notes)
 
     def _depend(self, schema_id: str, paths: frozenset[str]) -> None:
         """A change of any of `paths`, and of no other file, concerns the topic's definition."""

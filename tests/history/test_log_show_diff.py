@@ -193,6 +193,7 @@ def test_in_an_empty_repository_nothing_is_approved(
         "tip": None,
         "topics": [],
         "notes": [],
+        "repaired": [],
     }
 
 

@@ -361,6 +361,8 @@ def test_what_cannot_be_read_makes_no_version_but_a_note(
     repaired = {"topics/orders.yaml": declared(), "topics/orders.avsc": record("id", a=0)}
     scratch.commit({**repaired, **{path: None for path in broken if path not in repaired}}, "v1")
     assert versions(scratch) == ["v0", "v1"]
+    approved = read(scratch)
+    assert (approved.notes, approved.repaired) == ((), (note,))
 
 
 def test_of_a_file_with_one_broken_document_the_others_count(scratch: Scratch) -> None:

@@ -1,0 +1,237 @@
+"""Synthetic repositories of topics with a long history, the same for the same arguments.
+
+    python benchmarks/repositories.py FOLDER TOPICS COMMITS NAMESPACES
+
+Of the changes 82 % edit one to three topics, 6 % a shared definition, 4 % layout or comments alone, 3 % go back to older
+content, 2 % rename a file, 1.5 % delete a topic and 1.5 % declare it again. 15 % of main's commits are merges of branches of
+one to three commits. Half of the topics hold their definition in the declaration, half beside it, with a reference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+FIRST_COMMIT_S = 1_600_000_000
+
+SIZES = {"small": (200, 2_000, 20), "medium": (2_000, 10_000, 50), "large": (10_000, 50_000, 100)}
+"""Topics, commits, namespaces."""
+
+Files = dict[str, str | None]
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+class Generator:
+    """The state of the repository while its history is made up."""
+
+    def __init__(self, topics: int, commits: int, namespaces: int) -> None:
+        self.random = random.Random(1)  # noqa: S311  no secret, but always the same
+        self.topics = topics
+        self.commits = commits
+        self.namespaces = namespaces
+        self.shared = max(5, topics // 100)
+        self.version = [0] * topics
+        self.newest = [0] * topics
+        self.shared_version = [0] * self.shared
+        self.comments = [0] * topics
+        self.suffix = [""] * topics
+        self.declared = [True] * topics
+        self.mark = 0
+
+    def stream(self) -> Iterator[bytes]:
+        """What `git fast-import` reads."""
+        first: Files = {"schemactl.yaml": "version: 1\nroots: [topics]\n"}
+        for number in range(self.shared):
+            first |= self._shared(number)
+        for topic in range(self.topics):
+            first |= self._files(topic)
+        yield self._commit("main", "Declare all topics", first)
+        tip = self.mark
+        while self.mark < self.commits:
+            if self.random.random() < 0.15:
+                branch: Files = {}
+                base = tip
+                for _ in range(self.random.choice((1, 1, 2, 3))):
+                    change = self._change()
+                    branch |= change
+                    yield self._commit("side", "Change on a branch", change, start=base)
+                    base = self.mark
+                yield self._commit("main", "Merge a branch", branch, start=tip, merge=base)
+            else:
+                yield self._commit("main", "Change", self._change(), start=tip)
+            tip = self.mark
+
+    def _change(self) -> Files:
+        """What one commit changes; nothing where its kind of change finds no topic."""
+        kinds: dict[Callable[[int], Files], float] = {
+            self._edit_some: 82,
+            self._edit_shared: 6,
+            self._comment: 4,
+            self._revert: 3,
+            self._rename: 2,
+            self._delete: 1.5,
+            self._declare_again: 1.5,
+        }
+        (kind,) = self.random.choices(list(kinds), list(kinds.values()))
+        return kind(self.random.randrange(self.topics))
+
+    def _edit_some(self, topic: int) -> Files:
+        others = {self.random.randrange(self.topics) for _ in range(self.random.choice((0, 0, 1, 2)))}
+        files: Files = {}
+        for each in sorted({topic, *others}):
+            if self.declared[each]:
+                self.newest[each] += 1
+                self.version[each] = self.newest[each]
+                files |= self._edit(each)
+        return files
+
+    def _edit_shared(self, topic: int) -> Files:
+        number = topic % self.shared
+        self.shared_version[number] += 1
+        return self._shared(number)
+
+    def _comment(self, topic: int) -> Files:
+        self.comments[topic] += 1
+        return {self._path(topic): self._declaration(topic)} if self.declared[topic] else {}
+
+    def _revert(self, topic: int) -> Files:
+        self.version[topic] = self.random.randrange(self.newest[topic] + 1)
+        return self._edit(topic) if self.declared[topic] else {}
+
+    def _rename(self, topic: int) -> Files:
+        before: Files = {self._path(topic): None}
+        self.suffix[topic] = "" if self.suffix[topic] else "-renamed"
+        return before | {self._path(topic): self._declaration(topic)} if self.declared[topic] else {}
+
+    def _delete(self, topic: int) -> Files:
+        gone = dict.fromkeys(self._files(topic)) if self.declared[topic] else {}
+        self.declared[topic] = False
+        return gone
+
+    def _declare_again(self, _topic: int) -> Files:
+        gone = [each for each in range(self.topics) if not self.declared[each]]
+        if not gone:
+            return {}
+        topic = self.random.choice(gone)
+        self.declared[topic] = True
+        return self._files(topic)
+
+    def _edit(self, topic: int) -> Files:
+        if topic % 2:
+            return {self._definition_path(topic): self._definition(topic)}
+        return {self._path(topic): self._declaration(topic)}
+
+    def _files(self, topic: int) -> Files:
+        files: Files = {self._path(topic): self._declaration(topic)}
+        return files | {self._definition_path(topic): self._definition(topic)} if topic % 2 else files
+
+    def _folder(self, topic: int) -> str:
+        return f"ns{topic % self.namespaces:03d}"
+
+    def _path(self, topic: int) -> str:
+        return f"topics/{self._folder(topic)}/topic-{topic:05d}{self.suffix[topic]}.yaml"
+
+    def _definition_path(self, topic: int) -> str:
+        return f"topics/{self._folder(topic)}/topic-{topic:05d}.avsc"
+
+    def _shared(self, number: int) -> Files:
+        record = _record(f"Shared{number}", self.shared_version[number], 3, [])
+        return {f"common/shared-{number:03d}.avsc": record}
+
+    def _definition(self, topic: int) -> str:
+        shared: dict[str, object] = {"name": "shared", "type": f"com.acme.Shared{topic % self.shared}"}
+        return _record(f"Topic{topic}", self.version[topic], 6, [shared] if topic % 2 else [])
+
+    def _declaration(self, topic: int) -> str:
+        lines = [
+            f"# Team {topic % 37}{' ' * self.comments[topic]}",
+            f"topic: persistent://acme/{self._folder(topic)}/topic-{topic:05d}",
+            f"partitions: {1 + topic % 8}",
+            "schema:",
+            "  type: AVRO",
+            f"  properties: {{owner: team-{topic % 37}}}",
+        ]
+        if topic % 2:
+            lines += [
+                f"  definition: topic-{topic:05d}.avsc",
+                f"  references: [../../common/shared-{topic % self.shared:03d}.avsc]",
+            ]
+        else:
+            lines.append("  definition: |")
+            lines += [f"    {line}" for line in self._definition(topic).splitlines()]
+        return "\n".join(lines) + "\n"
+
+    def _commit(
+        self, branch: str, subject: str, files: Files, *, start: int | None = None, merge: int | None = None
+    ) -> bytes:
+        self.mark += 1
+        time_s = FIRST_COMMIT_S + 60 * self.mark
+        committer = f"committer Dev <dev@acme.example> {time_s} +0000"
+        parts = [
+            f"commit refs/heads/{branch}\nmark :{self.mark}\n{committer}\ndata {len(subject)}\n{subject}\n"
+        ]
+        if start:
+            parts.append(f"from :{start}\n")
+        if merge:
+            parts.append(f"merge :{merge}\n")
+        for path, text in files.items():
+            parts.append(
+                f"D {path}\n" if text is None else f"M 100644 inline {path}\ndata {len(text)}\n{text}\n"
+            )
+        return "".join(parts).encode() + b"\n"
+
+
+def _record(name: str, version: int, fields: int, more: list[dict[str, object]]) -> str:
+    """A record that differs with `version`: in its number of fields, and always in a field's doc and default."""
+    each: list[dict[str, object]] = [
+        {
+            "name": f"field_{number}",
+            "type": ["null", ("string", "long", "double")[number % 3]],
+            "default": None,
+        }
+        for number in range(fields + version % 20)
+    ]
+    each.append({"name": "revision", "type": "int", "default": version, "doc": f"Revision {version}."})
+    return json.dumps(
+        {"type": "record", "name": name, "namespace": "com.acme", "fields": each + more}, indent=2
+    )
+
+
+def make(folder: Path, topics: int, commits: int, namespaces: int) -> None:
+    """`folder` is a packed repository with that much history on main."""
+    folder.mkdir(parents=True)
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=folder, env=ENVIRONMENT, check=True)
+
+    git("init", "--quiet", "--initial-branch=main")
+    importing = subprocess.Popen(
+        ["git", "fast-import", "--quiet"], cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE
+    )
+    with importing:
+        if importing.stdin is None:
+            raise SystemExit("git fast-import reads nothing")
+        for commit in Generator(topics, commits, namespaces).stream():
+            importing.stdin.write(commit)
+        importing.stdin.close()
+        if importing.wait():
+            raise SystemExit("git fast-import failed")
+    git("update-ref", "-d", "refs/heads/side")
+    git("reset", "--quiet", "--hard", "main")
+    # Without a commit-graph, as a fresh clone is.
+    git("-c", "gc.writeCommitGraph=false", "gc", "--quiet")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        raise SystemExit("usage: python benchmarks/repositories.py FOLDER TOPICS COMMITS NAMESPACES")
+    make(Path(sys.argv[1]), *map(int, sys.argv[2:]))
