@@ -44,15 +44,18 @@ def load_project(
         SchemactlError: there is no project file.
         DeclarationError: it has problems.
     """
-    here = Path(directory).absolute()
+    # As git does, links on the way are resolved first: the repository is where the folder really is.
+    here = Path(directory).resolve()
     top: Path | None
     if config is not None:
-        path = (here / config).absolute()
-        top = _top(path.parent) or path.parent
-        name = Path(os.path.normpath(path)).relative_to(top).as_posix()
-        if (files or WorktreeFiles(str(top))).kind(name) != "file":
+        path = here / config
+        folder = path.parent.resolve()
+        top = _top(folder) or folder
+        name = (folder / path.name).relative_to(top).as_posix()
+        source = files or WorktreeFiles(str(top))
+        if source.kind(name) != "file":
             raise UsageError(f"--config {config}: there is no such file")
-        return read_project(name, read_bytes(files or WorktreeFiles(str(top)), name)), str(top)
+        return read_project(name, read_bytes(source, name)), str(top)
     top = _top(here)
     for folder in (here, *here.parents):
         base = top or folder

@@ -154,7 +154,7 @@ class _Inliner:
         if name in PRIMITIVE_TYPES:
             return written
         here = self.files[-1]
-        named = self.types.get(qualify(name, namespace).full) or self.types.get(name)
+        named = self.types.get(qualify(name, namespace)[0]) or self.types.get(name)
         if named is None or named.file is here is self.files[0]:
             return written
         if named.file is not here and named.file in self.files:
