@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -180,6 +181,7 @@ class TopicName:
     domain: Literal["persistent", "non-persistent"] = "persistent"
 
     @classmethod
+    @lru_cache(maxsize=16_384)  # a history names the same topics again and again
     def parse(cls, text: str) -> TopicName:
         """The name in `text` (`tenant/namespace/topic` is persistent); ValueError says what is wrong with it."""
         domain, separator, rest = text.partition("://")
