@@ -97,23 +97,25 @@ def read(repository: Repository, project: Project, ref: str | None = None) -> Hi
 
 
 def read_forked(
-    repository: Repository, project: Project, head: Commit, ref: str | None = None
+    repository: Repository, project: Project, head: Commit | None, ref: str | None = None
 ) -> tuple[History, History]:
-    """The approved history as it is now (see `read`), and as it was where `head` left it.
+    """The approved history as it is now (see `read`), and as it was where `head` left it, from one reading.
+
+    Both are the same when `head` is None (nothing was committed yet) or the newest approved commit.
 
     Raises:
         HistoryError: as `read`; or `head` and the approved history have no commit in common.
     """
     name, tip = approved(repository, project, ref)
-    fork = repository.merge_base(head, tip) if tip else None
-    if tip is None or fork is None:
-        if tip:
-            raise HistoryError(
-                f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
-                fix="name the ref that this work started from, with --base or as `approved:` in the project file",
-            )
-        now = _state(Fold(repository, project), name, None)
+    if head is None or tip is None or head.id == tip.id:
+        now = read(repository, project, ref)
         return now, now
+    fork = repository.merge_base(head, tip)
+    if fork is None:
+        raise HistoryError(
+            f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
+            fix="name the ref that this work started from, with --base or as `approved:` in the project file",
+        )
     fold = Fold(repository, project)
     base = None
     for commit in fold.follow(record(repository, tip)):

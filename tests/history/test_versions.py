@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
 from scratch import FIRST_COMMIT_S, Scratch, declared, record
 
+from examples.shop.history import make
 from schemactl import history
+from schemactl.cli import main
 from schemactl.errors import HistoryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaType, TopicName
 
@@ -258,6 +261,15 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
     assert len(base.catalog.topics[ORDERS].versions) == 1
     assert base.tip
     assert base.tip.id == scratch.id(1)
+
+
+@pytest.mark.parametrize("head", [None, "main", "ahead"])
+def test_work_on_top_of_what_was_approved_left_it_at_its_tip(scratch: Scratch, head: str | None) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "ahead", branch="ahead", start=1)
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        now, base = history.read_forked(repository, PROJECT, repository.commit(head) if head else None)
+    assert now == base == read(scratch)
 
 
 def test_a_branch_may_leave_a_commit_that_a_merge_brought(scratch: Scratch) -> None:
@@ -520,3 +532,12 @@ def test_three_git_processes_are_enough_whatever_the_number_of_topics(
         event for event in map(json.loads, trace.read_text().splitlines()) if event["event"] == "start"
     ]
     assert len(started) == 3
+
+
+def test_the_screen_in_the_documentation_is_what_the_example_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path / "shop")
+    assert main(["-C", str(tmp_path / "shop"), "log", "page-views"]) == 0
+    page = (Path(__file__).parents[2] / "docs" / "versions.md").read_text(encoding="utf-8")
+    assert textwrap.indent(capsys.readouterr().out, "    ") in page
