@@ -1,0 +1,138 @@
+"""The command line as people and scripts meet it: exit codes, streams, help."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shop
+
+from schemactl.cli import COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(command: str) -> None:
+    done = shop.schemactl(Path(), command, "--help")
+    assert done.returncode == 0
+    assert "examples:" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["check", "--nonsense"],
+        ["check", "--staged", "--base", "main"],
+        ["check", "--format", "yaml"],
+        ["check", "--format", "sarif="],
+        ["check", "--format", "text", "--format", "json"],
+        ["-C", "no-such-folder", "check"],
+        ["explain", "NO_SUCH_RULE"],
+        ["init", "extra"],
+        ["log"],
+    ],
+)
+def test_wrong_usage_exits_with_64_and_says_why(tmp_path: Path, arguments: list[str]) -> None:
+    done = shop.schemactl(tmp_path, *arguments)
+    assert done.returncode == 64
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip()
+
+
+def test_the_version_is_the_package_s() -> None:
+    from importlib.metadata import version
+
+    assert shop.schemactl(Path(), "--version").stdout == f"schemactl {version('schemactl')}\n"
+
+
+def test_completion_scripts_know_the_commands() -> None:
+    script = shop.schemactl(Path(), "completion", "bash").stdout
+    assert all(command in script for command in COMMANDS)
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    command = f"{sys.executable} -m schemactl log --all | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=shop.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_outside_of_a_repository_the_next_step_is_named(tmp_path: Path) -> None:
+    done = shop.schemactl(tmp_path, "check")
+    assert done.returncode == 1
+    assert "git" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_new_project_is_checked_approved_and_applied(tmp_path: Path) -> None:
+    shop.git(tmp_path, "init", "-q", "-b", "main")
+    assert shop.schemactl(tmp_path, "init").returncode == 0
+    assert shop.schemactl(tmp_path, "check").returncode == 0
+    shop.git(tmp_path, "add", ".")
+    shop.git(tmp_path, "commit", "-q", "-m", "Declare our schemas")
+    assert shop.schemactl(tmp_path, "plan", "--target", "local", "--detailed-exitcode").returncode == 2
+    assert shop.schemactl(tmp_path, "apply", "--target", "local", "--auto-approve").returncode == 0
+    assert shop.schemactl(tmp_path, "plan", "--target", "local", "--detailed-exitcode").returncode == 0
+    assert shop.git(tmp_path, "status", "--porcelain") == ""
+
+
+def test_init_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "schemactl.yaml").write_text("mine\n")
+    done = shop.schemactl(tmp_path, "init")
+    assert done.returncode == 1
+    assert (tmp_path / "schemactl.yaml").read_text() == "mine\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["schemactl.yaml"]
+
+
+def test_progress_and_notes_go_to_standard_error_and_reports_to_standard_output(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    done = shop.schemactl(folder, "check", "--format", "json")
+    assert json.loads(done.stdout)["format_version"] == 1
+
+
+@pytest.mark.parametrize(("choice", "coloured"), [("always", True), ("never", False), ("auto", False)])
+def test_colours_only_when_wanted_or_on_a_terminal(tmp_path: Path, choice: str, *, coloured: bool) -> None:
+    folder = shop.make(tmp_path)
+    shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
+    assert ("\x1b[" in shop.schemactl(folder, "--color", choice, "check").stdout) is coloured
+
+
+def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    (folder / "taken").write_text("a file, not a folder")
+    done = shop.schemactl(folder, "check", "--format", "json=taken/report.json")
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_an_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from schemactl import cli\n"
+        "class Stopped:\n"
+        "    configure = staticmethod(lambda parser: None)\n"
+        "    run = staticmethod(lambda args, context: os.kill(os.getpid(), signal.SIGINT))\n"
+        "cli.load = lambda name: Stopped\n"
+        "sys.exit(cli.main(['check']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130
+    assert done.stderr == "schemactl: interrupted\n"

@@ -1,0 +1,93 @@
+"""Each format says what the text says, in the shape its consumer reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import shop
+
+FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab")
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One run on a change that is refused and a topic that is gone, in every format."""
+    folder = shop.make(tmp_path_factory.mktemp("reports"))
+    shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
+    (folder / "namespaces/web/sessions.yaml").unlink()
+    wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
+    done = shop.schemactl(folder, "check", "--format=text", *wanted)
+    assert done.returncode == 100, done.stderr
+    return {"text": done.stdout} | {
+        name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS
+    }
+
+
+def test_text_ends_with_the_sum(reports: dict[str, str]) -> None:
+    assert re.search(r"2 changed, 1 refused \(1 error, 1 warning\)\.\n$", reports["text"])
+
+
+def test_json_has_both_verdicts_and_the_witness(reports: dict[str, str]) -> None:
+    report = json.loads(reports["json"])
+    (orders,) = [topic for topic in report["topics"] if topic["topic"].endswith("/orders")]
+    assert (orders["broker"]["answer"], orders["data"], orders["version"]) == ("ok", "breaking", 6)
+    (finding,) = [finding for finding in report["findings"] if finding["severity"] == "error"]
+    assert (finding["rule"], finding["file"], finding["line"]) == (
+        "MISSING_ENUM_SYMBOLS",
+        str(shop.ORDERS),
+        14,
+    )
+    assert finding["against"] == [0, 1, 2, 3, 4, 5]
+    assert finding["witness"]["result"] == "AvroTypeException: No match for SHIPPED"
+    assert json.loads(finding["witness"]["message"])["status"] == "SHIPPED"
+
+
+def test_github_annotations_are_one_line_each_and_escaped(reports: dict[str, str]) -> None:
+    lines = [line for line in reports["github"].splitlines() if line.startswith("::")]
+    assert [line.split(" ", 1)[0] for line in lines] == ["::error", "::warning"]
+    assert f"file={shop.ORDERS},line=14" in lines[0]
+    assert "%0A" in lines[0]
+
+
+def test_sarif_results_point_into_files_and_at_rules(reports: dict[str, str]) -> None:
+    log = json.loads(reports["sarif"])
+    (run,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        (location,) = result["locations"]
+        assert location["physicalLocation"]["region"]["startLine"] >= 1
+        assert not location["physicalLocation"]["artifactLocation"]["uri"].startswith("/")
+    assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == 2
+
+
+def test_junit_fails_for_errors_and_passes_for_the_rest(reports: dict[str, str]) -> None:
+    suites = ET.fromstring(reports["junit"])  # noqa: S314  our own output
+    assert suites.attrib["failures"] == "1"
+    cases = suites.findall("testsuite/testcase")
+    assert len(cases) == int(suites.attrib["tests"]) == 2
+    (failure,) = suites.iter("failure")
+    assert failure.attrib["type"] == "MISSING_ENUM_SYMBOLS"
+
+
+def test_gitlab_entries_have_a_path_and_a_stable_fingerprint(reports: dict[str, str]) -> None:
+    entries = json.loads(reports["gitlab"])
+    assert [entry["check_name"] for entry in entries] == ["MISSING_ENUM_SYMBOLS", "DELETED_TOPIC"]
+    assert all(entry["location"]["path"] and len(entry["fingerprint"]) == 32 for entry in entries)
+
+
+def test_markdown_starts_with_its_marker_and_neutralises_markup(reports: dict[str, str]) -> None:
+    assert reports["markdown"].startswith("<!-- schemactl:report:check -->\n")
+    assert reports["markdown"].count("<details>") == reports["markdown"].count("</details>") == 2
+
+
+def test_the_readme_shows_the_screen_as_it_is(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
+    screen = shop.schemactl(folder, "check").stdout
+    shown = "\n".join(f"    {line}".rstrip() for line in screen.splitlines())
+    assert shown in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

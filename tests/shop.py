@@ -1,0 +1,51 @@
+"""The example's repository, made afresh for a test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from examples.shop import history
+
+ORDERS = Path("namespaces/sales/orders/orders.avsc")
+STATUS = """\
+        "symbols": ["PLACED", "PAID", "SHIPPED", "CANCELLED"],
+        "default": "PLACED"
+"""
+WITHOUT_SHIPPED = """\
+        "symbols": ["PLACED", "PAID", "CANCELLED"]
+"""
+
+
+def make(folder: Path) -> Path:
+    """The repository, in `folder`/shop."""
+    history.make(folder / "shop")
+    return folder / "shop"
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """`new` stands where `old` stood."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{path} does not have {old!r} once"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def environment() -> dict[str, str]:
+    """The environment without what a hook around the tests may have set for Git."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints."""
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@shop.example", "-c", "commit.gpgsign=false"]
+    command = ["git", *identity, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def schemactl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What the command line prints, and its exit code."""
+    command = [sys.executable, "-m", "schemactl", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
