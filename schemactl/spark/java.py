@@ -21,8 +21,11 @@ MINIMUM: Final = 17
 
 _MODULE: Final = "jdk.incubator.vector"
 
-_LAUNCHER: Final = """\
-#!/bin/sh
+_MARK: Final = "#!/bin/sh\n# Starts Java for Spark without a module it does not have.\n"
+
+_LAUNCHER: Final = (
+    _MARK
+    + """\
 left=$#
 while [ "$left" -gt 0 ]; do
   argument=$1
@@ -32,6 +35,7 @@ while [ "$left" -gt 0 ]; do
 done
 exec "{java}" "$@"
 """
+)
 
 
 class JavaNotFound(RuntimeError):
@@ -53,7 +57,8 @@ def ensure_java() -> Path:
             seen.append(f"{java} (version {version or 'unknown'})")
             continue
         # bin/java may be a link far away from its home.
-        home = java.resolve().parent.parent if _MODULE in modules else _launcher_home(java)
+        whole = _MODULE in modules or _is_launcher(java)
+        home = java.resolve().parent.parent if whole else _launcher_home(java)
         os.environ["JAVA_HOME"] = str(home)
         return home
     found = f"; found {', '.join(seen)}" if seen else ""
@@ -99,6 +104,11 @@ def _launcher_home(java: Path) -> Path:
     except OSError:
         # No home to write to, as in some containers.
         return _write(Path(tempfile.mkdtemp(prefix="schemactl-")) / name, text)
+
+
+def _is_launcher(java: Path) -> bool:
+    with java.open("rb") as file:
+        return file.read(len(_MARK)) == _MARK.encode()
 
 
 def _write(home: Path, text: str) -> Path:

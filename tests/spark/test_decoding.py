@@ -1,0 +1,166 @@
+"""Messages as DataFrames, on real local Spark."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version
+from schemactl.spark import decode, encode, split
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    # PySpark leaves sockets of finished jobs to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
+
+
+def avro(*fields: dict[str, Any]) -> Definition:
+    return Definition("AVRO", json.dumps({"type": "record", "name": "Order", "fields": list(fields)}))
+
+
+ID = {"name": "id", "type": "int"}
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
+LINE = {
+    "type": "record",
+    "name": "Line",
+    "fields": [{"name": "sku", "type": "string"}, {"name": "price", "type": MONEY}],
+}
+NEWEST = avro(
+    ID,
+    {"name": "customer", "type": "long", "aliases": ["customer_id"]},
+    {"name": "placed_at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
+    {"name": "lines", "type": {"type": "array", "items": LINE}, "default": []},
+    {"name": "tags", "type": {"type": "map", "values": ["null", "string"]}, "default": {}},
+    {"name": "either", "type": ["null", "long", "string"], "default": None},
+    {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None},
+    {
+        "name": "local",
+        "type": ["null", {"type": "long", "logicalType": "local-timestamp-micros"}],
+        "default": None,
+    },
+)
+ORDERS = Codec(
+    [
+        Version(0, avro(ID, {"name": "customer_id", "type": "int"}), "c0"),
+        Version(1, avro(ID, {"name": "customer_id", "type": "long"}), "c1"),
+        Version(2, NEWEST, "c2"),
+    ]
+)
+COUNT = 3_000
+DAMAGED = {5: b"\x80", 17: b"", 2_999: b"\xff" * 12}
+
+
+def order(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "customer": number * 2**20,
+        "placed_at": number * 1_000_000,
+        "lines": [{"sku": f"s{number}", "price": number}] * (number % 3),
+        "tags": {"a": None, "b": "x"} if number % 2 else {},
+        "either": {"member0": None, "member1": "text"} if number % 5 else None,
+        "day": number,
+        "local": number,
+    }
+
+
+@pytest.fixture(scope="module")
+def messages(spark: SparkSession) -> DataFrame:
+    rows = []
+    for number in range(COUNT):
+        version = number % 3
+        value = order(number) if version == 2 else {"id": number, "customer_id": number}
+        payload = DAMAGED.get(number) if number in DAMAGED else ORDERS.encode_one(value, version)
+        stamp = version if number != 40 else 9
+        rows.append(
+            (
+                None if number == 41 else bytearray(payload or b""),
+                bytearray(stamp.to_bytes(8, "big")),
+                bytearray(b"k"),
+                f"id-{number}",
+            )
+        )
+    return spark.createDataFrame(
+        rows, "payload binary, schema_version binary, key binary, __messageId string"
+    )
+
+
+def test_no_row_is_lost_and_every_refused_one_has_its_reason_and_bytes(messages: DataFrame) -> None:
+    decoded = decode(messages, ORDERS)
+    rows, refused = split(decoded, ORDERS)
+    assert rows.columns == [*ORDERS.columns.names, "__key", "__messageId", "__schemaVersion"]
+    bad = {row["__messageId"]: row for row in refused.collect()}
+    good = rows.collect()
+    assert len(good) + len(bad) == COUNT
+    assert bad.keys() == {f"id-{number}" for number in (*DAMAGED, 40, 41)}
+    assert {number: bytes(bad[f"id-{number}"]["__payload"]) for number in DAMAGED} == DAMAGED
+    assert "schema version 9" in bad["id-40"]["__error"]
+    assert bad["id-41"]["__payload"] is None
+    assert Counter(row["__schemaVersion"] for row in good) == {0: 1000, 1: 999, 2: 996}
+    one = next(row for row in good if row["id"] == 2)
+    assert one["customer"] == 2 * 2**20
+    assert str(one["lines"][0]["price"]) == "2.00"
+    assert one["tags"] == {}
+    assert one["either"].asDict() == {"member0": None, "member1": "text"}
+    assert next(row for row in good if row["id"] == 3).asDict()["customer"] == 3
+    decoded.unpersist()
+
+
+def test_rows_go_to_parquet_and_one_query_serves_all_versions(messages: DataFrame, folder: str) -> None:
+    split(decode(messages, ORDERS), ORDERS, keep=False).rows.write.parquet(folder)
+    session = messages.sparkSession
+    session.read.parquet(folder).createOrReplaceTempView("orders")
+    found = session.sql("select count(*) n, sum(size(lines)) lines, max(customer) top from orders").collect()[
+        0
+    ]
+    assert found["n"] == COUNT - len(DAMAGED) - 2
+    assert found["top"] == 2_996 * 2**20
+
+
+def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
+    rows = split(decode(messages, ORDERS), ORDERS, keep=False).rows.drop("__key", "__schemaVersion")
+    encoded = encode(rows, ORDERS)
+    again = decode(encoded.drop("__error"), ORDERS, version=None).drop(
+        "__schemaVersion", "__error", "__payload"
+    )
+    assert {str(row) for row in again.collect()} == {
+        str(row) for row in rows.select(*again.columns).collect()
+    }
+
+
+def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
+    codec = Codec([Version(0, KeyValue(Definition("LOCAL_DATE_TIME"), Definition("BOOLEAN"), "SEPARATED"))])
+    messages = spark.createDataFrame(
+        [(bytearray(b"\1"), bytearray(b"\0" * 16)), (None, None), (bytearray(b"\1"), bytearray(b"\0"))],
+        "payload binary, key binary",
+    )
+    decoded = decode(messages, codec, version=None)
+    assert decoded.schema.simpleString() == (
+        "struct<key:timestamp_ntz,value:boolean,__key:binary,__schemaVersion:bigint,__error:string,__payload:binary>"
+    )
+    rows = decoded.collect()
+    assert [(str(row["key"]), row["value"]) for row in rows] == [
+        ("1970-01-01 00:00:00", True),
+        ("None", None),
+        ("None", None),
+    ]
+    assert [row["__error"] for row in rows] == [None, None, "key, LOCAL_DATE_TIME takes 16 bytes, found 1"]
+
+
+def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFrame) -> None:
+    with pytest.raises(ValueError, match="no column body; they have payload"):
+        decode(messages, ORDERS, payload="body")
+    with pytest.raises(ValueError, match="would be called ID, id"):
+        decode(messages.withColumnRenamed("__messageId", "ID"), ORDERS)
+    pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("STRING"), "SEPARATED"))])
+    with pytest.raises(ValueError, match="no column k;"):
+        decode(messages, pairs, key="k")
+    with pytest.raises(CodecUnavailable):
+        decode(messages, Codec([Version(0, Definition("PROTOBUF_NATIVE"))]))

@@ -1,0 +1,50 @@
+"""Finding a Java that Spark starts with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schemactl.spark.java import JavaNotFound, ensure_java
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose `java` says what FAKE_MODULES holds, or its arguments."""
+    java = tmp_path / "home" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        '#!/bin/sh\nif [ "$1" = --list-modules ]; then echo "$FAKE_MODULES"; else echo "$@"; fi\n'
+    )
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    return java.parent.parent
+
+
+def test_a_whole_java_is_taken_as_it_is(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MODULES", "java.base@17.0.1\njdk.incubator.vector@17.0.1")
+    assert ensure_java() == fake
+
+
+def test_one_without_the_vector_module_is_started_without_it(
+    fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_MODULES", "java.base@21.0.8")
+    home = ensure_java()
+    assert home != fake
+    assert os.environ["JAVA_HOME"] == str(home)
+    command = [str(home / "bin" / "java"), "-Da=b c", "--add-modules=jdk.incubator.vector", "Main", ""]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "-Da=b c Main \n"
+    assert ensure_java() == home
+
+
+def test_an_old_java_is_not_enough(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MODULES", "java.base@11.0.2")
+    monkeypatch.setattr("schemactl.spark.java._candidates", lambda: iter([fake / "bin" / "java"]))
+    with pytest.raises(JavaNotFound, match=r"17 or newer; found .*version 11"):
+        ensure_java()
