@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from schemactl.declare.definition import Definition, Definitions
-from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
+from schemactl.declare.document import (
+    Documents,
+    NamespaceDocument,
+    SchemaDeclaration,
+    TopicDocument,
+    read_documents,
+)
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, obstacle, read_bytes, shown
 from schemactl.declare.yaml_text import YamlText
 from schemactl.errors import DeclarationError, Problem, Source
@@ -143,7 +149,7 @@ class _Builder:
             if definition.info is None:
                 return
             self.problems += judged(definition.info, self.project.release)
-            self.findings += _unused(topic.name, definition)
+            self.findings += _unused(topic.name, document.schema, definition)
             topic = replace(topic, schema=definition.info)
         self.topics[topic.name] = topic
 
@@ -166,14 +172,14 @@ def _twice(document: TopicDocument, first: TopicDocument) -> Problem:
     return Problem(document.source, what, fix)
 
 
-def _unused(topic: TopicName, definition: Definition) -> Iterator[Finding]:
-    for source in definition.unused:
+def _unused(topic: TopicName, declaration: SchemaDeclaration, definition: Definition) -> Iterator[Finding]:
+    for way in definition.unused:
         yield Finding(
             "REFERENCE_UNUSED",
             "warning",
             "declaration",
             topic,
-            source,
+            declaration.locate(*way),
             f"{topic} lists a reference from which its definition takes no type.",
             "Remove it from `references`.",
         )

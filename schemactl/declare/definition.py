@@ -7,10 +7,7 @@ by two spaces, keys in the order they are written, no line end at its end.
 
 from __future__ import annotations
 
-import json
-import math
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -31,6 +28,7 @@ from schemactl.declare.files import (
 from schemactl.declare.json_text import read_json
 from schemactl.declare.proto import gather
 from schemactl.declare.references import AvroFile, inline
+from schemactl.declare.rendering import bare_nulls, not_finite, rendered
 from schemactl.declare.yaml_text import scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats.key_value import Encoding, join
@@ -49,13 +47,13 @@ class Definition:
     Attributes:
         info: None where there are problems.
         paths: every file that the definition is made of, read or missed.
-        unused: the places that name references from which nothing was taken.
+        unused: the ways, in the declaration, to the references from which nothing was taken.
     """
 
     info: SchemaInfo | None
     problems: tuple[Problem, ...]
     paths: frozenset[str]
-    unused: tuple[Source, ...] = ()
+    unused: tuple[Tokens, ...] = ()
 
 
 class Definitions:
@@ -104,7 +102,7 @@ class Definitions:
             None if reading.problems else info,
             tuple(reading.problems),
             frozenset(reading.paths),
-            tuple(reading.unused),
+            tuple(sorted(reading.unused)),
         )
 
     def avro_file(self, path: str) -> tuple[AvroFile, str]:
@@ -137,7 +135,7 @@ class _Reading:
         self.declaration = declaration
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
-        self.unused: list[Source] = []
+        self.unused: set[Tokens] = set()
 
     def info(self) -> SchemaInfo | None:
         """The schema; of no use where there are problems."""
@@ -154,10 +152,8 @@ class _Reading:
 
     def _made(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
         if len(schema) > MAX_DEFINITION_BYTES:
-            what = (
-                f"the definition has {len(schema):,} bytes; a broker takes at most {MAX_DEFINITION_BYTES:,}"
-            )
-            self._tell(what, "definition")
+            what = f"the definition has {len(schema):,} bytes"
+            self._tell(f"{what}; a broker takes at most {MAX_DEFINITION_BYTES:,}", "definition")
         return SchemaInfo(self.declaration.type, schema, self.declaration.properties, source, locator)
 
     def _key_value(self) -> SchemaInfo | None:
@@ -167,14 +163,13 @@ class _Reading:
                 found = self.definitions.read(declaration)
                 self.problems += found.problems
                 self.paths |= found.paths
-                self.unused += found.unused
+                self.unused |= {(half, *way) for way in found.unused}
                 if found.info:
                     halves[half] = found.info
         if len(halves) < 2:
             return None
-        joined = join(
-            key=halves["key"], value=halves["value"], encoding=cast("Encoding", self.declaration.encoding)
-        )
+        encoding = cast("Encoding", self.declaration.encoding)
+        joined = join(key=halves["key"], value=halves["value"], encoding=encoding)
 
         def locate(pointer: str) -> Source:
             half, *rest = tokens(pointer) or ("",)
@@ -182,24 +177,20 @@ class _Reading:
                 return halves[half].locate("".join(f"/{part}" for part in rest)) or self.declaration.source
             return self.declaration.locate(*tokens(pointer))
 
-        return SchemaInfo(
-            joined.type,
-            joined.schema,
-            {**joined.properties, **self.declaration.properties},
-            self.declaration.source,
-            locate,
-        )
+        info = self._made(joined.schema, self.declaration.source, locate)
+        return replace(info, properties={**joined.properties, **self.declaration.properties})
 
     def _avro(self) -> SchemaInfo | None:
         main = self._main()
-        references = list(self._references())
+        references = dict(self._references())
         if main is None or self.problems:
             return None
         file, text = main
-        inlined = inline(file, [reference for reference, _ in references])
+        inlined = inline(file, list(references.values()))
         self.problems += inlined.problems
-        self.unused += [named_at for reference, named_at in references if reference.path not in inlined.used]
-        source = file.locate(()) if file.path == self.declaration.text.path else Source(shown(file.path))
+        self._not_used(index for index, each in references.items() if each.path not in inlined.used)
+        is_here = file.path == self.declaration.text.path
+        source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:
             text = self._rendered(inlined.value)
         info = self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
@@ -252,7 +243,7 @@ class _Reading:
             return None
         path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else (PROTO_SUFFIX,), way)
         references = {
-            found: self.declaration.locate("references", str(index))
+            found: index
             for index, reference in enumerate(self.declaration.references)
             if (native or reference.endswith(PROTO_SUFFIX))
             and (found := self._path(reference, (PROTO_SUFFIX,), "references", str(index)))
@@ -275,14 +266,14 @@ class _Reading:
                 )
             )
             return None
-        self.unused += [named_at for each, named_at in references.items() if each not in files.used]
-        return files.compiled_to(self.declaration.message)
+        self._not_used(index for each, index in references.items() if each not in files.used)
+        return files.to_compile(self.declaration.message)
 
     def _main(self) -> tuple[AvroFile, str | None] | None:
         """The definition as it is written, and its text; None for the text where there is none."""
         definition, yaml_text = self.declaration.definition, self.declaration.text
         if not isinstance(definition, str):
-            for way in _bare_nulls(definition, ()):
+            for way in bare_nulls(definition):
                 self._tell("`null` without quotes is no type in YAML", "definition", *way, fix='write "null"')
             return AvroFile(
                 yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
@@ -307,17 +298,16 @@ class _Reading:
         decode(path, data)
         return data
 
-    def _references(self) -> Iterator[tuple[AvroFile, Source]]:
-        """The files whose types may be used, each with the place that names it."""
+    def _references(self) -> Iterator[tuple[int, AvroFile]]:
+        """The files whose types may be used, each with its place in the list."""
         for index, written in enumerate(self.declaration.references):
-            way = ("references", str(index))
             if self.declaration.proto and written.endswith(PROTO_SUFFIX):
                 continue
-            path = self._path(written, AVRO_SUFFIXES, *way)
+            path = self._path(written, AVRO_SUFFIXES, "references", str(index))
             if path is None:
                 continue
             try:
-                yield self.definitions.avro_file(path)[0], self.declaration.locate(*way)
+                yield index, self.definitions.avro_file(path)[0]
             except DeclarationError as error:
                 self.problems += error.problems
 
@@ -344,44 +334,15 @@ class _Reading:
 
     def _rendered(self, value: Any) -> str:
         try:
-            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+            return rendered(value)
         except ValueError:
-            for way in _not_finite(value, ()):
-                self._tell(
-                    "infinite numbers and .nan are not JSON", "definition", *way, fix="write a text instead"
-                )
-            return ""
-        # Half a surrogate pair has no UTF-8; as an escape it passes.
-        return re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
+            for way in not_finite(value):
+                fix = "write a text instead"
+                self._tell("infinite numbers and .nan are not JSON", "definition", *way, fix=fix)
+        return ""
+
+    def _not_used(self, indexes: Iterable[int]) -> None:
+        self.unused |= {("references", str(index)) for index in indexes}
 
     def _tell(self, what: str, *way: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*way), what, fix))
-
-
-def _bare_nulls(schema: Any, way: Tokens) -> Iterator[Tokens]:
-    """The ways to every null in `schema` where a type should stand."""
-    if schema is None:
-        yield way
-    elif isinstance(schema, list):
-        for index, branch in enumerate(schema):
-            yield from _bare_nulls(branch, (*way, str(index)))
-    elif isinstance(schema, dict):
-        for key in ("type", "items", "values"):
-            if key in schema:
-                yield from _bare_nulls(schema[key], (*way, key))
-        fields = schema.get("fields")
-        for index, each in enumerate(fields if isinstance(fields, list) else ()):
-            if isinstance(each, dict) and "type" in each:
-                yield from _bare_nulls(each["type"], (*way, "fields", str(index), "type"))
-
-
-def _not_finite(value: Any, way: Tokens) -> Iterator[Tokens]:
-    """The ways to the numbers in `value` that JSON does not have."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield way
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _not_finite(each, (*way, key))
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _not_finite(each, (*way, str(index)))

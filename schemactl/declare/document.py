@@ -38,10 +38,11 @@ class SchemaDeclaration:
 
     Attributes:
         source: where it stands.
+        text, document, parts: the file, the number of the document, and the way to the schema in it.
         definition: the path of a file as written, or the definition itself (text, or the value of YAML).
+        definition_source: where that stands.
         encoding, key, value: of a KEY_VALUE schema.
         proto, message: of a PROTOBUF schema; PROTOBUF_NATIVE has `message` alone.
-        text, document, parts: the file, the number of the document, and the way to the schema in it.
     """
 
     type: SchemaType
@@ -49,6 +50,7 @@ class SchemaDeclaration:
     text: YamlText
     document: int
     parts: Tokens
+    definition_source: Source
     definition: Any = None
     references: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
@@ -236,6 +238,7 @@ def _schema(
         text,
         number,
         parts,
+        node_place(shown(text.path), node_at(root, (*parts, "definition"))),
         definition=value.get("definition"),
         references=tuple(value.get("references", ())),
         properties=value.get("properties", EMPTY),

@@ -29,7 +29,7 @@ class ProtoFiles:
     used: frozenset[str]
     ambiguous: tuple[str, str, str] | None = None
 
-    def compiled_to(self, message: str) -> Any:
+    def to_compile(self, message: str) -> Any:
         """What to compile, as `formats.protobuf_native.compile` takes it."""
         from schemactl.formats.protobuf_native import load
 

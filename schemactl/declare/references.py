@@ -199,8 +199,10 @@ def _named_types(file: AvroFile, value: Any, namespace: str | None, parts: Token
 def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
     """The full name of a definition, and the namespace in force inside it."""
     space, name = value.get("namespace"), value.get("name")
-    full = qualify(name if isinstance(name, str) else "", space if isinstance(space, str) else namespace)
-    return full.full, full.namespace
+    full_name, _, inside = qualify(
+        name if isinstance(name, str) else "", space if isinstance(space, str) else namespace
+    )
+    return full_name, inside
 
 
 def _qualified(value: Any, namespace: str | None) -> Any:

@@ -233,6 +233,15 @@ def test_the_text_stays_when_nothing_is_inlined() -> None:
     ]
 
 
+def test_a_reference_that_a_half_does_not_use_is_found() -> None:
+    text = (
+        "topic: shop/sales/a\nschema:\n  type: KEY_VALUE\n  key: {type: STRING}\n"
+        "  value: {type: AVRO, definition: '\"int\"', references: [b.avsc]}\n"
+    )
+    declared = read(MemoryFiles({"topics/a.yaml": text, "topics/b.avsc": record("B")}), PROJECT)
+    assert [each.source for each in declared.findings] == [Source("topics/a.yaml", 5, 57)]
+
+
 def test_findings_lead_into_the_file_that_a_part_came_from() -> None:
     info = schema_of(
         "{type: AVRO, definition: a.avsc, references: [../common/b.avsc]}",
