@@ -1,34 +1,32 @@
 """Avro's binary form, one message at a time: functions compiled from an action and a shape, with a reason for every refusal.
 
-This path is the law: the vectorised one (`lanes`) only says faster what this one says.
+This path is the law: the vectorised one (`lane_reader`) only says faster what this one says.
 """
 
 from __future__ import annotations
 
-import decimal
-import struct
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from . import columns, resolver
+from . import resolver
+from .avro_leaves import (
+    MAX_EMPTY_ITEMS,
+    Read,
+    decimals,
+    fixed,
+    integers,
+    numbers,
+    read_bytes,
+    read_count,
+    read_index,
+    read_long,
+    read_span,
+    symbols,
+)
 from .columns import Choice, Group, Items, Leaf, Options, Shape
 from .defaults import encode_default
 from .errors import InvalidDefinition, Unreadable
 from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name, min_size
 from .values import to_python
-
-Read = Callable[[bytes, int], tuple[Any, int]]
-"""From the payload and a position to the value and the position behind it."""
-
-MAX_EMPTY_ITEMS: Final = 1_000_000
-"""Of one array whose items take no bytes: nothing in the message bounds their number."""
-
-_CONTEXT: Final = decimal.Context(prec=100)
-_FLOAT: Final = struct.Struct("<f")
-_DOUBLE: Final = struct.Struct("<d")
-_MAX_MILLIS: Final = (2**63 - 1) // 1000
 
 
 def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python: bool = False) -> Read:
@@ -63,75 +61,6 @@ def default_storage(schema: Schema, value: Any, shape: Shape, options: Options) 
     return _default(reader(resolver.resolve(schema, schema), shape, options), schema, value)
 
 
-def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag number of at most ten bytes (BinaryDecoder.readLong)."""
-    start = at
-    bits = shift = 0
-    try:
-        while True:
-            byte = data[at]
-            at += 1
-            bits |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift == 70:
-                raise Unreadable("a number of more than ten bytes", start)
-    except IndexError:
-        raise Unreadable("the message ends inside a number", start) from None
-    bits &= 0xFFFF_FFFF_FFFF_FFFF
-    return (bits >> 1) ^ -(bits & 1), at
-
-
-def read_int(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag number of at most five bytes; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
-    start = at
-    bits = shift = 0
-    try:
-        while True:
-            byte = data[at]
-            at += 1
-            bits |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift == 35:
-                raise Unreadable("an int of more than five bytes", start)
-    except IndexError:
-        raise Unreadable("the message ends inside a number", start) from None
-    bits &= 0xFFFF_FFFF
-    return (bits >> 1) ^ -(bits & 1), at
-
-
-def _read_span(data: bytes, at: int) -> tuple[int, int]:
-    """Start and end of what a length stands before."""
-    start = at
-    length, at = read_long(data, at)
-    if length < 0:
-        raise Unreadable(f"a length of {length}", start)
-    if length > len(data) - at:
-        raise Unreadable(f"a length of {length} bytes, but {len(data) - at} are left", start)
-    return at, at + length
-
-
-def _read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
-    """The number of items in a block, and the position of the first one (BinaryDecoder.doReadItemCount)."""
-    start = at
-    count, at = read_long(data, at)
-    if count < 0:
-        count = -count
-        size, at = read_long(data, at)
-        if size < 0:
-            raise Unreadable(f"a block of {size} bytes", start)
-    if count * item_size > len(data) - at:
-        raise Unreadable(f"a block of {count} items, but {len(data) - at} bytes are left", start)
-    if count > MAX_EMPTY_ITEMS and item_size == 0:
-        raise Unreadable(
-            f"a block of {count} items that take no bytes; {MAX_EMPTY_ITEMS} are read at most", start
-        )
-    return count, at
-
-
 class _Compiler:
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
@@ -145,7 +74,7 @@ class _Compiler:
             case resolver.Same() | resolver.Promote():
                 return self._leaf(action.writer, _leaf(shape))
             case resolver.Symbols():
-                return _symbols(action)
+                return symbols(action)
             case resolver.Items():
                 assert isinstance(shape, Items)  # noqa: S101  the shape is the reader's
                 part = self.read(action.action, shape.part)
@@ -211,7 +140,7 @@ class _Compiler:
         def read_map(data: bytes, at: int) -> tuple[Any, int]:
             entries: dict[str, Any] = {}
             while True:
-                count, at = _read_count(data, at, 1 + part_size)
+                count, at = read_count(data, at, 1 + part_size)
                 if count == 0:
                     return (entries if as_python else list(entries.items())), at
                 for _ in range(count):
@@ -244,20 +173,20 @@ class _Compiler:
         schema = shape.schema
         assert isinstance(schema, Primitive | Fixed)  # noqa: S101  enums have an action of their own
         if isinstance(schema.logical, Decimal):
-            return _decimal(schema.logical, writer.size if isinstance(writer, Fixed) else None)
+            return decimals(schema.logical, writer.size if isinstance(writer, Fixed) else None)
         if isinstance(writer, Fixed):
-            return _fixed(writer.size)
+            return fixed(writer.size)
         if writer.type in ("string", "bytes"):
-            return self._text() if schema.type == "string" else _bytes
+            return self._text() if schema.type == "string" else read_bytes
         if writer.type in ("int", "long") and schema.type in ("int", "long"):
-            return _integer(writer, schema, shape)
-        return _numbers(writer.type, schema.type)
+            return integers(writer, schema, shape)
+        return numbers(writer.type, schema.type)
 
     def _text(self) -> Read:
         strict = self._options.strict
 
         def read_text(data: bytes, at: int) -> tuple[Any, int]:
-            start, stop = _read_span(data, at)
+            start, stop = read_span(data, at)
             try:
                 return str(data[start:stop], "utf-8"), stop
             except UnicodeDecodeError as error:
@@ -279,11 +208,11 @@ class _Compiler:
             case Union():
                 return _union([self.skip(branch) for branch in schema.branches])
             case Enum():
-                return lambda data, at: _read_index(data, at, len(schema.symbols), "enum symbol")
+                return lambda data, at: read_index(data, at, len(schema.symbols), "enum symbol")
             case Fixed():
-                return _fixed(schema.size)
+                return fixed(schema.size)
             case Primitive():
-                return _bytes if schema.type in ("string", "bytes") else _numbers(schema.type, schema.type)
+                return read_bytes if schema.type in ("string", "bytes") else numbers(schema.type, schema.type)
 
     def _skip_record(self, schema: Record) -> Read:
         known = self._skips.get(id(schema))
@@ -330,31 +259,11 @@ def _failing(reason: str) -> Read:
     return fail
 
 
-def _read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:
-    index, after = read_int(data, at)
-    if not 0 <= index < length:
-        raise Unreadable(f"{what} {index} of {length}", at)
-    return index, after
-
-
-def _symbols(action: resolver.Symbols) -> Read:
-    written, table = action.writer.symbols, action.table
-
-    def read_symbol(data: bytes, at: int) -> tuple[Any, int]:
-        index, after = _read_index(data, at, len(table), "enum symbol")
-        symbol = table[index]
-        if symbol is None:
-            raise Unreadable(f"the symbol {written[index]}, which the reader does not know", at)
-        return symbol, after
-
-    return read_symbol
-
-
 def _array(part: Read, part_size: int) -> Read:
     def read_array(data: bytes, at: int) -> tuple[Any, int]:
         items: list[Any] = []
         while True:
-            count, at = _read_count(data, at, part_size)
+            count, at = read_count(data, at, part_size)
             if count == 0:
                 return items, at
             if part_size == 0 and len(items) + count > MAX_EMPTY_ITEMS:
@@ -384,10 +293,10 @@ def _skip_items(part: Read, part_size: int, *, keys: bool) -> Read:
                     raise Unreadable(f"a block of {size} bytes, but {len(data) - at} are left", start)
                 at += size
                 continue
-            count, at = _read_count(data, start, part_size + keys)
+            count, at = read_count(data, start, part_size + keys)
             for _ in range(count):
                 if keys:
-                    at = _read_span(data, at)[1]
+                    at = read_span(data, at)[1]
                 at = part(data, at)[1]
 
     return skip_items
@@ -395,97 +304,7 @@ def _skip_items(part: Read, part_size: int, *, keys: bool) -> Read:
 
 def _union(branches: list[Read]) -> Read:
     def read_union(data: bytes, at: int) -> tuple[Any, int]:
-        index, after = _read_index(data, at, len(branches), "union branch")
+        index, after = read_index(data, at, len(branches), "union branch")
         return branches[index](data, after)
 
     return read_union
-
-
-def _bytes(data: bytes, at: int) -> tuple[Any, int]:
-    start, stop = _read_span(data, at)
-    return data[start:stop], stop
-
-
-def _fixed(size: int) -> Read:
-    def read_fixed(data: bytes, at: int) -> tuple[Any, int]:
-        stop = at + size
-        if stop > len(data):
-            raise Unreadable(f"{size} bytes, but {len(data) - at} are left", at)
-        return data[at:stop], stop
-
-    return read_fixed
-
-
-def _decimal(logical: Decimal, size: int | None) -> Read:
-    read = _bytes if size is None else _fixed(size)
-    bound, scale = 10**logical.precision, -logical.scale
-
-    def read_decimal(data: bytes, at: int) -> tuple[Any, int]:
-        raw, after = read(data, at)
-        if not raw:
-            raise Unreadable("a decimal of no bytes", at)
-        unscaled = int.from_bytes(raw, "big", signed=True)
-        if abs(unscaled) >= bound:
-            raise Unreadable(f"a decimal of more than {logical.precision} digits", at)
-        return decimal.Decimal(unscaled).scaleb(scale, _CONTEXT), after
-
-    return read_decimal
-
-
-def _integer(writer: Schema, schema: Primitive | Fixed, shape: Leaf) -> Read:
-    read = read_int if writer.type == "int" else read_long
-    if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
-
-        def read_millis(data: bytes, at: int) -> tuple[Any, int]:
-            millis, after = read(data, at)
-            if abs(millis) > _MAX_MILLIS:
-                raise Unreadable(f"{millis} milliseconds are more than 64 bits of microseconds", at)
-            return millis * 1000, after
-
-        return read_millis
-    if shape.type == columns.TIME:
-
-        def read_micros(data: bytes, at: int) -> tuple[Any, int]:
-            micros, after = read(data, at)
-            if not 0 <= micros < 86_400_000_000:
-                raise Unreadable(f"{micros} microseconds are no time of day", at)
-            return micros * 1000, after
-
-        return read_micros
-    return read
-
-
-def _numbers(writer: str, schema: str) -> Read:
-    """Reads null, boolean, and numbers that are or become floating."""
-    if writer == "null":
-        return lambda _, at: (None, at)
-    if writer == "boolean":
-        return _boolean
-    if writer in ("int", "long"):
-        read = read_int if writer == "int" else read_long
-        if schema in ("int", "long"):
-            return read
-        # Rounded once, as Java's cast does; by way of a double a long could be rounded twice.
-        width = np.float32 if schema == "float" else np.float64
-
-        def read_rounded(data: bytes, at: int) -> tuple[Any, int]:
-            value, after = read(data, at)
-            return float(width(np.int64(value))), after
-
-        return read_rounded
-    packed = _FLOAT if writer == "float" else _DOUBLE
-
-    def read_floating(data: bytes, at: int) -> tuple[Any, int]:
-        try:
-            return packed.unpack_from(data, at)[0], at + packed.size
-        except struct.error:
-            raise Unreadable(f"{packed.size} bytes, but {len(data) - at} are left", at) from None
-
-    return read_floating
-
-
-def _boolean(data: bytes, at: int) -> tuple[Any, int]:
-    try:
-        return data[at] == 1, at + 1
-    except IndexError:
-        raise Unreadable("the message ends before a boolean", at) from None

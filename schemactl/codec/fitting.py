@@ -15,7 +15,7 @@ from typing import Any, Final
 from .columns import TIME, Choice, Group, Items, Leaf, Shape
 from .errors import Unwritable
 from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive, Union
-from .values import to_storage
+from .values import EXACT, to_storage
 
 Fit = Callable[[Any], Any]
 """From a value to its ready form; raises Unwritable."""
@@ -26,9 +26,6 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
-
-CONTEXT: Final = decimal.Context(prec=100)
-"""Wide enough for every decimal that a column holds, so that nothing is rounded."""
 
 _LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
@@ -57,7 +54,7 @@ def unscaled_decimal(value: decimal.Decimal, logical: Decimal) -> int:
         raise Unwritable(f"{value} is no decimal")
     if value and not -100 < value.adjusted() < 100:
         raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
-    scaled = value.scaleb(logical.scale, CONTEXT)
+    scaled = value.scaleb(logical.scale, EXACT)
     if scaled != scaled.to_integral_value():
         raise Unwritable(f"{value} has more than {logical.scale} digits behind the point")
     if abs(scaled) >= 10**logical.precision:

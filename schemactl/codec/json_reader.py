@@ -19,14 +19,13 @@ from typing import Any, Final
 
 from .columns import TIME, Choice, Group, Items, Leaf, Shape
 from .errors import Unreadable, Unwritable
-from .fitting import CONTEXT, unscaled_decimal
+from .fitting import unscaled_decimal
 from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive
-from .values import DAY_MICROS, to_python
+from .values import DAY_MICROS, EXACT, MAX_MILLIS, to_python
 
 Convert = Callable[[Any], Any]
 
 _LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
-_MAX_MILLIS: Final = (2**63 - 1) // 1000
 _MAX_FLOAT: Final = 3.4028235677973366e38
 """What a float rounds to infinity from."""
 
@@ -199,7 +198,7 @@ def _decimal(logical: Decimal) -> Convert:
             raise Unreadable(f"expected a decimal, found {_shown(value)}") from None
         except Unwritable as error:
             raise Unreadable(error.what) from None
-        return decimal.Decimal(unscaled).scaleb(-logical.scale, CONTEXT)
+        return decimal.Decimal(unscaled).scaleb(-logical.scale, EXACT)
 
     return number
 
@@ -208,7 +207,7 @@ def _integer(schema: Primitive, shape: Leaf) -> Convert:
     low, high = _LIMITS[schema.type]
     factor = 1
     if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
-        low, high, factor = -_MAX_MILLIS, _MAX_MILLIS, 1000
+        low, high, factor = -MAX_MILLIS, MAX_MILLIS, 1000
     elif shape.type == TIME:
         low, high, factor = 0, DAY_MICROS - 1, 1000
 

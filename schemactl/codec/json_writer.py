@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from .columns import Choice, Group, Items, Leaf, Shape
-from .fitting import ABSENT, CONTEXT, fitting
+from .fitting import ABSENT, fitting
 from .schema import Array, Decimal, Enum
+from .values import EXACT
 
 _Write = Callable[[Any], str]
 """The text of a value that fits."""
@@ -79,7 +80,7 @@ def _leaf(shape: Leaf) -> _Write:
     logical = None if isinstance(shape.schema, Enum) else shape.schema.logical
     if isinstance(logical, Decimal):
         scale = logical.scale
-        return lambda value: format(decimal.Decimal(value).scaleb(-scale, CONTEXT), "f")
+        return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
     return _PLAIN[shape.schema.type]
 
 

@@ -13,9 +13,8 @@ import pyarrow as pa
 from .columns import TIME, Leaf
 from .lanes import Ints, Lanes
 from .schema import Decimal, Fixed, Primitive, Schema
-from .values import DAY_MICROS
+from .values import DAY_MICROS, MAX_MILLIS
 
-_MAX_MILLIS: Final = (2**63 - 1) // 1000
 _NUMPY: Final = {
     pa.int32(): np.int32,
     pa.date32(): np.int32,
@@ -136,7 +135,7 @@ def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -
     limits: tuple[int, int] | None = None
     factor = 1
     if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
-        limits, factor = (-_MAX_MILLIS, _MAX_MILLIS), 1000
+        limits, factor = (-MAX_MILLIS, MAX_MILLIS), 1000
     elif arrow_type == TIME:
         limits, factor = (0, DAY_MICROS - 1), 1000
     # Two steps from a long to an int64 column and beyond: floats of a reader's union branch widen after they are rounded.

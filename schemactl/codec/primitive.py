@@ -20,12 +20,11 @@ from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
 from .lanes import Lanes, Mask
 from .reading import Reading
-from .values import to_python, to_storage
+from .values import MAX_MILLIS, to_python, to_storage
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
 _DAYS: Final = (-(2**31), 2**31 - 1)
-_MAX_MILLIS: Final = (2**63 - 1) // 1000
 _MAX_SECONDS: Final = (2**63 - 1) // 1_000_000 - 1
 
 Numbers = Any
@@ -54,7 +53,7 @@ class _Wire:
 
 
 def _wires(time_type: bool) -> dict[str, _Wire]:  # noqa: FBT001  one switch, passed by position within this module
-    millis = (-_MAX_MILLIS, _MAX_MILLIS)
+    millis = (-MAX_MILLIS, MAX_MILLIS)
     nano_of_day = (0, _DAY_NANOS - 1)
     if time_type:
         time = _Wire(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
@@ -15,6 +16,11 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
 _EPOCH_DAY: Final = EPOCH.toordinal()
 DAY_MICROS: Final = 86_400_000_000
+MAX_MILLIS: Final = (2**63 - 1) // 1000
+"""Milliseconds that fit 64 bits as microseconds, too."""
+
+EXACT: Final = decimal.Context(prec=100)
+"""Wide enough for every decimal that a column holds, so that nothing is rounded."""
 
 Convert = Callable[[Any], Any]
 

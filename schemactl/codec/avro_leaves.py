@@ -1,0 +1,211 @@
+"""The leaves of `avro_reader`: numbers, text and bytes of one message, with a reason for every refusal."""
+
+from __future__ import annotations
+
+import decimal
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from .columns import TIME, Leaf
+from .errors import Unreadable
+from .resolver import Symbols
+from .schema import Decimal, Fixed, Primitive, Schema
+from .values import DAY_MICROS, EXACT, MAX_MILLIS
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+"""From the payload and a position to the value and the position behind it; raises Unreadable."""
+
+MAX_EMPTY_ITEMS: Final = 1_000_000
+"""Of one array whose items take no bytes: nothing in the message bounds their number."""
+
+_FLOAT: Final = struct.Struct("<f")
+_DOUBLE: Final = struct.Struct("<d")
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """A zig-zag number of at most ten bytes (BinaryDecoder.readLong)."""
+    start = at
+    bits = shift = 0
+    try:
+        while True:
+            byte = data[at]
+            at += 1
+            bits |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift == 70:
+                raise Unreadable("a number of more than ten bytes", start)
+    except IndexError:
+        raise Unreadable("the message ends inside a number", start) from None
+    bits &= 0xFFFF_FFFF_FFFF_FFFF
+    return (bits >> 1) ^ -(bits & 1), at
+
+
+def read_int(data: bytes, at: int) -> tuple[int, int]:
+    """A zig-zag number of at most five bytes; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
+    start = at
+    bits = shift = 0
+    try:
+        while True:
+            byte = data[at]
+            at += 1
+            bits |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift == 35:
+                raise Unreadable("an int of more than five bytes", start)
+    except IndexError:
+        raise Unreadable("the message ends inside a number", start) from None
+    bits &= 0xFFFF_FFFF
+    return (bits >> 1) ^ -(bits & 1), at
+
+
+def read_span(data: bytes, at: int) -> tuple[int, int]:
+    """Start and end of what a length stands before."""
+    start = at
+    length, at = read_long(data, at)
+    if length < 0:
+        raise Unreadable(f"a length of {length}", start)
+    if length > len(data) - at:
+        raise Unreadable(f"a length of {length} bytes, but {len(data) - at} are left", start)
+    return at, at + length
+
+
+def read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
+    """The number of items in a block, and the position of the first one (BinaryDecoder.doReadItemCount)."""
+    start = at
+    count, at = read_long(data, at)
+    if count < 0:
+        count = -count
+        size, at = read_long(data, at)
+        if size < 0:
+            raise Unreadable(f"a block of {size} bytes", start)
+    if count * item_size > len(data) - at:
+        raise Unreadable(f"a block of {count} items, but {len(data) - at} bytes are left", start)
+    if count > MAX_EMPTY_ITEMS and item_size == 0:
+        raise Unreadable(
+            f"a block of {count} items that take no bytes; {MAX_EMPTY_ITEMS} are read at most", start
+        )
+    return count, at
+
+
+def read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:
+    """An int that counts `length` things from 0; `what` they are called where it does not."""
+    index, after = read_int(data, at)
+    if not 0 <= index < length:
+        raise Unreadable(f"{what} {index} of {length}", at)
+    return index, after
+
+
+def symbols(action: Symbols) -> Read:
+    """An enum: the reader's symbol for what was written."""
+    written, table = action.writer.symbols, action.table
+
+    def read_symbol(data: bytes, at: int) -> tuple[Any, int]:
+        index, after = read_index(data, at, len(table), "enum symbol")
+        symbol = table[index]
+        if symbol is None:
+            raise Unreadable(f"the symbol {written[index]}, which the reader does not know", at)
+        return symbol, after
+
+    return read_symbol
+
+
+def read_bytes(data: bytes, at: int) -> tuple[Any, int]:
+    """The bytes behind their length."""
+    start, stop = read_span(data, at)
+    return data[start:stop], stop
+
+
+def fixed(size: int) -> Read:
+    """So many bytes."""
+
+    def read_fixed(data: bytes, at: int) -> tuple[Any, int]:
+        stop = at + size
+        if stop > len(data):
+            raise Unreadable(f"{size} bytes, but {len(data) - at} are left", at)
+        return data[at:stop], stop
+
+    return read_fixed
+
+
+def decimals(logical: Decimal, size: int | None) -> Read:
+    """Two's complement, big-endian: of bytes, or of a fixed of `size`."""
+    read = read_bytes if size is None else fixed(size)
+    bound, scale = 10**logical.precision, -logical.scale
+
+    def read_decimal(data: bytes, at: int) -> tuple[Any, int]:
+        raw, after = read(data, at)
+        if not raw:
+            raise Unreadable("a decimal of no bytes", at)
+        unscaled = int.from_bytes(raw, "big", signed=True)
+        if abs(unscaled) >= bound:
+            raise Unreadable(f"a decimal of more than {logical.precision} digits", at)
+        return decimal.Decimal(unscaled).scaleb(scale, EXACT), after
+
+    return read_decimal
+
+
+def integers(writer: Schema, schema: Primitive | Fixed, shape: Leaf) -> Read:
+    """An int or long that stays one, in the unit of its column."""
+    read = read_int if writer.type == "int" else read_long
+    if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
+
+        def read_millis(data: bytes, at: int) -> tuple[Any, int]:
+            millis, after = read(data, at)
+            if abs(millis) > MAX_MILLIS:
+                raise Unreadable(f"{millis} milliseconds are more than 64 bits of microseconds", at)
+            return millis * 1000, after
+
+        return read_millis
+    if shape.type == TIME:
+
+        def read_micros(data: bytes, at: int) -> tuple[Any, int]:
+            micros, after = read(data, at)
+            if not 0 <= micros < DAY_MICROS:
+                raise Unreadable(f"{micros} microseconds are no time of day", at)
+            return micros * 1000, after
+
+        return read_micros
+    return read
+
+
+def numbers(writer: str, schema: str) -> Read:
+    """null, boolean, and numbers that stay what they are or become floating."""
+    if writer == "null":
+        return lambda _, at: (None, at)
+    if writer == "boolean":
+        return _boolean
+    if writer in ("int", "long"):
+        read = read_int if writer == "int" else read_long
+        if schema in ("int", "long"):
+            return read
+        # Rounded once, as Java's cast does; by way of a double a long could be rounded twice.
+        width = np.float32 if schema == "float" else np.float64
+
+        def read_rounded(data: bytes, at: int) -> tuple[Any, int]:
+            value, after = read(data, at)
+            return float(width(np.int64(value))), after
+
+        return read_rounded
+    packed = _FLOAT if writer == "float" else _DOUBLE
+
+    def read_floating(data: bytes, at: int) -> tuple[Any, int]:
+        try:
+            return packed.unpack_from(data, at)[0], at + packed.size
+        except struct.error:
+            raise Unreadable(f"{packed.size} bytes, but {len(data) - at} are left", at) from None
+
+    return read_floating
+
+
+def _boolean(data: bytes, at: int) -> tuple[Any, int]:
+    try:
+        return data[at] == 1, at + 1
+    except IndexError:
+        raise Unreadable("the message ends before a boolean", at) from None
