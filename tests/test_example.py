@@ -1,0 +1,98 @@
+"""The example is a true story: its history, its versions, its messages and its Spark job."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shop
+
+from examples.shop import demo, messages
+from schemactl import history
+from schemactl.model import SchemaType
+
+VERSIONS = {
+    "ops/cold-room-celsius": 1,
+    "ops/deliveries": 1,
+    "ops/door-open": 1,
+    "ops/heartbeats": 1,
+    "ops/shift-starts": 1,
+    "ops/stock-levels": 1,
+    "sales/invoices": 1,
+    "sales/order-notes": 1,
+    "sales/orders": 6,
+    "sales/payments": 2,
+    "sales/receipts": 1,
+    "web/carts": 2,
+    "web/clicks": 2,
+    "web/coupons": 1,
+    "web/page-views": 2,
+    "web/sessions": 1,
+}
+
+
+def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    assert shop.git(folder, "rev-parse", "HEAD").strip() == "4936098d51b39f7f35e1ef4f2a67a2094b85d980"
+    assert shop.git(folder, "status", "--porcelain") == ""
+
+
+def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:
+    found = history.read_here(str(shop.make(tmp_path)), None).catalog
+    assert {
+        f"{name.namespace}/{name.topic}": len(topic.versions) for name, topic in found.topics.items()
+    } == VERSIONS
+    assert [name.topic for name, topic in found.topics.items() if topic.deleted] == ["coupons"]
+
+
+def test_it_has_every_kind_of_schema(tmp_path: Path) -> None:
+    found = history.read_here(str(shop.make(tmp_path)), None).catalog
+    kinds = {topic.schema.type for topic in found.topics.values() if topic.schema}
+    wanted = "AVRO JSON PROTOBUF PROTOBUF_NATIVE KEY_VALUE STRING BOOLEAN INT64 DOUBLE TIMESTAMP INSTANT LOCAL_DATE_TIME"
+    assert kinds == {SchemaType[name] for name in wanted.split()}
+
+
+def test_the_breaking_edit_is_refused_and_the_fix_passes(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    demo.edit(folder / demo.ORDERS, demo.GOOD, demo.BREAKING)
+    assert shop.schemactl(folder, "check").returncode == 100
+    demo.edit(folder / demo.ORDERS, demo.BREAKING, demo.FIXED)
+    assert shop.schemactl(folder, "check").returncode == 0
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shop.make(tmp_path)
+    package = tmp_path / "shop_schemas_of_a_test.zip"
+    declared = (folder / "schemactl.yaml").read_text(encoding="utf-8")
+    (folder / "schemactl.yaml").write_text(declared.replace("shop_schemas", package.stem), encoding="utf-8")
+    assert shop.schemactl(folder, "generate", "--vendor", "--zip", str(package)).returncode == 0
+    monkeypatch.syspath_prepend(str(package))
+    generated = importlib.import_module(package.stem)
+    raw = tmp_path / "messages.parquet"
+    count = messages.write(raw, {topic: generated.topic(topic).CODEC for topic in messages.TOPICS}, count=700)
+    job = Path(demo.__file__).with_name("pipeline.py")
+    command = [sys.executable, str(job), str(raw), str(package), str(tmp_path / "tables")]
+    done = subprocess.run(command, env=shop.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (total,) = [line.split() for line in done.stdout.splitlines() if line.startswith("all ")]
+    read, decoded, set_aside = (int(number.replace(",", "")) for number in total[1:])
+    assert (read, read) == (count, decoded + set_aside)
+    assert set_aside > 0
+    # The oldest and the newest version answer one question together.
+    assert "|0-5" in done.stdout.replace(" ", "")
+    assert "there is no codec for PROTOBUF_NATIVE" in done.stdout
+
+
+def test_messages_are_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shop.make(tmp_path)
+    assert shop.schemactl(folder, "generate").returncode == 0
+    monkeypatch.syspath_prepend(str(folder / "generated"))
+    generated = importlib.import_module("shop_schemas")
+    codecs = {topic: generated.topic(topic).CODEC for topic in messages.TOPICS}
+    for name in ("one", "two"):
+        messages.write(tmp_path / name, codecs, count=60)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
