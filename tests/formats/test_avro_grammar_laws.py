@@ -1,0 +1,150 @@
+"""What must hold of the broker's check for every schema, and that Java's own Avro agrees with it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schema_strategies import evolutions, schemas
+
+from schemactl.formats.avro.grammar import can_read, decodes_all, unable_to_read
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.printing import schema_text
+from schemactl.formats.avro.resolution import incompatibilities
+from schemactl.formats.avro.schema import Schema
+from schemactl.model import Release
+
+Json = Any
+
+THOROUGH = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELEASES = st.sampled_from(Release)
+
+
+def schema(definition: Json, release: Release) -> Schema:
+    return parse(json.dumps(definition), release)
+
+
+@THOROUGH
+@given(schemas(), RELEASES)
+def test_a_schema_reads_itself(definition: Json, release: Release) -> None:
+    reader, writer = schema(definition, release), schema(definition, release)
+    assert can_read(reader=reader, writer=writer, release=release).outcome == "ok"
+    assert decodes_all(reader=reader, writer=writer, release=release)
+
+
+@THOROUGH
+@given(schemas(), RELEASES, st.booleans())
+def test_a_new_field_needs_a_default(definition: Json, release: Release, has_default: bool) -> None:  # noqa: FBT001  drawn
+    grown = copy.deepcopy(definition)
+    grown["fields"].append(
+        {"name": "more", "type": ["null", "int"]} | ({"default": None} if has_default else {})
+    )
+    old, new = schema(definition, release), schema(grown, release)
+    assert can_read(reader=new, writer=old, release=release).outcome == (
+        "ok" if has_default else "incompatible"
+    )
+    assert can_read(reader=old, writer=new, release=release).outcome == "ok"
+
+
+@THOROUGH
+@given(evolutions(), RELEASES)
+def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json], release: Release) -> None:
+    reader, writer = (schema(definition, release) for definition in pair)
+    answer = can_read(reader=reader, writer=writer, release=release)
+    assert answer.outcome == "ok" or not decodes_all(reader=reader, writer=writer, release=release)
+    printed_reader, printed_writer = (
+        parse(schema_text(one, pretty=True), release) for one in (reader, writer)
+    )
+    assert can_read(reader=printed_reader, writer=printed_writer, release=release) == answer
+
+
+class JavaAvro:
+    """The Avro that PySpark brings, 1.12 as in Pulsar 4.2 and newer, in a Java of its own."""
+
+    def __init__(self, jvm: Any, thrown: type[Exception]) -> None:
+        self._thrown: Any = thrown
+        self._avro = jvm.org.apache.avro
+        self._bytes = jvm.java.io.ByteArrayOutputStream
+
+    def parse(self, definition: Json) -> Any:
+        return self._avro.Schema.Parser().setValidateDefaults(False).parse(json.dumps(definition))
+
+    def answer(self, *, reader: Any, writer: Any) -> tuple[str, str]:
+        parsing = self._avro.io.parsing
+        try:
+            errors = parsing.Symbol.hasErrors(parsing.ResolvingGrammarGenerator().generate(writer, reader))
+        except self._thrown as thrown:
+            return "error", str(thrown.java_exception.getClass().getSimpleName())
+        return ("incompatible" if errors else "ok"), ""
+
+    def refusal(self, *, reader: Any, writer: Any) -> str:
+        return str(self._avro.SchemaValidationException(reader, writer).getMessage())
+
+    def decode_random_messages(self, count: int, *, reader: Any, writer: Any) -> None:
+        """Raises Py4JJavaError where a random message of `writer` does not decode with `reader`."""
+        decoder = self._avro.generic.GenericDatumReader(writer, reader)
+        encoder = self._avro.generic.GenericDatumWriter(writer)
+        data = self._avro.util.RandomData(writer, count, 1).iterator()
+        while data.hasNext():
+            datum = data.next()
+            out = self._bytes()
+            binary = self._avro.io.EncoderFactory.get().binaryEncoder(out, None)
+            encoder.write(datum, binary)
+            binary.flush()
+            message = self._avro.io.DecoderFactory.get().binaryDecoder(out.toByteArray(), None)
+            decoder.read(None, message)
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaAvro]:
+    java_gateway = pytest.importorskip("py4j.java_gateway")
+    thrown = pytest.importorskip("py4j.protocol").Py4JJavaError
+    pyspark = pytest.importorskip("pyspark")
+    from schemactl.spark.java import JavaNotFound, ensure_java
+
+    home = os.environ.get("JAVA_HOME")
+    try:
+        executable = ensure_java() / "bin" / "java"
+    except JavaNotFound as problem:
+        pytest.skip(str(problem))
+    finally:
+        if home is None:
+            os.environ.pop("JAVA_HOME", None)
+    jars = Path(pyspark.__file__).parent / "jars"
+    gateway = java_gateway.JavaGateway.launch_gateway(
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        classpath=f"{jars}/*",
+        java_path=str(executable),
+        die_on_exit=True,
+    )
+    yield JavaAvro(gateway.jvm, thrown)
+    gateway.shutdown()
+
+
+@settings(THOROUGH, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(pair=evolutions())
+def test_java_answers_alike(java: JavaAvro, pair: tuple[Json, Json]) -> None:
+    for one, other in (pair, reversed(pair)):
+        reader, writer = schema(one, Release.R4_2), schema(other, Release.R4_2)
+        java_reader, java_writer = java.parse(one), java.parse(other)
+        found = can_read(reader=reader, writer=writer, release=Release.R4_2)
+        assert (found.outcome, found.exception) == java.answer(reader=java_reader, writer=java_writer)
+        refusal = unable_to_read(reader=reader, writer=writer)
+        assert refusal == java.refusal(reader=java_reader, writer=java_writer)
+
+
+@settings(THOROUGH, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(pair=evolutions())
+def test_java_decodes_what_both_verdicts_pass(java: JavaAvro, pair: tuple[Json, Json]) -> None:
+    for one, other in (pair, reversed(pair)):
+        reader, writer = schema(one, Release.R4_2), schema(other, Release.R4_2)
+        passes = can_read(reader=reader, writer=writer, release=Release.R4_2).outcome == "ok"
+        if passes and not incompatibilities(reader=reader, writer=writer):
+            java.decode_random_messages(3, reader=java.parse(one), writer=java.parse(other))
