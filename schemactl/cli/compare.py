@@ -198,6 +198,8 @@ def _shown(verdict: Verdict) -> Answer:
                 "against": breakage.against,
             }
             for breakage in verdict.data or ()
+            # Java throws there instead of listing anything; `data` is breaking all the same.
+            if breakage.incompatibility.rule != "AMBIGUOUS_ALIAS"
         ],
     }
 
