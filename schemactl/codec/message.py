@@ -21,8 +21,17 @@ _NO_PAYLOAD: Final = (
 )
 
 
-MessageWriter = Callable[[Any], tuple[bytes | None, bytes | None]]
-"""From a value to the message's key (None unless it travels apart) and payload; raises Unwritable."""
+@dataclass(frozen=True, slots=True)
+class MessageWriter:
+    """Writes the messages of one version; both functions raise Unwritable.
+
+    Attributes:
+        key: from a value to the message's key; None unless it travels apart from the payload.
+        payload: from a value to the payload; None only for the null value of a SEPARATED KEY_VALUE.
+    """
+
+    key: Callable[[Any], bytes | None]
+    payload: Callable[[Any], bytes | None]
 
 
 class Layout(NamedTuple):
@@ -168,24 +177,21 @@ def message_writer(schema: Definition | KeyValue, options: Options) -> MessageWr
         InvalidDefinition: the definition cannot be used.
     """
     if isinstance(schema, Definition):
-        write = payload.writing(schema, options)
-        return lambda value: (None, write(value))
+        return MessageWriter(lambda _: None, payload.writing(schema, options))
     writes = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
 
-    def write_pair(pair: Any) -> tuple[bytes | None, bytes | None]:
+    def half(pair: Any, name: str) -> bytes | None:
         if not isinstance(pair, dict) or pair.keys() != writes.keys():
             raise Unwritable(f"expected a dict of key and value, found {pair!r}")
-        halves = []
-        for name, write in writes.items():
-            try:
-                halves.append(None if pair[name] is None else write(pair[name]))
-            except Unwritable as error:
-                error.inside(name)
-                raise
-        key, value = halves
-        return (key, value) if schema.encoding == "SEPARATED" else (None, framing.join(key, value))
+        try:
+            return None if pair[name] is None else writes[name](pair[name])
+        except Unwritable as error:
+            error.inside(name)
+            raise
 
-    return write_pair
+    if schema.encoding == "SEPARATED":
+        return MessageWriter(lambda pair: half(pair, "key"), lambda pair: half(pair, "value"))
+    return MessageWriter(lambda _: None, lambda pair: framing.join(half(pair, "key"), half(pair, "value")))
 
 
 def _present(reading: Reading, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:

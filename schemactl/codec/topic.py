@@ -180,14 +180,14 @@ class Codec:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._message_writer(version)(value)[1]
+        return self._message_writer(version).payload(value)
 
     def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
         """The message's key for a value of a SEPARATED KEY_VALUE; None where the key is null, or travels in the payload.
 
         Raises as `encode_one`.
         """
-        return self._message_writer(version)(value)[0]
+        return self._message_writer(version).key(value)
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
         """Many rows with the columns of that version. A row that does not fit has no payload, but a reason.
@@ -196,14 +196,15 @@ class Codec:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        write, many = self._message_writer(version), self._layout(version).many
+        writer, many = self._message_writer(version), self._layout(version).many
         payloads: list[bytes | None] = []
         keys: list[bytes | None] = []
         reasons: dict[int, str] = {}
         for number, row in enumerate(to_numbers(rows).to_pylist()):
             key = encoded = None
             try:
-                key, encoded = write(row if many else row["value"])
+                value = row if many else row["value"]
+                key, encoded = writer.key(value), writer.payload(value)
             except Unwritable as error:
                 reasons[number] = error.reason
             keys.append(key)

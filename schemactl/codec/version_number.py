@@ -1,6 +1,11 @@
-"""The number of the schema that a message was written with, as Pulsar sends it: eight bytes, big-endian."""
+"""The number of the schema that a message was written with, as Pulsar sends it: eight bytes, big-endian.
+
+Clients before 2.4.0 sent 64 bytes, of which the first eight count (BookkeeperSchemaStorage.versionFromBytes).
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +13,7 @@ import pyarrow.compute as pc
 
 from .errors import Unreadable
 
-_SIZE = 8
+_SIZES: Final = (8, 64)
 
 
 def number(version: int | bytes | None) -> int | None:
@@ -21,23 +26,24 @@ def number(version: int | bytes | None) -> int | None:
         return version
     if not version:
         return None
-    if len(version) != _SIZE:
+    if len(version) not in _SIZES:
         raise Unreadable(_reason(len(version)))
-    return int.from_bytes(version, "big", signed=True)
+    return int.from_bytes(version[:8], "big", signed=True)
 
 
 def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
     """The numbers in many schema versions, null where there is none, and the reason for each that is no version."""
     if not (pa.types.is_binary(versions.type) or pa.types.is_large_binary(versions.type)):
         return versions.cast(pa.int64()), {}
-    sizes = pc.fill_null(pc.binary_length(versions), 0)
-    odd = np.flatnonzero(np.asarray(pc.and_(pc.not_equal(sizes, 0), pc.not_equal(sizes, _SIZE))))
-    good = np.asarray(pc.equal(sizes, _SIZE))
-    joined = b"".join(versions.filter(pa.array(good)).to_pylist())
+    sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
+    good = np.isin(sizes, _SIZES)
     found = np.zeros(len(versions), np.int64)
-    found[good] = np.frombuffer(joined, ">i8")
-    return pa.array(found, mask=~good), {int(row): _reason(sizes[int(row)].as_py()) for row in odd}
+    found[good] = np.frombuffer(
+        b"".join(version[:8] for version in versions.filter(pa.array(good)).to_pylist()), ">i8"
+    )
+    odd = np.flatnonzero(~good & (sizes != 0))
+    return pa.array(found, mask=~good), {int(row): _reason(int(sizes[row])) for row in odd}
 
 
 def _reason(size: int) -> str:
-    return f"a schema version of {size} bytes: expected {_SIZE}, or none"
+    return f"a schema version of {size} bytes: expected 8, or none"

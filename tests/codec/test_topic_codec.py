@@ -81,6 +81,13 @@ def test_mixed_and_damaged_messages_stay_in_order() -> None:
     assert sum(column.null_count for column in decoded.rows.columns) == 9
 
 
+def test_old_clients_sent_their_version_in_64_bytes() -> None:
+    payload, version = messages()[1]
+    old = version.to_bytes(8, "big") + b"\0" * 56
+    assert ORDERS.decode_one(payload, old) == ORDERS.decode_one(payload, 1)
+    assert ORDERS.decode_batch(pa.array([payload]), pa.array([old])).rows.column("id").to_pylist() == [2]
+
+
 def test_a_version_of_another_length_is_a_bad_row() -> None:
     payload = messages()[2][0]
     decoded = ORDERS.decode_batch(pa.array([payload, payload]), pa.array([b"\0\0", b""]))
