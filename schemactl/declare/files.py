@@ -70,6 +70,7 @@ class WorktreeFiles:
     def __init__(self, top: str, *, folders: Sequence[str] = ("",)) -> None:
         self.top = Path(top)
         self.folders = tuple(folders)
+        self._folders: dict[str, Kind] = {}
 
     def paths(self) -> Iterator[str]:
         """Every file below the folders, sorted within each folder; links and submodules among them."""
@@ -96,21 +97,35 @@ class WorktreeFiles:
 
     def kind(self, path: str) -> Kind:
         """What is at `path`, or the first link or submodule on the way to it."""
-        here = self.top
-        parts = Path(path).parts
-        for number, part in enumerate(parts, start=1):
-            here = here / part
-            try:
-                mode = here.lstat().st_mode
-            except (OSError, ValueError):
-                return "missing"
-            if stat.S_ISLNK(mode):
-                return "symlink"
-            if stat.S_ISDIR(mode) and os.path.lexists(here / ".git"):
-                return "submodule"
-            if number == len(parts) and stat.S_ISREG(mode):
-                return "file"
-        return "missing"
+        folder, _, _ = path.rpartition("/")
+        if folder and (above := self._folder(folder)) != "missing":
+            return above
+        mode = self._mode(path)
+        if stat.S_ISDIR(mode):
+            return self._folder(path)
+        return "symlink" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "missing"
+
+    def _folder(self, path: str) -> Kind:
+        """The first link or submodule on the way to a folder, itself included; `missing` for a plain one."""
+        found = self._folders.get(path)
+        if found is None:
+            above, _, _ = path.rpartition("/")
+            found = self._folder(above) if above else "missing"
+            if found == "missing":
+                mode = self._mode(path)
+                if stat.S_ISLNK(mode):
+                    found = "symlink"
+                elif stat.S_ISDIR(mode) and self._mode(path + "/.git"):
+                    found = "submodule"
+            self._folders[path] = found
+        return found
+
+    def _mode(self, path: str) -> int:
+        """As lstat gives it; 0 where nothing is."""
+        try:
+            return os.lstat(f"{self.top}/{path}").st_mode
+        except (OSError, ValueError):
+            return 0
 
     def _walk(self, folder: str) -> Iterator[str]:
         start = self.top / folder
@@ -178,6 +193,8 @@ def obstacle(files: Files, path: str) -> str | None:
     """Why `path` cannot be read as a file of this repository, in words; None: it can."""
     if not path:
         return "that is the top folder of the repository, not a file"
+    if files.kind(path) == "file":
+        return None
     parts = path.split("/")
     for length in range(1, len(parts) + 1):
         part = "/".join(parts[:length])
@@ -186,7 +203,7 @@ def obstacle(files: Files, path: str) -> str | None:
             return f"`{part}` is a symbolic link; links are not followed"
         if kind == "submodule":
             return f"`{part}` is another repository (a submodule); its files are not part of this one"
-    return None if kind == "file" else f"there is no file `{shown(path)}`"
+    return f"there is no file `{shown(path)}`"
 
 
 def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:

@@ -297,7 +297,6 @@ def test_links_and_submodules_are_not_followed(apart: dict[str, Kind], what: str
     files = MemoryFiles(
         {
             "topics/a.yaml": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {definition}}}\n",
-            "topics/x/a.avsc": '"int"',
         },
         apart=apart,
     )
