@@ -293,6 +293,16 @@ def test_field_aliases_count_only_where_the_record_is_the_same_or_an_alias() -> 
     assert says(new | {"aliases": ["A"]}, old) == "ok"
 
 
+@pytest.mark.parametrize("release", Release)
+def test_an_alias_may_lie_in_the_null_namespace(release: Release) -> None:
+    new = record("n.E", field("y", "int", aliases=["x"]), aliases=[".C"])
+    old = record("C", field("x", "int"), namespace="")
+    assert says(record("n.D", field("e", new)), record("n.D", field("e", old)), release) == "ok"
+    assert says(
+        record("n.D", field("e", new)), record("n.D", field("e", old | {"name": "n.C"})), release
+    ) == ("incompatible")
+
+
 def test_any_alias_makes_java_validate_the_defaults_of_the_writer() -> None:
     writer = record("A", field("f", "int", default="x"))
     assert says(record("A", field("f", "int")), writer) == "ok"
