@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -90,6 +90,7 @@ def check(
     approved: Catalog,
     project: Project,
     label: str,
+    declared: Sequence[Finding] = (),
     only: frozenset[TopicName] | None = None,
 ) -> CheckReport:
     """Everything the merge of `target` would do to brokers and readers.
@@ -100,12 +101,18 @@ def check(
         approved: the approved history as it is now, with every version; new content is judged against it.
         project: strategies, severities and the release come from here.
         label: names `approved` in the report.
+        declared: what was found when the files were read.
         only: look at these topics alone.
     """
     checker = _Checker(target, base, approved, project)
     names = sorted(name for name in {*target.topics, *base.topics} if only is None or name in only)
     topics: list[TopicCheck] = []
-    findings: list[Finding] = []
+    findings = [
+        shown
+        for finding in declared
+        for shown in checker.weighed(finding)
+        if only is None or finding.topic in only
+    ]
     for name in names:
         seen, found = checker.topic(name)
         if seen:
@@ -381,29 +388,35 @@ class _Checker:
         severity: Severity | None = None,
         **details: Any,
     ) -> Iterator[Finding]:
-        """The finding, with the severity the project gives the rule; nothing when the project turns it off."""
+        """The finding, weighed."""
         known = self.rules[rule]
-        chosen = (
-            self.project.namespace_severities.get(topic.name.namespace_name, {}).get(rule)
-            or self.project.severities.get(rule)
-            or severity
-            or known.severity
+        yield from self.weighed(
+            Finding(
+                rule=rule,
+                severity=severity or known.severity,
+                verdict=known.verdict,
+                topic=topic.name,
+                source=source or topic.source,
+                message=message,
+                fix=fix or known.fix,
+                **details,
+            )
         )
-        if chosen == "off":
-            return
-        if topic.lifecycle == "draft" and chosen == "error":
-            # Nobody depends on a draft yet, and `apply` leaves it alone.
-            chosen = "warning"
-        yield Finding(
-            rule=rule,
-            severity=chosen,
-            verdict=known.verdict,
-            topic=topic.name,
-            source=source or topic.source,
-            message=message,
-            fix=fix or known.fix,
-            **details,
-        )
+
+    def weighed(self, finding: Finding) -> Iterator[Finding]:
+        """The finding with the severity that the project gives its rule; nothing when the project turns it off."""
+        severity = self.project.severities.get(finding.rule) or finding.severity
+        if finding.topic is not None:
+            severity = (
+                self.project.namespace_severities.get(finding.topic.namespace_name, {}).get(finding.rule)
+                or severity
+            )
+            topic = self.target.topics.get(finding.topic)
+            if topic and topic.lifecycle == "draft" and severity == "error":
+                # Nobody depends on a draft yet, and `apply` leaves it alone.
+                severity = "warning"
+        if severity != "off":
+            yield replace(finding, severity=severity)
 
 
 def _refused(verdict: Verdict) -> bool:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 COMMANDS: dict[str, str] = {
     "init": "start a project in this repository",
@@ -143,7 +143,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = load(args.command).run(args, context)
         sys.stdout.flush()
     except SchemactlError as error:
-        print(f"schemactl: {error}" if error.source is None else str(error), file=sys.stderr)
+        # A line that starts with its place can be clicked in most terminals and editors.
+        placed = error.source is not None or isinstance(error, DeclarationError)
+        print(error if placed else f"schemactl: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (`schemactl log | head`): nothing left to say, and no traceback at exit.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
@@ -79,7 +79,10 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         else:
             project, top = declare.load_project(context.directory, context.config)
             files = declare.WorktreeFiles(top, folders=(*project.roots,))
-        target = declare.load(files, project)
+        declared = declare.read(files, project)
+        if declared.problems:
+            raise DeclarationError(declared.problems)
+        target = declared.catalog
         approved = history.read(repository, project, args.base)
         base = approved
         head = repository.commit("HEAD")
@@ -101,6 +104,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             approved=approved.catalog,
             project=project,
             label=label,
+            declared=declared.findings,
             only=_only(args, target, approved.catalog),
         )
 
