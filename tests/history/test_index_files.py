@@ -106,6 +106,17 @@ def test_a_merge_shows_what_both_sides_bring(scratch: Scratch) -> None:
     assert seen(scratch) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
 
 
+@pytest.mark.parametrize("folder", ["", "sub"])
+def test_a_relative_index_is_found_from_any_folder(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    # As git sets it for hooks: relative to the top of the working tree.
+    monkeypatch.setenv("GIT_INDEX_FILE", ".git/other")
+    scratch.git("read-tree", "--empty", GIT_INDEX_FILE=".git/other")
+    scratch.git("add", "a.yaml", GIT_INDEX_FILE=".git/other")
+    assert index(scratch.path / folder) == {"a.yaml": "a0"}
+
+
 def test_a_file_noted_by_intent_to_add_is_not_staged_but_an_empty_one_is(scratch: Scratch) -> None:
     scratch.write({"later.yaml": "l", "empty.yaml": ""})
     scratch.git("add", "empty.yaml")

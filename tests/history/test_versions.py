@@ -99,8 +99,11 @@ def test_what_pulsar_would_not_store_makes_no_version(
 ) -> None:
     scratch.commit(change, "no version")
     assert versions(scratch) == ["v0"]
-    assert read(scratch).notes == ()
-    assert read(scratch).current(ORDERS) == 0
+    approved = read(scratch)
+    assert (approved.notes, approved.current(ORDERS)) == ((), 0)
+    since = approved.since(ORDERS)
+    assert since
+    assert since.subject == "v0"
 
 
 @pytest.mark.parametrize(
@@ -307,6 +310,15 @@ def test_topics_move_from_one_root_to_another(scratch: Scratch) -> None:
         "v1",
         "v2",
     ]
+
+
+def test_while_a_topic_is_in_both_roots_todays_counts(scratch: Scratch) -> None:
+    scratch.commit({"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}, "v1")
+    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "former")
+    project = Project(roots=("new",), previous_roots=("topics",))
+    assert versions(scratch, project=project) == ["v0", "v1"]
+    approved = read(scratch, project)
+    assert (approved.current(ORDERS), approved.notes) == (1, ())
 
 
 def test_a_topic_left_in_a_former_root_is_no_longer_declared(scratch: Scratch) -> None:
