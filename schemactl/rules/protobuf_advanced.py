@@ -177,4 +177,16 @@ enum Status { NEW = 0; LOST = 1; }
 """,
         fix="Keep every name at its number, and every value of a closed enum.",
     ),
+    _rule(
+        "COMPARISON_LIMIT_EXCEEDED",
+        summary="The definition is too tangled to be compared.",
+        why="Messages that contain each other in long circles meet those of the other side in more ways than the checker is "
+        "ready to follow, and it refuses rather than occupy the broker.",
+        example="""
+message A0 { A1 next = 1; }
+message A1 { A2 next = 1; }
+// ... a circle of thousands, against one of another length
+""",
+        fix="Untangle the messages that a topic carries.",
+    ),
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+
 import pytest
 from protobuf_corpus import images, public, rows
 
@@ -71,6 +74,24 @@ def test_the_categories_are_as_large_as_bufs() -> None:
 def test_every_rule_has_a_page_of_the_catalogue() -> None:
     described = {rule.id for rule in RULES}
     assert set().union(*CATEGORIES.values()) <= described
+
+
+def test_many_findings_in_a_large_file_take_bounded_time() -> None:
+    count = 4000
+    fields = "".join(f"string f{n} = {n}; map<string, int32> m{n} = {n + count};" for n in range(1, count))
+    reserved = "".join(f"reserved {2 * n + 20_000};" for n in range(count))
+    body = f"message M {{ {reserved} {fields} }}"
+    strict = body.replace("int32", "int64").replace("reserved 2", "reserved 3")
+    old, new = images(
+        {"a.proto": f'edition = "2023"; option features.utf8_validation = NONE; {body}'},
+        {"a.proto": f'edition = "2023"; {strict}'},
+    )
+    started = time.process_time()
+    found = Counter(one.rule for one in proto_rules(old=old, new=new, category="FILE"))
+    assert found["FIELD_SAME_UTF8_VALIDATION"] >= count - 1
+    assert found["FIELD_SAME_TYPE"] == count - 1
+    assert found["RESERVED_MESSAGE_NO_DELETE"] == count
+    assert time.process_time() - started < 20
 
 
 def test_a_default_may_change_in_a_file_that_did_not() -> None:

@@ -104,4 +104,5 @@ def test_every_rule_of_the_checker_is_described() -> None:
         "DEFAULT_CHANGED",
         "UTF8_VALIDATION_ADDED",
         "ENUM_VALUE_NOT_READABLE",
+        "COMPARISON_LIMIT_EXCEEDED",
     }

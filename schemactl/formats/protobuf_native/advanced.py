@@ -23,6 +23,7 @@ from schemactl.formats.protobuf_native.features import (
     field_numbers,
 )
 from schemactl.formats.protobuf_native.image import File
+from schemactl.formats.protobuf_native.wire import MAX_PAIRS
 
 Rule: TypeAlias = Literal[
     "ROOT_MESSAGE_CHANGED",
@@ -36,6 +37,7 @@ Rule: TypeAlias = Literal[
     "DEFAULT_CHANGED",
     "UTF8_VALIDATION_ADDED",
     "ENUM_VALUE_NOT_READABLE",
+    "COMPARISON_LIMIT_EXCEEDED",
 ]
 
 
@@ -75,6 +77,9 @@ def refusals(*, reader: Message, writer: Message) -> Iterator[Refusal]:
                 yield Refusal(rule, here, after.pointer)
             elif after.is_message and types not in seen:
                 seen.add(types)
+                if len(seen) > MAX_PAIRS:
+                    yield Refusal("COMPARISON_LIMIT_EXCEEDED", here, after.pointer)
+                    return
                 queue.append((writer.file.image.message(types[0]), reader.file.image.message(types[1]), here))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor_pb2 import (
@@ -55,7 +56,7 @@ EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
 """How many values a field has, in buf's words."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Message:
     """A message, also the entry of a map."""
 
@@ -81,8 +82,16 @@ class Message:
         """Made by protoc for a map field."""
         return self.proto.options.map_entry
 
-    def fields(self) -> dict[int, Field]:
-        """By number, extensions of other files left out."""
+    def fields(self) -> Mapping[int, Field]:
+        """By number, extensions left out."""
+        return self._fields
+
+    def map_fields(self) -> Mapping[str, Field]:
+        """The fields that are maps, by the full name of their entries' message."""
+        return self._map_fields
+
+    @cached_property
+    def _fields(self) -> dict[int, Field]:
         entries = frozenset(
             f".{self.full_name}.{nested.name}"
             for nested in self.proto.nested_type
@@ -93,6 +102,10 @@ class Message:
             path = (*self.path, 2, index)
             found[proto.number] = make_field(self.file, path, proto, self, self.features, map_entries=entries)
         return found
+
+    @cached_property
+    def _map_fields(self) -> dict[str, Field]:
+        return {field.type_name: field for field in self._fields.values() if field.cardinality == MAP}
 
     def oneofs(self) -> list[Oneof]:
         """In the order of the file, the synthetic ones of proto3's `optional` left out."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from schemactl.formats.protobuf_native.descriptor import (
+    BOOL,
     BYTES,
     DOUBLE,
     ENUM,
@@ -24,7 +25,8 @@ Value: TypeAlias = int | float | str | bytes | None
 """What a field is given; None: an empty message."""
 
 _MAX_DEPTH: Final = 50
-"""Of required messages inside each other: a message that must contain itself cannot be written at all."""
+_MAX_BYTES: Final = 100_000
+"""Of required messages inside each other; what needs more is not written."""
 
 
 def values(field: Field) -> Iterator[Value]:
@@ -39,25 +41,41 @@ def values(field: Field) -> Iterator[Value]:
         numbers = field.enum.numbers().values()
         yield from sorted(numbers, key=lambda number: (number == 0, abs(number)))
     elif field.is_message:
-        yield None
-    else:
+        if required(field.file.image.message(field.type_name), leave_out=set()) is not None:
+            yield None
+    elif field.kind == BOOL:
         yield 1
+    else:
+        yield from (1, 2)
 
 
-def required(message: Message, *, leave_out: set[int], depth: int = 0) -> bytes | None:
-    """The fields a message cannot do without, as simple as they can be; None: there is no end to them."""
-    if depth > _MAX_DEPTH:
-        return None
+def required(message: Message, *, leave_out: set[int]) -> bytes | None:
+    """The fields a message cannot do without, as simple as they can be; None: a message must contain itself."""
+    return _required(message, leave_out, {}, 0)
+
+
+def _required(
+    message: Message, leave_out: set[int], known: dict[str, bytes | None], depth: int
+) -> bytes | None:
     out = b""
     for number, field in fields_of(message).items():
         if field.cardinality != REQUIRED or number in leave_out:
             continue
-        body = None
         if field.is_message:
-            body = required(field.file.image.message(field.type_name), leave_out=set(), depth=depth + 1)
+            name = field.type_name
+            if name not in known:
+                # As long as it is open: there is no end to a message that must contain itself.
+                known[name] = None
+                if depth < _MAX_DEPTH:
+                    known[name] = _required(field.file.image.message(name), set(), known, depth + 1)
+            body = known[name]
             if body is None:
                 return None
-        out += _wrapped(field, body) if body is not None else encoded(field, next(values(field)))
+            out += _wrapped(field, body)
+        else:
+            out += encoded(field, next(values(field)))
+        if len(out) > _MAX_BYTES:
+            return None
     return out
 
 

@@ -41,4 +41,6 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
         field_path(found.pointer, *roots),
         f"{sentence} {_CONSEQUENCES[found.rule]}",
         _FIXES[found.rule].format(number=number),
+        found.pointer,
+        found.pointer if breakage.direction == "old_reads_new" else None,
     )

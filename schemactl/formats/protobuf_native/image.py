@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,6 +112,16 @@ class File:
             return None
         span = self.source_info.location[index].span
         return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
+
+    @cached_property
+    def _sorted_paths(self) -> list[Path]:
+        return sorted(self.locations)
+
+    def first_below(self, path: Path) -> Path | None:
+        """The first part that is told of inside the one at `path`."""
+        index = bisect_left(self._sorted_paths, path)
+        found = self._sorted_paths[index : index + 1]
+        return found[0] if found and found[0][: len(path)] == path else None
 
     @cached_property
     def declared(self) -> Declared:

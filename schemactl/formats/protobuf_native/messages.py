@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
 
@@ -24,16 +25,17 @@ def _field_no_delete(rule: str, *, reserved: str = "") -> MessageRule:
         kept = {proto.number for proto in new.proto.field}
         if all(proto.number in kept for proto in old.proto.field):
             return
+        ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
         for number, field in old.fields().items():
             if number in kept:
                 continue
             suffix = ""
             if reserved == "number":
-                if any(start <= number <= end for start, end in _reserved(new)):
+                if not any(_missing((number, number), ranges)):
                     continue
                 suffix = f' without reserving the number "{number}"'
             elif reserved == "name":
-                if field.proto.name in new.proto.reserved_name:
+                if field.proto.name in names:
                     continue
                 suffix = f' without reserving the name "{field.proto.name}"'
             words = f"Previously present {described(field).replace('Field', 'field', 1)} was deleted{suffix}."
@@ -147,8 +149,9 @@ def _ranges_kept(
     after: Sequence[Range],
 ) -> Iterator[Violation]:
     noun = "message" if isinstance(new, Message) else "enum"
+    ranges = _merged(after)
     for wanted in before:
-        missing = list(_missing(wanted, after))
+        missing = list(_missing(wanted, ranges))
         if missing:
             removed = ", ".join(_shown(part, _maximum(new)) for part in missing)
             words = (
@@ -158,12 +161,25 @@ def _ranges_kept(
             yield violation(rule, words, (new, ""))
 
 
-def _missing(wanted: Range, ranges: Sequence[Range]) -> Iterator[Range]:
+def _merged(ranges: Iterable[Range]) -> list[Range]:
+    """The same numbers in as few ranges as can be, in order."""
+    found: list[Range] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
     """The parts of `wanted` that no range covers, in order."""
     start, end = wanted
-    for low, high in sorted(ranges):
-        if high < start or low > end:
-            continue
+    first = max(bisect_right(merged, (start, MAX_ENUM_NUMBER)) - 1, 0)
+    for index in range(first, len(merged)):
+        low, high = merged[index]
+        if low > end:
+            break
         if low > start:
             yield start, low - 1
         start = max(start, high + 1)
@@ -187,16 +203,17 @@ def _shown(part: Range, maximum: int) -> str:
 def _value_no_delete(rule: str, *, reserved: str = "") -> EnumRule:
     def check(old: Enum, new: Enum) -> Iterator[Violation]:
         kept = {value.number for value in new.proto.value}
+        ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
         for number, values in _by_number(old).items():
             if number in kept:
                 continue
             suffix = ""
             if reserved == "number":
-                if any(start <= number <= end for start, end in _reserved(new)):
+                if not any(_missing((number, number), ranges)):
                     continue
                 suffix = f' without reserving the number "{number}"'
             elif reserved == "name":
-                if values.keys() <= set(new.proto.reserved_name):
+                if values.keys() <= names:
                     continue
                 plural = "s" if len(values) > 1 else ""
                 suffix = f" without reserving the name{plural} {_quoted(values)}"

@@ -14,6 +14,7 @@ A pointer names what it means and not where it lies, so that it survives edits a
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
@@ -109,36 +110,23 @@ def span_of(place: Place) -> Span | None:
         found = file.span((*prefix, *rest)) or (_nearest(file, prefix, rest) if features else None)
     else:
         found = file.span(element.path) if element.path else None
-    if found is None:
-        entry = (
-            element
-            if isinstance(element, Message)
-            else element.message
-            if isinstance(element, Field)
-            else None
-        )
-        if entry is not None and entry.is_map_entry and entry.parent is not None:
-            return _map_field(entry, entry.parent)
+    message = (
+        element if isinstance(element, Message) else element.message if isinstance(element, Field) else None
+    )
+    if found is None and message is not None and message.is_map_entry and message.parent is not None:
+        field = message.parent.map_fields().get(message.full_name)
+        return span_of((field, "type")) if field else None
     return found
 
 
 def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
-    """The longest known part of the way below `prefix`, or the first piece of text inside what is sought."""
+    """The first piece of text inside what is sought, or else the longest known part of the way below `prefix`."""
     sought = (*prefix, *rest)
-    best: Path = ()
-    for path in file.locations:
-        if path[: len(sought)] == sought:
-            return file.span(path)
-        if len(prefix) <= len(path) and len(path) > len(best) and sought[: len(path)] == path:
-            best = path
-    return file.span(best) if best else None
-
-
-def _map_field(entry: Message, parent: Message) -> Span | None:
-    for candidate in parent.fields().values():
-        if candidate.cardinality == MAP and candidate.type_name == entry.full_name:
-            return span_of((candidate, "type"))
-    return None
+    inside = file.first_below(sought)
+    if inside is not None:
+        return file.span(inside)
+    ways = (sought[:length] for length in range(len(sought), len(prefix) - 1, -1))
+    return next(filter(None, map(file.span, ways)), None)
 
 
 def find(image: Image, pointer: str) -> Place | None:
@@ -178,18 +166,21 @@ def _find_enum(image: Image, name: str, rest: Sequence[str]) -> Place | None:
 
 
 def _find_message(image: Image, name: str, rest: Sequence[str]) -> Place | None:
-    message = image.declared.messages.get(name)
-    if message is None:
+    while name and name not in image.declared.messages:
         # Of a message that is gone, the one around it is the nearest.
-        outer = name.rpartition(".")[0]
-        return _find_message(image, outer, ()) if outer else None
+        name, rest = name.rpartition(".")[0], ()
+    if not name:
+        return None
+    message = image.message(name)
     noun, part = rest[0] if rest else "", "".join(rest[1:2])
-    if noun == "fields" and part.isdecimal() and (known := message.fields().get(int(part))):
+    if noun == "fields" and _NUMBER.fullmatch(part) and (known := message.fields().get(int(part))):
         return _labelled(known, rest[2:])
     if noun == "oneofs":
         return next((oneof for oneof in message.oneofs() if oneof.name == part), message), ""
     return _labelled(message, rest)
 
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 _NOUNS: Mapping[str, Callable[[Image, str, Sequence[str]], Place | None]] = {
     "messages": _find_message,

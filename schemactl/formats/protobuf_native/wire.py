@@ -18,9 +18,11 @@ has it ("Updating A Message Type").
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.default import (
     can_have_default,
     default_of,
@@ -41,6 +43,9 @@ from schemactl.formats.protobuf_native.descriptor import (
 from schemactl.formats.protobuf_native.fields import WIRE_GROUPS
 from schemactl.model import Incompatibility
 
+MAX_PAIRS: Final = 20_000
+"""Of messages that meet: no real definition has as many, and one made for it would keep us for hours."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
@@ -58,7 +63,11 @@ class Pair:
 
 
 def pairs(*, reader: Message, writer: Message) -> Iterator[Pair]:
-    """The roots, and every other two messages that meet below them; each two once, at the nearest place."""
+    """The roots, and every other two messages that meet below them; each two once, at the nearest place.
+
+    Raises:
+        InvalidSchema: there are more than MAX_PAIRS of them.
+    """
     queue = deque([Pair(reader, writer)])
     seen = {(reader.full_name, writer.full_name)}
     while queue:
@@ -70,6 +79,10 @@ def pairs(*, reader: Message, writer: Message) -> Iterator[Pair]:
             types = read.type_name, written.type_name
             if types not in seen:
                 seen.add(types)
+                if len(seen) > MAX_PAIRS:
+                    raise InvalidSchema(
+                        f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways"
+                    )
                 messages = read.file.image.message(types[0]), written.file.image.message(types[1])
                 queue.append(Pair(*messages, (*pair.way, read.proto.number)))
 
@@ -79,6 +92,9 @@ def misreadings(*, reader: Message, writer: Message) -> Iterator[Incompatibility
 
     From the root down, the fields of a message in the order of the reader's file. Nothing yielded: every message is
     read as it was meant. Two messages, or two enums, that meet at several places are judged once.
+
+    Raises:
+        InvalidSchema: they meet in more than MAX_PAIRS ways.
     """
     enums: set[tuple[str, str]] = set()
     for pair in pairs(reader=reader, writer=writer):
@@ -94,9 +110,10 @@ def misreadings(*, reader: Message, writer: Message) -> Iterator[Incompatibility
                     yield from _unreadable_values(read.enum, written.enum)
 
 
-def fields_of(message: Message) -> dict[int, Field]:
+def fields_of(message: Message) -> Mapping[int, Field]:
     """The fields and the extensions that the image knows, by number."""
-    return message.fields() | message.file.image.extensions_of.get(message.full_name, {})
+    extensions = message.file.image.extensions_of.get(message.full_name)
+    return {**message.fields(), **extensions} if extensions else message.fields()
 
 
 def _shares_bytes(reader: Field, writer: Field) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 from google.protobuf.json_format import MessageToJson
@@ -90,7 +91,8 @@ def _bodies(
     if rule in ("MESSAGE_SAME_REQUIRED_FIELDS", "FIELD_SAME_DEFAULT"):
         yield needed
     elif rule == "FIELD_SAME_ONEOF":
-        yield needed + b"".join(encoded(field, next(values(field))) for field in independent(fields)[:2])
+        together = [(field, list(islice(values(field), 1))) for field in independent(fields)[:2]]
+        yield needed + b"".join(encoded(field, value) for field, first in together for value in first)
     elif rule == "ENUM_VALUE_NO_DELETE":
         for field, reader in zip(fields, readers, strict=True):
             readable = set(reader.enum.numbers().values()) if reader.kind == ENUM else set()
