@@ -3,8 +3,7 @@
 Pulsar asks Java's `Symbol.hasErrors(ResolvingGrammarGenerator.generate(writer, reader))`: Resolver makes a tree of actions, the
 generator a grammar of the tree, and error symbols are looked for in the grammar. That is not schema resolution as specified:
 enum symbols and record names are never compared, a needed default is encoded at once and throws where it does not fit, a union
-settles on one branch and stays with it. Here the same tree is built in the same order, but only what decides is kept of it:
-errors, and the records through which they are reached.
+settles on one branch and stays with it. Here the grammar is made in one go, in the same order, without what cannot go wrong.
 """
 
 from __future__ import annotations

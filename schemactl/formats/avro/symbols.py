@@ -92,16 +92,13 @@ def marks(root: Symbol | None, *, recursive: bool) -> frozenset[Mark]:
     if root is None:
         return frozenset()
     if recursive:
-        return _marks_in(_Flattening(root).production())
-    found = set()
-    pending = [root]
-    while pending:
-        symbol = pending.pop()
-        if isinstance(symbol, Mark):
-            found.add(symbol)
-        elif not isinstance(symbol, Skip):
-            pending += _parts(symbol)
-    return frozenset(found)
+        sequences = _sequences(root)
+        if any(sequence.abandoned for sequence in sequences):  # met already when the grammar is generated
+            raise Thrown("NullPointerException")
+        # As long as no field is itself a record, no production is copied that could have holes.
+        if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
+            return _marks_in(_Flattening(root, sequences).production())
+    return frozenset(symbol for symbol in _walk(root, into_skipped=False) if isinstance(symbol, Mark))
 
 
 def check_layout(root: Symbol) -> None:
@@ -125,16 +122,22 @@ def _parts(symbol: Symbol) -> Iterable[Symbol]:
 
 def _sequences(root: Symbol) -> list[Sequence]:
     """Every record's symbol in the grammar."""
-    found: dict[Sequence, None] = {}
+    return [symbol for symbol in _walk(root, into_skipped=True) if isinstance(symbol, Sequence)]
+
+
+def _walk(root: Symbol, *, into_skipped: bool) -> Iterator[Symbol]:
+    """Every symbol that is reached from `root`, records once each."""
+    seen: set[Sequence] = set()
     pending = [root]
     while pending:
         symbol = pending.pop()
         if isinstance(symbol, Sequence):
-            if symbol in found:
+            if symbol in seen:
                 continue
-            found[symbol] = None
-        pending += _parts(symbol)
-    return list(found)
+            seen.add(symbol)
+        yield symbol
+        if into_skipped or not isinstance(symbol, Skip):
+            pending += _parts(symbol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +162,9 @@ class _Flattening:
     this way may have such places themselves.
     """
 
-    def __init__(self, root: Symbol) -> None:
+    def __init__(self, root: Symbol, sequences: list[Sequence]) -> None:
         self._root = root
-        self._sizes = _production_sizes(_sequences(root))
+        self._sizes = _production_sizes(sequences)
         self._productions: dict[Sequence, Production] = {}
         self._open: dict[
             Sequence, list[tuple[Production, int]]
@@ -215,17 +218,14 @@ class _Flattening:
         production: Production = [None] * self._size(symbol)
         self._productions[symbol] = production
         self._open[symbol] = []
-        yield self._fill(
-            production, [*reversed(symbol.parts), _HARMLESS]
-        )  # Java keeps productions in reverse
+        # Java keeps productions in reverse.
+        yield self._fill(production, [*reversed(symbol.parts), _HARMLESS])
         for target, place in self._open.pop(symbol):
             target[place : place + len(production)] = production
 
 
 def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
     """How many symbols each record's production will have, those of the records in its fields included."""
-    if any(sequence.abandoned for sequence in sequences):  # met already when the grammar is generated
-        raise Thrown("NullPointerException")
     inner = {
         sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences
     }
