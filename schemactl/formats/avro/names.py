@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
-_WITH_DOLLAR: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
+is_plain_name: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+"""Answers for names in ASCII letters, digits and `_`, which every release accepts."""
 
 Path = tuple[Any, ...]
 """A place in a definition: () for the whole, otherwise the place around it and a key or an index."""
 
 
-class Name(NamedTuple):
-    """The name of a type: in full, without its namespace, and the namespace (None for the null namespace)."""
-
-    full: str
-    local: str
-    namespace: str | None
+Name = tuple[str, str, str | None]
+"""The name of a type: in full, without its namespace, and the namespace (None for the null namespace)."""
 
 
 def qualify(name: str, namespace: str | None) -> Name:
@@ -25,26 +21,18 @@ def qualify(name: str, namespace: str | None) -> Name:
     if "." in name:
         namespace, _, name = name.rpartition(".")
     if not namespace:
-        return Name(name, name, None)
-    return Name(f"{namespace}.{name}", name, namespace)
+        return name, name, None
+    return f"{namespace}.{name}", name, namespace
 
 
-def is_name(name: str) -> bool:
-    """Whether `name` is a letter or `_`, then letters, digits or `_`, of any script.
+def is_name(name: str, *, others: str) -> bool:
+    """Whether `name` is a letter, then letters and digits, of any script; `others` may stand anywhere, too.
 
     Java looks at UTF-16 units, so that letters outside Unicode's basic plane do not count.
     """
-    return _PLAIN(name) is not None or (not name.isascii() and _is_name(name, "_"))
-
-
-def is_name_with_dollar(name: str) -> bool:
-    """As `is_name`, but `$` may stand anywhere, too (Pulsar's CompatibleNameValidator)."""
-    return _WITH_DOLLAR(name) is not None or (not name.isascii() and _is_name(name, "_$"))
-
-
-def _is_name(name: str, others: str) -> bool:
     return (
-        max(name) <= "\uffff"
+        bool(name)
+        and max(name) <= "\uffff"
         and (name[0].isalpha() or name[0] in others)
         and all(character.isalpha() or character.isdecimal() or character in others for character in name)
     )

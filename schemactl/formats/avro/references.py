@@ -21,6 +21,8 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.text import InvalidAvro, shown
 
+Holder = Field | Array | Map | Union
+
 _MAX_STEPS: Final = 2_000_000
 """So much work `completion_order` does at most. It grows with the square of the definition at worst."""
 
@@ -41,10 +43,10 @@ class Unresolved(Record):
 def resolve(
     root: Schema,
     references: Sequence[Unresolved],
-    holders: Sequence[Field | Array | Map | Union],
+    holders: Sequence[Holder],
     types: Mapping[str, NamedSchema],
-) -> Schema:
-    """`root` with every one of the `references` in it, which the `holders` hold, replaced by its type.
+) -> None:
+    """Puts types in place of the `references` in a definition; `holders` have them.
 
     Raises:
         InvalidAvro: there is no such type, or a union now has a branch twice.
@@ -67,7 +69,6 @@ def resolve(
                 place = next(branch.path[0] for branch in holder.branches if isinstance(branch, Unresolved))
                 holder.branches = tuple(_resolved(branch, types) for branch in holder.branches)
                 check_branches(holder, place)
-    return root
 
 
 def check_branches(union: Union, path: Path) -> None:

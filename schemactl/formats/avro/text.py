@@ -50,7 +50,7 @@ def decode(text: bytes | str) -> str:
 
 def without_comments(text: str) -> str:
     """`text` with every comment blanked out, so that all positions stay."""
-    if "/" not in text:
+    if "/" not in text or ("//" not in text and "/*" not in text):
         return text
     return _STRING_OR_COMMENT.sub(_blank, text)
 
@@ -88,6 +88,8 @@ def _blank(match: re.Match[str]) -> str:
 
 def _depth(text: str) -> int:
     """How deep the brackets in `text` nest, or a bound where they are few; checks Jackson's limits on the way."""
+    if len(text) <= _SHALLOW:
+        return len(text)
     brackets = text.count("{") + text.count("[")
     if brackets <= _SHALLOW and len(text) <= MAX_KEY_LENGTH:
         return brackets
