@@ -116,6 +116,7 @@ class Lanes:
         if wrong.any():
             self.bad[rows[wrong]] = True
             count = np.where(wrong, 0, count)
+            size = np.where(wrong, -1, size)
         return count, after, size
 
     def binary(self, start: Ints, stop: Ints) -> pa.BinaryArray:

@@ -66,17 +66,19 @@ def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
-    codec = codec_of(schema)
-    payloads = [codec.encode_one(maker.value(schema)) for _ in range(40)]
+    # A reader that leaves out fields passes over what was written for them.
+    fields = [part for part in schema["fields"] if maker.random.random() < 0.7]
+    codec = codec_of(schema, schema | {"fields": fields})
+    payloads = [codec.encode_one(maker.value(schema), 0) for _ in range(40)]
     damaged = [damage(maker, payload or b"") for payload in payloads]
-    decoded = codec.decode_batch(pa.array(damaged))
+    decoded = codec.decode_batch(pa.array(damaged), pa.array([0] * 40))
     decoded.rows.validate(full=True)
     for payload, reason, row in zip(damaged, decoded.errors.to_pylist(), range(40), strict=True):
-        alone = codec.decode_batch(pa.array([payload]))
+        alone = codec.decode_batch(pa.array([payload]), pa.array([0]))
         assert alone.errors.to_pylist() == [reason]
         assert repr(storage(alone.rows).to_pylist()) == repr(storage(decoded.rows.slice(row, 1)).to_pylist())
 
@@ -106,6 +108,54 @@ WIDE = {
         {"name": "nothing", "type": {"type": "array", "items": "null"}},
     ],
 }
+
+
+SIZED = {
+    "type": "record",
+    "name": "S",
+    "fields": [
+        {"name": "gone", "type": {"type": "array", "items": {"type": "map", "values": "string"}}},
+        {"name": "kept", "type": {"type": "array", "items": "int"}},
+    ],
+}
+
+
+def blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
+    """Blocks of a list: the number of items, their bytes, and the size to say (None: none)."""
+    out = b""
+    for count, items, size in parts:
+        out += zigzag(count) if size is None else zigzag(-count) + zigzag(size)
+        out += items
+    return out + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("gone", "kept", "expected"),
+    [
+        (blocks((1, b"\0", 1)), blocks((2, b"\2\4", 2), (1, b"\6", None)), [1, 2, 3]),
+        # A block that is passed over by its size is not looked into.
+        (blocks((7, b"\xff\xff\xff", 3), (1, b"\2\2a\2b\0", None)), blocks(), []),
+        # In reading, the size means nothing.
+        (blocks(), blocks((1, b"\2", 99)), [1]),
+        (blocks((1, b"", 2**40)), blocks(), None),
+        (blocks((1, b"", -1)), blocks(), None),
+        (blocks((-(2**62), b"", None)), blocks(), None),
+        (blocks(), blocks((1, b"\2", -1)), None),
+    ],
+)
+def test_blocks_that_say_their_size_are_read_and_passed_over(
+    gone: bytes, kept: bytes, expected: list[int] | None
+) -> None:
+    codec = codec_of(SIZED, SIZED | {"fields": SIZED["fields"][1:]})
+    payload = gone + kept
+    decoded = codec.decode_batch(pa.array([payload] * 50), pa.array([0] * 50))
+    if expected is None:
+        with pytest.raises(Unreadable):
+            codec.decode_one(payload, 0)
+        assert decoded.errors.null_count == 0
+    else:
+        assert codec.decode_one(payload, 0) == {"kept": expected}
+        assert decoded.rows.column("kept").to_pylist() == [expected] * 50
 
 
 def test_one_row_with_many_items_does_not_hold_up_the_others() -> None:
