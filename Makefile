@@ -13,7 +13,7 @@ demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 install: $(STAMP)
 
