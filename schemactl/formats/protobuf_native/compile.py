@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -20,6 +21,7 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema, SchemactlError, Source
+from schemactl.formats.protobuf_native.descriptor import Message
 from schemactl.formats.protobuf_native.image import Image, Span
 from schemactl.formats.protobuf_native.places import locator, source_at
 from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
@@ -34,7 +36,7 @@ TIMEOUT_S: Final = 30.0
 WORKER: Final = Path(__file__).with_name("protoc_worker.py")
 """The script that runs protoc."""
 
-_KEPT: Final = 1024
+_KEPT_BYTES: Final = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Proto:
 
 
 _compiled: dict[str, bytes | InvalidSchema] = {}
-"""What protoc answered, by digest."""
+"""What protoc answered, by digest, the oldest first."""
 
 
 def compile_proto(proto: Proto) -> SchemaInfo:
@@ -93,9 +95,15 @@ def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
     new = {digest: proto for digest, proto in zip(digests, protos, strict=True) if digest not in _compiled}
     _compiled.update(zip(new, _run(list(new.values())), strict=True))
     answers = [_definition(proto, _compiled[digest]) for proto, digest in zip(protos, digests, strict=True)]
-    while len(_compiled) > _KEPT:
-        del _compiled[next(iter(_compiled))]
+    kept = sum(map(_size, _compiled.values()))
+    while kept > _KEPT_BYTES:
+        oldest = next(iter(_compiled))
+        kept -= _size(_compiled.pop(oldest))
     return answers
+
+
+def _size(answer: bytes | InvalidSchema) -> int:
+    return len(answer) if isinstance(answer, bytes) else len(answer.what)
 
 
 def read_descriptor_set(
@@ -111,11 +119,11 @@ def read_descriptor_set(
     """
     source = Source(path)
     try:
-        root = from_descriptor_set(data, message)
+        schema = render(from_descriptor_set(data, message))
     except InvalidSchema as error:
         raise InvalidSchema(error.what, fix=error.fix, source=source) from error
-    where = locator(root, paths=paths or {}, elsewhere=source)
-    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, render(root), source=source, locator=where)
+    where = locator(lambda: from_descriptor_set(data, message), paths=paths or {}, elsewhere=source)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where)
 
 
 def _definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | InvalidSchema:
@@ -125,14 +133,18 @@ def _definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | Inv
         if place is not None:
             place = Source(proto.paths.get(place.path, place.path), place.line, place.column)
         return InvalidSchema(answer.what, fix=answer.fix, source=place or source)
-    image = Image.of(FileDescriptorSet.FromString(answer))
+    read_root = partial(_root, answer, proto.message, proto.entry)
     try:
-        root = find_message(image, proto.message, among={proto.entry})
+        schema = render(read_root())
     except InvalidSchema as error:
         return InvalidSchema(error.what, fix=error.fix, source=source)
     paths = {name: proto.paths.get(name, name) for name in proto.sources}
-    where = locator(root, paths=paths, texts=proto.sources, elsewhere=source)
-    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, render(root), source=source, locator=where)
+    where = locator(read_root, paths=paths, texts=proto.sources, elsewhere=source)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where)
+
+
+def _root(compiled: bytes, message: str, entry: str) -> Message:
+    return find_message(Image.of(FileDescriptorSet.FromString(compiled)), message, among={entry})
 
 
 def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:

@@ -198,13 +198,19 @@ def _labelled(element: Element, rest: Sequence[str]) -> Place:
 
 
 def locator(
-    root: Message, *, paths: Mapping[str, str], texts: Mapping[str, bytes] | None = None, elsewhere: Source
+    read_root: Callable[[], Message],
+    *,
+    paths: Mapping[str, str],
+    texts: Mapping[str, bytes] | None = None,
+    elsewhere: Source,
 ) -> Locator:
     """From a pointer to the nearest place in the user's files.
 
+    `read_root` is called when somebody asks: descriptors with source info are large, and most are never asked about.
     `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what
     is nowhere, at `elsewhere`.
     """
+    roots: list[Message] = []
 
     def located(place: Place) -> Source | None:
         span, name = span_of(place), place[0].file.name
@@ -215,6 +221,9 @@ def locator(
         return source_at(paths[name], (texts or {}).get(name, b""), span)
 
     def locate(pointer: str) -> Source:
+        if not roots:
+            roots.append(read_root())
+        root = roots[0]
         found = find(root.file.image, pointer)
         places = [found, (found[0], ""), (root, "")] if found else [(root, "")]
         return next(filter(None, map(located, places)), elsewhere)

@@ -34,7 +34,8 @@ _BASE64 = re.compile(r"(?:\s*[A-Za-z0-9+/]{4})*\s*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0
 _SHIPPED = "google/protobuf/"
 """Where protoc's own files lie: their content follows the compiler's release, not the user's."""
 
-_KEPT = 256
+_SMALL_BYTES = 100_000
+"""Definitions up to here are kept by the hundred once they are read, larger ones by the handful."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,6 @@ def render(root: Message) -> bytes:
     return json.dumps(dict(zip(_KEYS, values, strict=True)), separators=(",", ":")).encode()
 
 
-@lru_cache(maxsize=_KEPT)
 def parse(schema: bytes) -> Definition:
     """The definition in `schema`, accepted exactly where a broker accepts it.
 
@@ -90,7 +90,7 @@ def parse(schema: bytes) -> Definition:
         InvalidSchema: a broker refuses it; its words start with the broker's.
     """
     try:
-        return _parse(schema)
+        return _parse_small(schema) if len(schema) <= _SMALL_BYTES else _parse_large(schema)
     except InvalidSchema as error:
         raise InvalidSchema(f"{REFUSAL}: {error.what}", fix=error.fix) from error
 
@@ -117,6 +117,10 @@ def _parse(schema: bytes) -> Definition:
         if root is not None:
             return Definition(image, root, reachable)
     raise InvalidSchema(f"{file_name} declares no message {root_name!r}, which `rootMessageTypeName` names")
+
+
+_parse_small = lru_cache(maxsize=256)(_parse)
+_parse_large = lru_cache(maxsize=8)(_parse)
 
 
 def root_message(schema: bytes) -> str:
