@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_avro import Maker, for_fastavro
+from random_avro import Maker, damage, for_fastavro
 
 from schemactl.codec import Codec, Definition, Unreadable, Version
 from schemactl.codec.columns import to_numbers as storage
@@ -81,23 +81,6 @@ def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> No
         alone = codec.decode_batch(pa.array([payload]), pa.array([0]))
         assert alone.errors.to_pylist() == [reason]
         assert repr(storage(alone.rows).to_pylist()) == repr(storage(decoded.rows.slice(row, 1)).to_pylist())
-
-
-def damage(maker: Maker, payload: bytes) -> bytes:
-    pick = maker.random
-    if not payload:
-        return payload
-    at = pick.randrange(len(payload))
-    match pick.randrange(5):
-        case 0:
-            return payload[:at]
-        case 1:
-            return payload[:at] + bytes([pick.randrange(256)]) + payload[at + 1 :]
-        case 2:
-            return payload[:at] + b"\xff" * pick.randrange(1, 12) + payload[at:]
-        case 3:
-            return payload + pick.randbytes(3)
-    return payload
 
 
 WIDE = {

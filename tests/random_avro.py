@@ -29,6 +29,16 @@ _VALUES: dict[str, tuple[Any, ...]] = {
 }
 
 
+_WIDER: dict[str, JsonValue] = {
+    "int": ["null", "double"],
+    "long": "float",
+    "float": "double",
+    "string": "bytes",
+    "bytes": ["string", "null"],
+    "boolean": ["int", "boolean"],
+}
+
+
 class Maker:
     """Schemas and values from one seed."""
 
@@ -82,6 +92,35 @@ class Maker:
             case "enum":
                 return pick.choice(schema["symbols"])
         return pick.choice(_VALUES[kind]) if kind in _VALUES else self._number(kind, schema)
+
+    def evolved(self, schema: JsonValue) -> JsonValue:
+        """Another version of a record schema: compatible or not."""
+        kept = [part for part in schema["fields"] if self.random.random() < 0.9]
+        fields = [self._evolved_field(dict(part)) for part in kept]
+        if self.random.random() < 0.3:
+            fields.append({"name": "added", "type": {"type": "array", "items": "int"}, "default": [1, 2]})
+        self.random.shuffle(fields)
+        return schema | {"fields": fields}
+
+    def _evolved_field(self, part: dict[str, Any]) -> dict[str, Any]:
+        kind = part["type"]
+        match self.random.randrange(8):
+            case 0:
+                part |= {"name": f"{part['name']}x", "aliases": [part["name"]]}
+            case 1 if not isinstance(kind, list):
+                part["type"] = self.random.sample(["null", kind], 2)
+            case 2 if isinstance(kind, list):
+                part["type"] = self.random.sample(kind, len(kind))
+            case 3:
+                part["type"] = _WIDER.get(str(kind), kind)
+            case 4 if isinstance(kind, dict) and kind["type"] == "enum":
+                default = {"default": "A"} if self.random.random() < 0.5 else {}
+                part["type"] = kind | {"symbols": ["B", "A"]} | default
+            case 5 if isinstance(kind, dict) and kind["type"] == "record":
+                part["type"] = self.evolved(kind)
+            case 6:
+                part["type"] = self.schema(1)
+        return part
 
     def _number(self, kind: str, schema: JsonValue) -> Any:
         pick = self.random
@@ -144,6 +183,24 @@ class Maker:
     def _name(self, letter: str) -> str:
         self._names += 1
         return f"{letter}{self._names}"
+
+
+def damage(maker: Maker, payload: bytes) -> bytes:
+    """The payload with one thing wrong: cut, a byte changed or put in, something behind it; or nothing."""
+    pick = maker.random
+    if not payload:
+        return payload
+    at = pick.randrange(len(payload))
+    match pick.randrange(5):
+        case 0:
+            return payload[:at]
+        case 1:
+            return payload[:at] + bytes([pick.randrange(256)]) + payload[at + 1 :]
+        case 2:
+            return payload[:at] + b"\xff" * pick.randrange(1, 12) + payload[at:]
+        case 3:
+            return payload + pick.randbytes(3)
+    return payload
 
 
 def for_fastavro(schema: JsonValue, value: Any) -> Any:
