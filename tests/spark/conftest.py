@@ -13,6 +13,24 @@ from pyspark.sql import SparkSession
 
 from schemactl.spark import ensure_java
 
+_MARKS = (
+    # All on one worker, so that there is one session.
+    pytest.mark.xdist_group("spark"),
+    # PySpark leaves sockets of finished jobs to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+    ),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of this folder have what Spark asks of them."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            for mark in _MARKS:
+                item.add_marker(mark)
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

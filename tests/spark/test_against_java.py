@@ -6,13 +6,10 @@ import json
 import re
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from random_avro import Maker, damage
 
 from schemactl.codec import Codec, Definition, Unreadable, Version
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 SEEDS = range(160)
 

@@ -12,15 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version
 from schemactl.spark import decode, encode, split
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    # PySpark leaves sockets of finished jobs to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
-    ),
-]
-
 
 def avro(*fields: dict[str, Any]) -> Definition:
     return Definition("AVRO", json.dumps({"type": "record", "name": "Order", "fields": list(fields)}))

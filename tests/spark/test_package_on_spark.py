@@ -18,15 +18,6 @@ from schemactl.codegen.package import package_files
 from schemactl.codegen.topic_module import Approved
 from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    # PySpark leaves sockets of finished jobs to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
-    ),
-]
-
 
 def avro(*fields: dict[str, Any]) -> SchemaInfo:
     text = json.dumps({"type": "record", "name": "Visit", "fields": list(fields)})
