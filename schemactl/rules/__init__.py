@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal
 
 
@@ -31,13 +32,15 @@ class Rule:
     link: str
 
 
+_CHAPTERS = ("avro", "protobuf", "key_value", "broker", "declaration")
+"""The modules of this package, in the order of the catalogue."""
+
+
 def rules() -> dict[str, Rule]:
     """Every rule by id, in the order of the catalogue."""
-    from schemactl.rules import avro, broker, declaration, key_value, protobuf
-
     found: dict[str, Rule] = {}
-    for module in (avro, protobuf, key_value, broker, declaration):
-        for rule in module.RULES:
+    for chapter in _CHAPTERS:
+        for rule in import_module(f"schemactl.rules.{chapter}").RULES:
             if rule.id in found:
                 raise AssertionError(f"two rules are called {rule.id}")
             found[rule.id] = rule
