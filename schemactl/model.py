@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from schemactl.errors import Source
 
@@ -377,12 +377,14 @@ class Incompatibility:
         pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
         message: the reference's own words.
         strict_only: Pulsar's Java reader decodes such messages all the same; only strict readers refuse.
+        way: how the format that found it comes to the place again; of no meaning to others.
     """
 
     rule: str
     pointer: str
     message: str = ""
     strict_only: bool = False
+    way: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

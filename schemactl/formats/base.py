@@ -18,11 +18,15 @@ class Explanation:
         field: the path of the field in the new schema (or the old, where only that has it): `Order.lines[].price`.
         reason: one or two sentences: what differs, and what becomes of the messages.
         fix: what to write instead.
+        place: JSON pointer of the nearest part that the new definition's own text has.
+        older: JSON pointer of the part in the old definition, where it is that one's; None: it is not.
     """
 
     field: str
     reason: str
     fix: str
+    place: str = ""
+    older: str | None = None
 
 
 class Format(Protocol):

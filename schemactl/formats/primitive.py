@@ -74,11 +74,14 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     before, after, reader, writer = (
         info.properties.get(CHARSET, "UTF-8") for info in (old, new, *_ordered(breakage, new=new, old=old))
     )
+    place = f"/properties/{CHARSET}"
     return Explanation(
         "",
         f"Version {breakage.against} says {before}, the new schema {after}. Pulsar compares no properties, so the registry "
         f"accepts this and stores nothing; a reader decodes with its own charset, {reader}, what was written in {writer}.",
         f"Keep {before}, or give the new messages a topic of their own.",
+        place,
+        place if breakage.direction == "old_reads_new" else None,
     )
 
 

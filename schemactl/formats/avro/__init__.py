@@ -65,7 +65,7 @@ class AvroFormat:
         try:
             yield from incompatibilities(reader=parsed(reader.schema), writer=parsed(writer.schema))
         except AmbiguousAlias as ambiguous:
-            yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous))
+            yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), way=ambiguous.way)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""

@@ -3,78 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
     Enum,
-    Field,
     Fixed,
     Map,
+    Named,
     Primitive,
     Record,
     Schema,
     Union,
 )
+from schemactl.formats.avro.way import Walk, counterpart, is_writers, walk, way_of
 from schemactl.formats.base import Explanation
-from schemactl.model import Breakage
-
-Part = Schema | Field
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """Where a pointer leads: the parts on the way, the last being the deepest that exists, and the path in people's words."""
-
-    parts: tuple[Part, ...]
-    path: str
-
-    @property
-    def field(self) -> Field | None:
-        """The innermost field on the way."""
-        return next((part for part in reversed(self.parts) if isinstance(part, Field)), None)
-
-    @property
-    def schema(self) -> Schema:
-        """The innermost schema on the way; a field's own where the way ends at the field."""
-        last = self.parts[-1]
-        return last.schema if isinstance(last, Field) else last
-
-
-def walk(schema: Schema, pointer: str) -> Walk:
-    """Follows a pointer as Java gives it: `/fields/1/type/items`. The path reads `Order.lines[].price`.
-
-    Array items are `[]`, map values `{}`, a branch of a union `(Card)`. What the pointer names beyond the schemas themselves
-    (`/name`, `/symbols`, `/size`) does not count.
-    """
-    steps = [step for step in pointer.split("/") if step]
-    parts: list[Part] = [schema]
-    path = schema.name if isinstance(schema, Record) else ""
-    while steps:
-        here = parts[-1]
-        step = steps.pop(0)
-        match here:
-            case Record() if step == "fields" and steps:
-                found = here.fields[int(steps.pop(0))]
-                parts.append(found)
-                path += f".{found.name}" if path else found.name
-            case Field() if step == "type":
-                parts.append(here.schema)
-            case Array() if step == "items":
-                parts.append(here.items)
-                path += "[]"
-            case Map() if step == "values":
-                parts.append(here.values)
-                path += "{}"
-            case Union() if step.isdigit() and int(step) < len(here.branches):
-                branch = here.branches[int(step)]
-                parts.append(branch)
-                if branch.type != "null" and len(here.branches) > 2:
-                    path += f"({branch.full_name.rpartition('.')[2]})"
-            case _:
-                break
-    return Walk(tuple(parts), path)
+from schemactl.model import Breakage, Incompatibility
 
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
@@ -82,17 +28,15 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     found = breakage.incompatibility
     upgraded = breakage.direction != "old_reads_new"
     reader, writer = (new, old) if upgraded else (old, new)
-    pointer = found.pointer
-    if found.rule == "MISSING_UNION_BRANCH" and _ends_in_writer_branch(reader, pointer):
-        pointer = pointer.rpartition("/")[0]
-    way = walk(reader, pointer)
-    place = way.path or way.schema.type
-    reason, fix = _SENTENCES[found.rule](
-        _Case(place, way, found.message, upgraded, version=breakage.against, writer=writer)
-    )
+    case = _Case(found, reader, writer, upgraded=upgraded, version=breakage.against)
+    reason, fix = _SENTENCES[found.rule](case)
     if found.strict_only:
         reason += " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
-    return Explanation(place, reason, fix)
+    here, there = case.way.pointer, case.written[0]
+    if not upgraded:
+        return Explanation(case.place, reason, fix, there, here)
+    ends_in_branch = any(is_writers(token) for token in way_of(found)[-1:])
+    return Explanation(case.place, reason, fix, here, there if ends_in_branch else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +45,35 @@ class _Case:
 
     Attributes:
         upgraded: the reader is the new schema; else it is the old one, whose consumers cannot be changed here.
+        version: the number of the old schema.
     """
 
-    place: str
-    way: Walk
-    message: str
+    found: Incompatibility
+    reader: Schema
+    writer: Schema
     upgraded: bool
     version: int
-    writer: Schema
+
+    @property
+    def message(self) -> str:
+        """Java's words."""
+        return self.found.message
+
+    @property
+    def way(self) -> Walk:
+        """What leads to it in the reader's schema."""
+        return walk(self.reader, way_of(self.found))
+
+    @property
+    def place(self) -> str:
+        """The path of the field, or what kind of schema it is."""
+        way = self.way
+        return way.path or way.schema.type
+
+    @property
+    def written(self) -> tuple[str, Schema]:
+        """The pointer to what the writer's schema has there, and that schema."""
+        return counterpart(way_of(self.found), reader=self.reader, writer=self.writer)
 
 
 def _missing_default(case: _Case) -> tuple[str, str]:
@@ -164,17 +129,31 @@ def _missing_symbols(case: _Case) -> tuple[str, str]:
 
 
 def _missing_branch(case: _Case) -> tuple[str, str]:
-    written = case.message.rpartition(" ")[2].lower()
+    place, way = case.place, case.way
+    kind, written = case.message.rpartition(" ")[2].lower(), case.written[1]
+    name = f"{kind} {written.name}" if isinstance(written, Named) else kind
     whose = "the new schema" if case.upgraded else f"version {case.version}"
-    branches = (
-        ", ".join(_short(branch) for branch in case.way.schema.branches)
-        if isinstance(case.way.schema, Union)
-        else ""
-    )
-    reason = f"{case.place}: a {written} may be written, and none of the branches of {whose} ({branches}) reads it."
+    union = next(part for part in reversed(way.parts) if isinstance(part, Union))
+    branches = ", ".join(_short(branch) for branch in union.branches)
+    reason = f"{place}: a {name} may be written, and none of the branches of {whose} ({branches}) reads it."
+    nearest = _nearest(case, way.schema, written)
+    if nearest:
+        because, fix = _SENTENCES[nearest.found.rule](nearest)
+        return f"{reason} {because}", fix
     if case.upgraded:
-        return reason, f"put a branch that reads the {written} back into the union."
-    return reason, f"write the {written} only when every reader's union has a branch for it."
+        return reason, f"put a branch that reads the {name} back into the union."
+    return reason, f"write the {name} only when every reader's union has a branch for it."
+
+
+def _nearest(case: _Case, branch: Schema, written: Schema) -> _Case | None:
+    """Why the branch that is meant for what is written does not read it; None: no branch is."""
+    if isinstance(branch, Union) or case.found.way is None:
+        return None
+    try:
+        reasons = incompatibilities(reader=branch, writer=written, at=case.found.way)
+    except AmbiguousAlias:
+        return None
+    return replace(case, found=reasons[0]) if reasons else None
 
 
 def _name_mismatch(case: _Case) -> tuple[str, str]:
@@ -253,14 +232,6 @@ _ZEROS: dict[str, object] = {
     "bytes": "",
     "string": "",
 }
-
-
-def _ends_in_writer_branch(reader: Schema, pointer: str) -> bool:
-    """Whether the last token counts the writer's branches: where both sides are unions it does, in Java."""
-    around, _, last = pointer.rpartition("/")
-    return (
-        last.isdigit() and isinstance(walk(reader, around).schema, Union) and not around.endswith("/fields")
-    )
 
 
 def _types(message: str) -> tuple[str, str]:

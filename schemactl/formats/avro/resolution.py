@@ -39,7 +39,12 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
 """The writer's primitive types that a reader's primitive type reads."""
 
 Location = tuple[Any, ...]
-"""Where in the reader's definition: () for the root, otherwise the location around it and a token."""
+"""Where in the reader's definition: () for the root, otherwise the location around it and a token.
+
+A writer's branch, which Java's pointers count, too, is its index negated by `~`: the reader's text has no such place. Where
+Java starts its pointer anew, inside a union, a location of one part is the root; the part is where that is.
+"""
+
 
 Reasons = tuple[Incompatibility, ...]
 """Why a pair is incompatible; empty if it is compatible."""
@@ -55,6 +60,7 @@ class AmbiguousAlias(Exception):
     Attributes:
         pointer: the reader's field.
         matches: the names of the writer's fields.
+        way: as in Incompatibility.
     """
 
     def __init__(self, field: Field, matches: list[str], location: Location) -> None:
@@ -62,25 +68,38 @@ class AmbiguousAlias(Exception):
         self.field = field
         self.matches = matches
         self.pointer = pointer(location)
+        self.way = location
 
 
-def incompatibilities(*, reader: Schema, writer: Schema) -> Reasons:
-    """Every reason why `reader` may fail on data written with `writer`, in Java's order.
+def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> Reasons:
+    """Every reason why `reader` may fail on data written with `writer`, in Java's order; both stand at `at` of others.
 
     Raises:
         AmbiguousAlias: Java gives no list, it throws.
     """
-    found = _Comparison().compare(reader, writer, ())
+    found = _Comparison().compare(reader, writer, at)
     return found if isinstance(found, tuple) else run(found)
 
 
 def pointer(location: Location) -> str:
     """A location as Java prints it: a JSON pointer, but `/` for the root."""
     tokens: list[str] = []
-    while location:
+    while len(location) > 1:
         location, token = location
-        tokens.append(str(token))
+        tokens.append(str(~token if isinstance(token, int) and token < 0 else token))
     return "/" + "/".join(reversed(tokens))
+
+
+def tokens(location: Location) -> tuple[str | int, ...]:
+    """What leads from the roots of reader and writer to a location, the branches of both among it."""
+    found: list[str | int] = []
+    while location:
+        if len(location) == 1:
+            (location,) = location
+            continue
+        location, token = location
+        found.append(token)
+    return tuple(reversed(found))
 
 
 def writer_field(field: Field, writer: Record, location: Location) -> Field | None:
@@ -156,20 +175,20 @@ class _Comparison:
         """Every branch has to be read. A reader that is a union, too, only says which branch it does not read."""
         reasons = COMPATIBLE
         for index, branch in enumerate(writer.branches):
-            nested = isinstance(reader, Union)
-            found = self.compare(reader, branch, () if nested else (location, index))
+            at_branch = (location, ~index)
+            found = self.compare(reader, branch, (at_branch,) if isinstance(reader, Union) else at_branch)
             if not isinstance(found, tuple):
                 found = yield found
             if found:
-                reasons += _missing_branch(reader, branch, (location, index)) if nested else found
+                reasons += _missing_branch(reader, branch, at_branch) if isinstance(reader, Union) else found
         self._known[id(reader), id(writer)] = reasons
         return reasons
 
     def _reader_union(self, reader: Union, writer: Schema, location: Location) -> Deep[Reasons]:
         """One branch has to read the writer; why the others do not is of no interest."""
         reasons = COMPATIBLE
-        for branch in reader.branches:
-            found = self.compare(branch, writer, ())
+        for index, branch in enumerate(reader.branches):
+            found = self.compare(branch, writer, ((location, index),))
             if not isinstance(found, tuple):
                 found = yield found
             if not found:
@@ -191,7 +210,10 @@ def _leaves(reader: Schema, writer: Schema, location: Location) -> Reasons:
 
 def _names(reader: Named, writer: Named, location: Location) -> Reasons:
     """Names match without their namespaces, or through one of the reader's aliases."""
-    if reader.name == writer.name or writer.full_name in reader.aliases:
+    if reader.name == writer.name:
+        return COMPATIBLE
+    # An alias in the null namespace does not count where the type has a namespace: Java writes a dot before it.
+    if writer.full_name in reader.aliases and (writer.namespace or not reader.namespace):
         return COMPATIBLE
     # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
     strict_only = (
@@ -226,13 +248,27 @@ def _sizes(reader: Fixed, writer: Fixed, location: Location) -> Reasons:
     )
 
 
-def _missing_branch(reader: Schema, writer: Schema, location: Location) -> Reasons:
+def _missing_branch(reader: Union, writer: Schema, location: Location) -> Reasons:
     # A record that is only called otherwise is found by its structure, and decodes.
     strict_only = isinstance(writer, Record | Array | Map) and decodes_all(
         reader=reader, writer=writer, release=Release.R5_0
     )
     message = f"reader union lacking writer type: {writer.type.upper()}"
-    return _reason("MISSING_UNION_BRANCH", location, message, strict_only=strict_only)
+    index = branch_for(writer, reader)
+    if index is None and strict_only:
+        index = [branch.type for branch in reader.branches].index(writer.type)
+    way = location if index is None else (location, index)
+    return (Incompatibility("MISSING_UNION_BRANCH", pointer(location), message, strict_only, way),)
+
+
+def branch_for(schema: Schema, union: Union) -> int | None:
+    """The index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
+    for index, branch in enumerate(union.branches):
+        if branch.type == schema.type and (
+            not isinstance(branch, Named) or branch.name == schema.full_name.rpartition(".")[2]
+        ):
+            return index
+    return None
 
 
 def _type_mismatch(reader: Schema, writer: Schema, location: Location) -> Reasons:
@@ -241,4 +277,4 @@ def _type_mismatch(reader: Schema, writer: Schema, location: Location) -> Reason
 
 
 def _reason(rule: str, location: Location, message: str, *, strict_only: bool = False) -> Reasons:
-    return (Incompatibility(rule, pointer(location), message, strict_only),)
+    return (Incompatibility(rule, pointer(location), message, strict_only, location),)

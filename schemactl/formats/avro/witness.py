@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from schemactl.formats.avro.datum import Datum, Failure, In, Tokens, encode, failures, to_json
-from schemactl.formats.avro.explanation import walk
+from schemactl.formats.avro.datum import Datum, Failure, In, encode, failures, to_json
 from schemactl.formats.avro.java import Thrown
-from schemactl.formats.avro.schema import Array, Enum, Field, Fixed, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import Array, Enum, Fixed, Map, Record, Schema, Union
+from schemactl.formats.avro.way import message_way, way_of
 from schemactl.model import Breakage, Release, Witness
 
 MAX_CANDIDATES = 2_000
@@ -35,7 +35,7 @@ def unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> 
     """
     found: dict[Failure, UnreadableMessage] = {}
     data = b""
-    for datum in islice(_candidates(writer), MAX_CANDIDATES):
+    for datum in islice(candidates(writer), MAX_CANDIDATES):
         try:
             data = encode(writer, datum)
             reasons = failures(data, writer=writer, reader=reader, release=release)
@@ -53,7 +53,7 @@ class _Endless(Exception):
     """A record that must contain itself has no smallest message, nor any."""
 
 
-def _candidates(schema: Schema) -> Iterator[Datum]:
+def candidates(schema: Schema) -> Iterator[Datum]:
     """The smallest message, then for each place in the schema one that goes there, each enum symbol and branch in turn."""
     try:
         yield smallest(schema)
@@ -148,7 +148,7 @@ def witness(
     """
     found = breakage.incompatibility
     reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
-    wanted = names(reader, found.pointer)
+    wanted = message_way(reader, way_of(found))
     messages = unreadable_messages(writer=writer, reader=reader, release=release)
     if not messages:
         return None
@@ -174,28 +174,3 @@ def witness(
         return Witness(shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}")
     said = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
     return Witness(shown, best.data, said)
-
-
-def names(schema: Schema, pointer: str) -> Tokens:
-    """The way that a pointer into a schema takes through a message: field names, `items`, `values`, branch indices."""
-    way: list[str | int] = []
-    for part, step in zip(walk(schema, pointer).parts[1:], _steps(pointer), strict=False):
-        if isinstance(part, Field):
-            way.append(part.name)
-        elif step is not None:
-            way.append(step)
-    return tuple(way)
-
-
-def _steps(pointer: str) -> Iterator[str | int | None]:
-    """For each part that a pointer comes through: what leads there inside a message; None where nothing does."""
-    words = [word for word in pointer.split("/") if word]
-    for before, word in zip(["", *words], words, strict=False):
-        if before == "fields":
-            yield None
-        elif word in ("items", "values"):
-            yield word
-        elif word.isdigit():
-            yield int(word)
-        elif word == "type":
-            yield None
