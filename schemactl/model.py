@@ -95,7 +95,7 @@ class Release(StrEnum):
 
 
 Locator = Callable[[str], Source]
-"""From a JSON pointer into a definition to the nearest place that exists in the user's files."""
+"""From a JSON pointer into a definition or declaration to the nearest place that exists in the user's files."""
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -240,6 +240,11 @@ class Namespace:
     name: NamespaceName
     policies: Policies = Policies()
     source: Source | None = field(default=None, compare=False)
+    locator: Locator | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, pointer: str) -> Source | None:
+        """The nearest place to `pointer` in the declaration; None when it came from no file."""
+        return self.locator(pointer) if self.locator else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,11 @@ class Topic:
     clients: tuple[Client, ...] = ()
     deleted: bool = False
     source: Source | None = field(default=None, compare=False)
+    locator: Locator | None = field(default=None, compare=False, repr=False)
+
+    def locate(self, pointer: str) -> Source | None:
+        """The nearest place to `pointer` in the declaration: `/partitions`, `/schema/type`; None when it came from no file."""
+        return self.locator(pointer) if self.locator else self.source
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "declare": {"errors", "rules", "model", "source", "formats"},
     "history": {"errors", "model", "source", "formats", "declare"},
     "changes": {"errors", "model", "formats", "broker"},
-    "check": {"errors", "model", "rules", "formats", "compat", "wording"},
+    "check": {"errors", "model", "rules", "formats", "broker", "compat", "wording"},
     "registry": {"errors", "model", "formats", "broker"},
     "plan": {"errors", "model", "formats", "broker", "compat", "changes", "registry", "wording"},
     "apply": {"errors", "model", "formats", "changes", "plan", "registry"},

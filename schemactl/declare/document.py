@@ -24,7 +24,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.source import Tokens, node_at, node_place
+from schemactl.source import Tokens, node_at, node_place, tokens
 
 RESERVED_PROPERTIES: Final = ("schemactl.",)
 """What the names of declared properties do not start with: `apply` stamps uploads with such."""
@@ -192,12 +192,17 @@ def _topic_problems(document: YamlDocument, path: str) -> Iterator[Problem]:
 
 def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:
     value = document.value
-    path = shown(text.path)
-    if "topic" not in value:
-        source = node_place(path, node_at(document.node, ("namespace",)))
+    named_by = "topic" if "topic" in value else "namespace"
+    source = node_place(shown(text.path), node_at(document.node, (named_by,)))
+    keys = frozenset(value)
+
+    def locate(pointer: str) -> Source:
+        way = tokens(pointer)
+        return text.locate(number, way) if keys.intersection(way[:1]) else source
+
+    if named_by == "namespace":
         name = NamespaceName.parse(value["namespace"])
-        return NamespaceDocument(Namespace(name, _policies(value), source), source)
-    source = node_place(path, node_at(document.node, ("topic",)))
+        return NamespaceDocument(Namespace(name, _policies(value), source, locate), source)
     topic = Topic(
         TopicName.parse(value["topic"]),
         policies=_policies(value),
@@ -210,6 +215,7 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
             for client in value.get("clients", ())
         ),
         source=source,
+        locator=locate,
     )
     schema = _schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
     return TopicDocument(topic, schema, source)

@@ -49,9 +49,13 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     Raises:
         InvalidSchema: a definition does not parse.
     """
-    if reader.proto and writer.proto:
-        reader, writer = reader.proto, writer.proto
+    reader, writer = on_the_wire(reader, writer)
     return FORMATS[reader.type].resolve(reader=reader, writer=writer)
+
+
+def on_the_wire(one: SchemaInfo, other: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
+    """Two definitions of one type as their bytes follow them: PROTOBUF by its `.proto`, where both know it."""
+    return (one.proto, other.proto) if one.proto and other.proto else (one, other)
 
 
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
@@ -63,8 +67,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
             "from one message to the next, and no reader decodes both.",
             f"Keep {old.type.name}, or give the new messages a topic of their own.",
         )
-    if new.proto and old.proto:
-        new, old = new.proto, old.proto
+    new, old = on_the_wire(new, old)
     return FORMATS[new.type].explain(breakage, new=new, old=old)
 
 
@@ -72,8 +75,7 @@ def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness 
     """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
     if old.type is not new.type:
         return None
-    if new.proto and old.proto:
-        new, old = new.proto, old.proto
+    new, old = on_the_wire(new, old)
     return FORMATS[new.type].witness(breakage, new=new, old=old)
 
 

@@ -183,6 +183,7 @@ class KeyValueFormat:
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """A changed encoding or half type in words for people; anything inside a half in its own format's words."""
         found, before, after = breakage.incompatibility, split(old), split(new)
+        is_older = breakage.direction == "old_reads_new"
         if found.rule == "KEY_VALUE_ENCODING_CHANGED":
             return Explanation(
                 "",
@@ -190,6 +191,8 @@ class KeyValueFormat:
                 "the payload and the message's own key, and a reader looks for it in one place only. The registry does "
                 "not see this change and stores nothing.",
                 f"Keep `encoding: {before.encoding}`, or give the new messages a topic of their own.",
+                "/encoding",
+                "/encoding" if is_older else None,
             )
         half, new_half, old_half = _halves_at(found.pointer, new=after, old=before)
         if found.rule == "KEY_VALUE_TYPE_CHANGED":
@@ -199,10 +202,17 @@ class KeyValueFormat:
                 "the topic mean something else from one message to the next. The registry does not see it where the "
                 "definitions stay the same.",
                 f"Keep {old_half.type.name}, or give the new messages a topic of their own.",
+                found.pointer,
+                found.pointer if is_older else None,
             )
         inner = _inside(breakage, half, new_half)
         told = self._formats[new_half.type].explain(inner, new=new_half, old=old_half)
-        return replace(told, field=f"{half}.{told.field}" if told.field else half)
+        return replace(
+            told,
+            field=f"{half}.{told.field}" if told.field else half,
+            place=_under(half, told.place),
+            older=None if told.older is None else _under(half, told.older),
+        )
 
     def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
         """The key or the value that breaks, alone; None for a changed encoding or type, where every message does."""

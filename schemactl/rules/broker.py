@@ -71,6 +71,22 @@ RULES = (
         link=f"{_SOURCE}/SchemaRegistryServiceImpl.java",
     ),
     Rule(
+        id="OTHER_RELEASE_DIFFERS",
+        verdict="broker",
+        severity="warning",
+        summary="Brokers of another Pulsar release would answer otherwise than those of the release that the project names.",
+        why="Releases bring another Avro, and with it other rules for names and defaults. What is accepted today may be refused "
+        "by the same cluster after its upgrade, when the schema is uploaded to a new topic or a producer brings it; what is "
+        "refused today may pass elsewhere.",
+        example="""
+# pulsar: "4.0" takes it; 4.2 and 5.0 refuse the namespace
+{"type": "record", "name": "Order", "namespace": "shop.my-team", "fields": [{"name": "id", "type": "long"}]}
+""",
+        fix="Write the definition so that every release you run or will run accepts it. If no such broker ever sees it, set "
+        "the rule to `off` under `severities`.",
+        link=f"{_SOURCE}/validator/StructSchemaDataValidator.java",
+    ),
+    Rule(
         id="SCHEMA_TYPE_CHANGED",
         verdict="data",
         severity="error",
@@ -78,7 +94,9 @@ RULES = (
         why=(
             "The bytes of an AVRO, a JSON and a STRING message have nothing in common, and a topic keeps its old messages. A "
             "consumer decodes every message by its own type: what the other type wrote is garbage to it or an exception. The "
-            "registry refuses a change of type under every strategy but ALWAYS_COMPATIBLE."
+            "registry refuses a change of type under every strategy but ALWAYS_COMPATIBLE. No message can be shown where the "
+            "definition does not tell its bytes (PROTOBUF without its `.proto`, EXTERNAL), nor where both types read them "
+            "alike: DATE and TIMESTAMP are the same moment in milliseconds."
         ),
         example=(
             "schema: {type: JSON, definition: order.avsc}     # before\nschema: {type: AVRO, definition: order.avsc}     # after"

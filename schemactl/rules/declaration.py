@@ -6,7 +6,10 @@ from typing import Final
 
 from schemactl.rules import Rule
 
-_IDENTITY: Final = "SchemaRegistryServiceImpl.getSchemaVersionBySchemaData (apache/pulsar, pulsar-broker)"
+_IDENTITY: Final = (
+    "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema/"
+    "SchemaRegistryServiceImpl.java"
+)
 _STRATEGIES: Final = (
     "https://pulsar.apache.org/docs/next/schema-understand/#schema-compatibility-check-strategy"
 )

@@ -1,0 +1,60 @@
+"""What a check says: the changed topics with both verdicts, and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from schemactl.errors import Source
+from schemactl.model import CompatibilityStrategy, Finding, Level, Release, Severity, TopicName, Verdict
+
+Change = Literal[
+    "added", "new version", "not stored", "older version", "schema removed", "removed", "policies"
+]
+
+ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
+"""The worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCheck:
+    """What a check says of one changed topic.
+
+    Attributes:
+        version: the number this content gets when it is approved as the next one, or has already; None: none.
+        latest: the highest number approved so far; None: this is the first.
+        verdict: both verdicts; None where nothing is uploaded.
+    """
+
+    topic: TopicName
+    change: Change
+    strategy: CompatibilityStrategy
+    level: Level
+    version: int | None = None
+    latest: int | None = None
+    verdict: Verdict | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found.
+
+    Attributes:
+        release: the Pulsar release whose answers were predicted.
+        base: what was compared with, for people: a ref and its commit.
+        checked: the number of topics looked at.
+        topics: the changed ones, by name.
+        findings: by topic; errors of a topic before its warnings.
+    """
+
+    release: Release
+    base: str
+    checked: int
+    topics: tuple[TopicCheck, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def count(self, severity: Severity) -> int:
+        """How many findings have `severity`."""
+        return sum(finding.severity == severity for finding in self.findings)

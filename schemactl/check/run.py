@@ -1,0 +1,92 @@
+"""One check: what is compared with what, and how much the project makes of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from schemactl.errors import Source
+from schemactl.model import (
+    Catalog,
+    CompatibilityStrategy,
+    Finding,
+    Level,
+    Project,
+    Severity,
+    Topic,
+    TopicName,
+)
+from schemactl.rules import Rule, rules
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One check.
+
+    Attributes:
+        target: what the files declare.
+        base: the approved history where the files branched off.
+        approved: the approved history as it is now.
+    """
+
+    target: Catalog
+    base: Catalog
+    approved: Catalog
+    project: Project
+    rules: Mapping[str, Rule] = field(default_factory=rules)
+
+    def strategies(
+        self, name: TopicName
+    ) -> tuple[tuple[CompatibilityStrategy, Level], tuple[CompatibilityStrategy, Level]]:
+        """The strategy in force before and now, each with the level that sets it."""
+        defaults = self.project.defaults
+        return self.base.strategy(name, defaults), self.target.strategy(name, defaults)
+
+    def strategy_place(self, topic: Topic) -> Source | None:
+        """Where the strategy of `topic` is declared, or was: in its own declaration or in its namespace's."""
+        levels = [level for _, level in self.strategies(topic.name)]
+        space = self.target.namespaces.get(topic.name.namespace_name)
+        holder = space if space and "topic" not in levels and "namespace" in levels else topic
+        return holder.locate("/schema_compatibility_strategy")
+
+    def find(
+        self,
+        rule: str,
+        topic: Topic,
+        message: str,
+        *,
+        source: Source | None = None,
+        fix: str = "",
+        severity: Severity | None = None,
+        **details: Any,
+    ) -> Iterator[Finding]:
+        """The finding, weighed."""
+        known = self.rules[rule]
+        yield from self.weigh(
+            Finding(
+                rule=rule,
+                severity=severity or known.severity,
+                verdict=known.verdict,
+                topic=topic.name,
+                source=source or topic.source,
+                message=message,
+                fix=fix or known.fix,
+                **details,
+            )
+        )
+
+    def weigh(self, finding: Finding) -> Iterator[Finding]:
+        """The finding with the severity that the project gives its rule; nothing when the project turns it off."""
+        severity = self.project.severities.get(finding.rule) or finding.severity
+        if finding.topic is not None:
+            severity = (
+                self.project.namespace_severities.get(finding.topic.namespace_name, {}).get(finding.rule)
+                or severity
+            )
+            topic = self.target.topics.get(finding.topic)
+            if topic and topic.lifecycle == "draft" and severity == "error":
+                # Nobody depends on a draft yet, and `apply` leaves it alone.
+                severity = "warning"
+        if severity != "off":
+            yield replace(finding, severity=severity)

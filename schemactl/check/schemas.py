@@ -1,0 +1,159 @@
+"""What is found about a changed schema: what readers meet, what brokers answer, where it stands among the versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from schemactl import broker
+from schemactl.check.proposal import Proposal
+from schemactl.check.run import Run
+from schemactl.errors import Source
+from schemactl.formats import explain, on_the_wire, problems, witness
+from schemactl.formats.base import Explanation
+from schemactl.model import (
+    Breakage,
+    Direction,
+    Finding,
+    Incompatibility,
+    Outcome,
+    Release,
+    SchemaInfo,
+    Verdict,
+)
+from schemactl.wording import duty, whence
+
+
+def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """One finding for each incompatibility, however many versions it breaks with, in the verdict's order."""
+    groups: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
+    for breakage in verdict.data or ():
+        groups.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
+    for (what, direction), group in groups.items():
+        nearest = group[0]
+        old = proposal.version(nearest.against)
+        told = explain(nearest, new=proposal.schema, old=old)
+        against = tuple(sorted(breakage.against for breakage in group))
+        source, older = _places(proposal, nearest, told, old)
+        said = duty(
+            proposal.topic.name,
+            strategy=proposal.strategy,
+            level=proposal.level,
+            breakage=nearest,
+            number=proposal.next,
+            existing=proposal.versions,
+            against=against,
+        )
+        yield from run.find(
+            what.rule,
+            proposal.topic,
+            f"{said}\n{told.reason}",
+            source=source,
+            fix=told.fix,
+            severity="warning" if what.strict_only else None,
+            field=told.field,
+            pointer=what.pointer,
+            direction=direction,
+            against=against,
+            older=str(older or ""),
+            witness=None if what.strict_only else witness(nearest, new=proposal.schema, old=old),
+        )
+
+
+def _places(
+    proposal: Proposal, breakage: Breakage, told: Explanation, old: SchemaInfo
+) -> tuple[Source | None, Source | None]:
+    """Where to look in the declared definition, and in the older one where the pointer is that one's."""
+    found = breakage.incompatibility
+    if found.rule in ("SCHEMA_TYPE_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
+        return proposal.topic.locate(f"/schema{found.pointer}/type"), None
+    new, old = on_the_wire(proposal.schema, old)
+    return new.locate(told.place), None if told.older is None else old.locate(told.older)
+
+
+def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """The schema must satisfy the strategy against the old topic's versions, too."""
+    topic, old = proposal.topic, proposal.topic.renamed_from
+    if old is None:
+        return
+    former = run.approved.topics.get(old)
+    if former is None or not former.versions:
+        yield from run.find(
+            "RENAMED_FROM_UNKNOWN",
+            topic,
+            f"{topic.name} is renamed from {old}, of which the approved history knows no version.",
+            source=topic.locate("/renamed_from"),
+        )
+        return
+    proposal = replace(proposal, versions=former.versions)
+    for finding in data(run, proposal, proposal.verdict(run.project.release)):
+        said = f"{topic.name} is renamed from {old}, whose versions these are."
+        yield replace(finding, message=f"{said}\n{finding.message}")
+
+
+def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """A refusal by the brokers of the release that the project names."""
+    answer = verdict.broker
+    if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
+        return
+    words = answer.message.strip().splitlines()
+    says = f"\nIt says: {words[0][:300]}" if words else ""
+    has_other_type = any(
+        breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data or ()
+    )
+    yield from run.find(
+        f"BROKER_{answer.outcome.name}",
+        proposal.topic,
+        f"Pulsar {run.project.release} will refuse version {proposal.next} of {proposal.topic.name}: {answer.outcome} under "
+        f"{proposal.strategy} ({whence(proposal.level)}).{says}",
+        source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
+    )
+
+
+def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Another answer by brokers of other releases: what to know before they are upgraded."""
+    ours = run.project.release
+    answers: dict[tuple[str, str, str], list[Release]] = {}
+    for release in Release:
+        if release is ours:
+            continue
+        answer = broker.put(proposal.versions, proposal.schema, proposal.strategy, release)
+        problem = next(problems(proposal.schema, release), None)
+        if problem or answer.outcome is not verdict.broker.outcome:
+            words = problem.what if problem else " ".join(answer.message.splitlines()[:1])[:300]
+            key = answer.outcome.value, words, problem.pointer if problem else ""
+            answers.setdefault(key, []).append(release)
+    for (outcome, words, pointer), releases in answers.items():
+        others = " and ".join(releases)
+        yield from run.find(
+            "OTHER_RELEASE_DIFFERS",
+            proposal.topic,
+            f"Pulsar {ours} answers {verdict.broker.outcome} to version {proposal.next} of {proposal.topic.name}, {others} "
+            f"{'answers' if len(releases) == 1 else 'answer'} {outcome}" + (f": {words}" if words else "."),
+            source=proposal.schema.locate(pointer),
+            pointer=pointer,
+        )
+
+
+def not_stored(run: Run, proposal: Proposal, known: int | None) -> Iterator[Finding]:
+    """An edit that Pulsar does not see."""
+    yield from run.find(
+        "NOT_STORED",
+        proposal.topic,
+        f"{proposal.topic.name}: only doc, aliases, enum default or properties differ from version {known}. Pulsar compares "
+        "none of them and stores nothing; generated readers use the new text.",
+        source=proposal.schema.locate(""),
+    )
+
+
+def reverted(run: Run, proposal: Proposal, known: int | None) -> Iterator[Finding]:
+    """A return to older content, which does not become the latest again."""
+    if known == proposal.latest:
+        return
+    yield from run.find(
+        "REVERTED_TO_OLDER",
+        proposal.topic,
+        f"{proposal.topic.name} declares the content of version {known} again. The registry answers {known} to the upload and "
+        f"its latest stays {proposal.latest}: consumers that ask for the latest schema still get version {proposal.latest}.",
+        source=proposal.schema.locate(""),
+    )

@@ -1,0 +1,92 @@
+"""What a check says of one topic: how it has changed, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from schemactl.check import policies, schemas
+from schemactl.check.proposal import Proposal
+from schemactl.check.report import Change, TopicCheck
+from schemactl.check.run import Run
+from schemactl.formats import identity, same_text
+from schemactl.model import Finding, SchemaInfo, Topic, TopicName
+
+
+def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
+    """What is to be said of one topic (None: it has not changed), and its findings."""
+    declared = run.target.topics.get(name)
+    before = run.base.topics.get(name)
+    if before and before.deleted:
+        before = None
+    if declared is None:
+        return _removed(run, before) if before else (None, [])
+    _, (strategy, level) = run.strategies(name)
+    seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
+    findings = [*policies.partitions(run, declared, before)]
+    if declared.schema is not None:
+        approved = run.approved.topics.get(name)
+        proposal = Proposal(declared, declared.schema, approved.versions if approved else (), strategy, level)
+        seen, found = _schema(run, seen, proposal, before.schema if before else None)
+        findings += found
+    elif before and before.schema:
+        seen = replace(seen, change="schema removed")
+        findings += run.find(
+            "SCHEMA_REMOVED",
+            declared,
+            f"{name} no longer declares a schema. The registry keeps the versions it has, and so do we.",
+        )
+    elif before is None:
+        seen = replace(seen, change="added")
+    if seen.change == "policies" and not findings:
+        return None, []
+    return seen, findings
+
+
+def _schema(
+    run: Run, seen: TopicCheck, proposal: Proposal, before: SchemaInfo | None
+) -> tuple[TopicCheck, Iterator[Finding]]:
+    """How the declared schema differs from the one where the files branched off, and what follows."""
+    known = proposal.known_as()
+    if before is not None and identity(before) == identity(proposal.schema):
+        if same_text(before, proposal.schema):
+            return seen, policies.tightened(run, proposal)
+        change: Change = "not stored"
+    elif known is not None:
+        change = "older version"
+    else:
+        change = "new version" if proposal.versions else "added"
+    verdict = proposal.verdict(run.project.release)
+    seen = replace(
+        seen,
+        change=change,
+        version=proposal.next if known is None else known,
+        latest=proposal.latest,
+        verdict=verdict,
+    )
+    if change == "not stored":
+        return seen, schemas.not_stored(run, proposal, known)
+    if change == "older version":
+        return seen, schemas.reverted(run, proposal, known)
+
+    def findings() -> Iterator[Finding]:
+        yield from schemas.data(run, proposal, verdict)
+        yield from schemas.own_release(run, proposal, verdict)
+        yield from schemas.other_releases(run, proposal, verdict)
+        yield from policies.relaxed(run, proposal, verdict)
+        yield from schemas.renamed(run, proposal)
+
+    return seen, findings()
+
+
+def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
+    name = before.name
+    (strategy, level), _ = run.strategies(name)
+    latest = before.versions[-1].number if before.versions else None
+    found = run.find(
+        "DELETED_TOPIC",
+        before,
+        f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
+        f"`apply --allow-delete {name}` is asked for.",
+    )
+    return TopicCheck(name, "removed", strategy, level, latest=latest, source=before.source), [*found]
