@@ -10,6 +10,8 @@ from schemactl.formats import avro, primitive, protobuf_native
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
+from schemactl.formats.wire import misreading
+from schemactl.formats.wire import witness as witness_of_types
 from schemactl.model import (
     AVRO_DESCRIBED,
     Breakage,
@@ -24,7 +26,7 @@ FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Forma
 """Who answers for a type. A new schema language is one more module, and one more row here."""
 FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, avro.FORMAT))
 FORMATS[SchemaType.PROTOBUF_NATIVE] = protobuf_native.FORMAT
-FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS)
+FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS, misreading)
 
 
 def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
@@ -74,7 +76,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
 def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
     """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
     if old.type is not new.type:
-        return None
+        return witness_of_types(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
     return FORMATS[new.type].witness(breakage, new=new, old=old)
 

@@ -12,7 +12,7 @@ import json
 import struct
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation, Format
@@ -34,8 +34,6 @@ ENCODING: Final = "kv.encoding.type"
 Encoding = Literal["INLINE", "SEPARATED"]
 
 Half = Literal["key", "value"]
-
-_OWN_RULES: Final = frozenset({"KEY_VALUE_ENCODING_CHANGED", "KEY_VALUE_TYPE_CHANGED"})
 
 _HALVES: tuple[Half, Half] = ("key", "value")
 
@@ -114,11 +112,23 @@ def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
     return SchemaInfo(SchemaType.KEY_VALUE, frame(key, value), properties)
 
 
-class KeyValueFormat:
-    """The slot for KEY_VALUE, over the slots of its halves (handed in, as the broker hands its checkers)."""
+class Misreading(Protocol):
+    """What finds a message of `writer` that `reader` throws on or reads as another value."""
 
-    def __init__(self, formats: Mapping[SchemaType, Format]) -> None:
+    def __call__(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
+        """The message; None where none was found."""
+        ...
+
+
+class KeyValueFormat:
+    """The slot for KEY_VALUE, over the slots of its halves (handed in, as the broker hands its checkers).
+
+    So is what finds a message of one schema that another misreads, whatever their types.
+    """
+
+    def __init__(self, formats: Mapping[SchemaType, Format], misreading: Misreading) -> None:
         self._formats = formats
+        self._misreading = misreading
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Every reason not to declare `info`: its own framing, or a half's problems under `/key` and `/value`."""
@@ -215,13 +225,22 @@ class KeyValueFormat:
         )
 
     def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
-        """The key or the value that breaks, alone; None for a changed encoding or type, where every message does."""
+        """A whole message where the encoding changed; else the key or the value that breaks, alone."""
         found = breakage.incompatibility
-        if found.rule in _OWN_RULES:
-            return None
+        is_older = breakage.direction == "old_reads_new"
+        if found.rule == "KEY_VALUE_ENCODING_CHANGED":
+            return (
+                self._misreading(reader=old, writer=new)
+                if is_older
+                else self._misreading(reader=new, writer=old)
+            )
         half, new_half, old_half = _halves_at(found.pointer, new=split(new), old=split(old))
-        inner = _inside(breakage, half, new_half)
-        proof = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
+        if found.rule == "KEY_VALUE_TYPE_CHANGED":
+            reader, writer = (old_half, new_half) if is_older else (new_half, old_half)
+            proof = self._misreading(reader=reader, writer=writer)
+        else:
+            inner = _inside(breakage, half, new_half)
+            proof = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
         return proof and replace(
             proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}"
         )

@@ -115,7 +115,8 @@ RULES = (
         summary="A field's name and its aliases name several fields of the writer's record.",
         why=(
             "Aliases say which of the writer's fields a reader takes the value from. Where two of them match, Java does not "
-            "choose: the check itself throws, the broker answers with an error, and a reader cannot be made."
+            "choose: the check itself throws, the broker answers with an error, and a reader cannot be made. Where a field is "
+            "given its own name as an alias, the check throws as well, but readers do not: no message can be shown."
         ),
         example=(
             '[{"name": "id", "type": "long"}, {"name": "order_id", "type": "long"}]       # written\n'

@@ -17,7 +17,8 @@ RULES = (
             "INLINE puts key and value into the payload, each after its length; SEPARATED makes the key the message's key and "
             "leaves the value alone in the payload. A consumer decodes by the encoding of its own schema, so it takes the "
             "other's payload for something it is not. The encoding is a property (`kv.encoding.type`), and the registry "
-            "compares no properties: it answers the old version's number and stores nothing."
+            "compares no properties: it answers the old version's number and stores nothing. No message can be shown where a "
+            "half is PROTOBUF: its definition does not tell its bytes."
         ),
         example=(
             "schema: {type: KEY_VALUE, encoding: INLINE, key: {type: STRING}, value: {type: INT64}}        # before\n"
@@ -34,7 +35,9 @@ RULES = (
         why=(
             "The types of the halves are properties (`key.schema.type`, `value.schema.type`), and the registry compares the "
             "definitions' bytes alone: from STRING to INT32, or from AVRO to JSON with one text, nothing differs for it. It "
-            "answers the old version's number and checks nothing, and every consumer reads the other type's bytes as its own."
+            "answers the old version's number and checks nothing, and every consumer reads the other type's bytes as its own. "
+            "No message can be shown where the half is or was PROTOBUF, whose definition does not tell its bytes, nor from "
+            "DATE to TIMESTAMP and back, which are the same moment in milliseconds."
         ),
         example=(
             "schema: {type: KEY_VALUE, key: {type: STRING}, value: {type: STRING}}     # before\n"

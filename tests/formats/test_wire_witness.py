@@ -1,0 +1,331 @@
+"""A changed type or encoding is proved by a message: written by one side, really read by the other."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+import struct
+from datetime import date
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemactl import formats
+from schemactl.compat import breakages
+from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.formats import protobuf_native
+from schemactl.formats.avro import foreign, parsed
+from schemactl.formats.avro.datum import encode
+from schemactl.formats.avro.witness import candidates
+from schemactl.formats.key_value import Encoding, join, split
+from schemactl.formats.scalars import Unreadable
+from schemactl.formats.wire import Untold, Wire, messages, misreading, read
+from schemactl.model import (
+    CLIENT_SIDE,
+    PRIMITIVE,
+    Breakage,
+    CompatibilityStrategy,
+    Incompatibility,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Witness,
+)
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+
+ORDER = b"""{"type": "record", "name": "Order", "fields": [
+    {"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]}"""
+AVRO = SchemaInfo(SchemaType.AVRO, ORDER)
+JSON = SchemaInfo(SchemaType.JSON, ORDER)
+STRING = SchemaInfo(SchemaType.STRING)
+INT32 = SchemaInfo(SchemaType.INT32)
+PRIMITIVES = [SchemaInfo(kind) for kind in sorted(PRIMITIVE, key=lambda kind: kind.value)]
+
+UNTOLD = sorted(CLIENT_SIDE | {SchemaType.PROTOBUF, SchemaType.EXTERNAL}, key=lambda kind: kind.value)
+"""The types whose definition, if there is one, does not tell what their bytes are."""
+
+SAME_MOMENT = {SchemaType.DATE, SchemaType.TIMESTAMP}
+"""Both are milliseconds since 1970, which their readers take for one moment."""
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    with gzip.open(CORPUS / f"{name}.jsonl.gz") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def definition(entry: dict[str, Any]) -> SchemaInfo:
+    """A definition as `broker_public` writes it."""
+    data = base64.b64decode(entry.get("schema_b64") or "")
+    return SchemaInfo(SchemaType[entry["type"]], data, entry.get("properties") or {})
+
+
+def versions(entries: list[dict[str, Any]]) -> list[SchemaVersion]:
+    """Stored versions as `broker_public` writes them, tombstones among them."""
+    return [
+        SchemaVersion(number, None if entry.get("deleted") else definition(entry))
+        for number, entry in enumerate(entries)
+    ]
+
+
+def proof(reader: SchemaInfo, writer: SchemaInfo) -> Witness:
+    found = misreading(reader=reader, writer=writer)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"), list(permutations(PRIMITIVES, 2)), ids=lambda info: info.type.name
+)
+def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: SchemaInfo) -> None:
+    found = misreading(reader=reader, writer=writer)
+    if {writer.type, reader.type} == SAME_MOMENT:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.result != f"reads {found.message}"
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "message", "data", "result"),
+    [
+        ("STRING", "INT32", '"é"', "c3a9", "SchemaSerializationException: Size of data received by IntSchema is not 4"),
+        ("STRING", "INT16", '"é"', "c3a9", "reads -15447"),
+        ("INT32", "STRING", "1", "00000001", r'reads "\u0000\u0000\u0000\u0001"'),
+        ("INT32", "FLOAT", "1", "00000001", "reads 1.401298464324817e-45"),
+        ("INT8", "BOOLEAN", "1", "01", "reads true"),
+        ("INT64", "INSTANT", "1", "0000000000000001", "BufferUnderflowException"),
+        ("INSTANT", "LOCAL_TIME", '"1970-01-01T00:00:01Z"', "0000000000000001" + "00000000",
+         "SchemaSerializationException: Size of data received by LongSchema is not 8"),
+        ("DOUBLE", "TIMESTAMP", "1.5", "3ff8000000000000", 'reads "+146069125-08-14T19:21:42.656Z"'),
+        ("DOUBLE", "LOCAL_TIME", "1.5", "3ff8000000000000",
+         "DateTimeException: Invalid value for NanoOfDay (valid values 0 - 86399999999999): 4609434218613702656"),
+        ("LOCAL_DATE_TIME", "INSTANT", '"1970-01-02T00:00:00"', "0000000000000001" + "00" * 8,
+         'reads "1970-01-01T00:00:01Z"'),
+    ],
+)  # fmt: skip
+def test_the_reader_gets_what_java_gives(
+    writer: str, reader: str, message: str, data: str, result: str
+) -> None:
+    found = proof(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
+    assert found == Witness(message, bytes.fromhex(data), result)
+
+
+@given(st.integers(-719_162, 2_932_896))
+def test_days_are_those_of_the_calendar(day: int) -> None:
+    shown = read(Wire(struct.pack(">q", day)), SchemaInfo(SchemaType.LOCAL_DATE))
+    assert json.loads(shown) == date.fromordinal(day + 719_163).isoformat()
+
+
+@given(st.integers(0, 146_096), st.integers(0, 2_000_000))
+def test_the_calendar_repeats_every_four_hundred_years(day: int, eras: int) -> None:
+    shown = read(Wire(struct.pack(">q", day + eras * 146_097)), SchemaInfo(SchemaType.LOCAL_DATE))
+    same = date.fromordinal(day + 719_163)
+    assert json.loads(shown).removeprefix("+") == f"{same.year + 400 * eras:04d}{same.isoformat()[4:]}"
+
+
+def test_json_is_no_avro_and_avro_no_json() -> None:
+    found = proof(AVRO, JSON)
+    assert json.loads(found.message) == json.loads(found.data) == {"id": 0, "note": None}
+    assert found.result == "ArrayIndexOutOfBoundsException: Index 17 out of bounds for length 2"
+    found = proof(JSON, AVRO)
+    assert found.data == b"\0\0"
+    assert found.result.startswith("SchemaSerializationException: the bytes are not JSON")
+
+
+def test_an_avro_text_is_not_a_string() -> None:
+    text = SchemaInfo(SchemaType.AVRO, b'"string"')
+    assert proof(STRING, text) == Witness('"é"', b"\x04\xc3\xa9", r'reads "\u0004é"')
+
+
+def test_a_charset_is_written_and_read_as_java_does() -> None:
+    latin = SchemaInfo(SchemaType.STRING, b"", {"__charset": "ISO-8859-1"})
+    wide = SchemaInfo(SchemaType.STRING, b"", {"__charset": "UTF-16"})
+    assert proof(SchemaInfo(SchemaType.BYTES), STRING).data == "é".encode()
+    assert proof(INT32, latin).data == b"\xe9"
+    assert proof(SchemaInfo(SchemaType.INT8), wide).data == b"\xfe\xff\x00\xe9"
+    assert proof(wide, SchemaInfo(SchemaType.INT16)).result == r'reads "\u0001"'
+
+
+def test_a_direction_says_who_reads() -> None:
+    def result(direction: Any) -> str:
+        changed = Incompatibility("SCHEMA_TYPE_CHANGED", "")
+        found = formats.witness(Breakage(changed, direction, 0), new=INT32, old=STRING)
+        assert found is not None
+        return found.result
+
+    assert "IntSchema" in result("new_reads_old")
+    assert "IntSchema" in result("both")
+    assert result("old_reads_new") == r'reads "\u0000\u0000\u0000\u0001"'
+
+
+@pytest.mark.parametrize("kind", UNTOLD)
+def test_a_type_that_does_not_tell_its_bytes_has_no_message(kind: SchemaType) -> None:
+    untold = SchemaInfo(kind, ORDER)
+    assert not list(messages(untold))
+    assert misreading(reader=STRING, writer=untold) is None
+    assert misreading(reader=untold, writer=STRING) is None
+
+
+def test_nothing_is_shown_where_a_definition_does_not_parse() -> None:
+    broken = SchemaInfo(SchemaType.AVRO, b"{")
+    assert misreading(reader=STRING, writer=broken) is None
+    assert misreading(reader=broken, writer=STRING) is None
+
+
+def test_a_record_that_must_contain_itself_is_no_witness() -> None:
+    endless = SchemaInfo(
+        SchemaType.AVRO, b'{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}'
+    )
+    assert misreading(reader=STRING, writer=endless) is None
+    assert misreading(reader=endless, writer=STRING) is None
+
+
+def test_a_foreign_count_of_nothings_is_given_up() -> None:
+    nothings = SchemaInfo(SchemaType.AVRO, b'{"type": "array", "items": "null"}')
+    with pytest.raises(Untold):
+        read(Wire(b"\xfe\xff\xff\xff\x0f"), nothings)
+
+
+def both(key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
+    return join(key=key, value=value, encoding=encoding)
+
+
+def test_a_changed_encoding_moves_the_key() -> None:
+    inline, separated = both(STRING, STRING, "INLINE"), both(STRING, STRING, "SEPARATED")
+    changed = Incompatibility("KEY_VALUE_ENCODING_CHANGED", "")
+    found = formats.witness(Breakage(changed, "new_reads_old", 0), new=separated, old=inline)
+    framed = b"\0\0\0\x02\xc3\xa9" * 2
+    shown = json.dumps(framed.decode(), ensure_ascii=False)
+    assert found == Witness('{"key": "é", "value": "é"}', framed, f'reads {{"key": null, "value": {shown}}}')
+    found = formats.witness(Breakage(changed, "old_reads_new", 0), new=separated, old=inline)
+    assert found == Witness('{"key": "é", "value": "é"}', "é".encode(), "BufferUnderflowException")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), list(product([STRING, INT32, AVRO, JSON], repeat=2)), ids=lambda info: info.type.name
+)
+def test_a_changed_encoding_is_shown_for_all_halves(key: SchemaInfo, value: SchemaInfo) -> None:
+    inline, separated = both(key, value, "INLINE"), both(key, value, "SEPARATED")
+    assert proof(inline, separated)
+    assert proof(separated, inline)
+
+
+@pytest.mark.parametrize(
+    ("length", "result"),
+    [
+        (-2, "NegativeArraySizeException: -2"),
+        (9, "BufferUnderflowException (a length of 9, and 4 bytes follow)"),
+    ],
+)
+def test_a_foreign_length_is_believed(length: int, result: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        read(Wire(struct.pack(">i", length) + b"\0\0\0\0"), both(STRING, STRING, "INLINE"))
+    assert str(caught.value) == result
+
+
+@pytest.mark.parametrize("half", ["key", "value"])
+def test_a_changed_half_is_shown_alone(half: str) -> None:
+    old = both(STRING, STRING, "INLINE")
+    new = both(INT32, STRING, "INLINE") if half == "key" else both(STRING, INT32, "INLINE")
+    changed = Incompatibility("KEY_VALUE_TYPE_CHANGED", f"/{half}")
+    found = formats.witness(Breakage(changed, "new_reads_old", 0), new=new, old=old)
+    assert found is not None
+    assert (found.message, found.data) == (f'{{"{half}": "é"}}', "é".encode())
+    assert found.result.startswith(f"the {half}: SchemaSerializationException")
+    found = formats.witness(Breakage(changed, "old_reads_new", 0), new=new, old=old)
+    assert found is not None
+    assert (found.message, found.data) == (f'{{"{half}": 1}}', b"\0\0\0\x01")
+
+
+def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(module: str) -> NoReturn:
+        raise SchemactlError(module)
+
+    monkeypatch.setattr(protobuf_native, "load", missing)
+    assert misreading(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
+
+
+@pytest.mark.parametrize(
+    "info", [*PRIMITIVES, AVRO, JSON, both(STRING, AVRO, "INLINE"), SchemaInfo(SchemaType.BYTES)]
+)
+@given(data=st.binary(max_size=20), key=st.none() | st.binary(max_size=4))
+def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: bytes | None) -> None:
+    with contextlib.suppress(Unreadable, Untold):
+        json.loads(read(Wire(data, key), info))
+
+
+def test_avro_reads_its_own_messages() -> None:
+    for row in rows("avro_public")[::10]:
+        schema = parsed(json.dumps(row["writer"]).encode())
+        for datum in candidates(schema):
+            assert foreign.decode(encode(schema, datum), schema) == datum, row["id"]
+
+
+def tells_its_bytes(info: SchemaInfo) -> bool:
+    """Whether messages can be made: not of PROTOBUF without its `.proto`, nor with a definition that does not parse."""
+    try:
+        if info.type is SchemaType.KEY_VALUE:
+            halves = split(info)
+            return tells_its_bytes(halves.key) and tells_its_bytes(halves.value)
+        formats.identity(info)
+    except InvalidSchema:
+        return False
+    return info.type not in UNTOLD
+
+
+def has_no_witness(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) -> bool:
+    """Whether no message can show it, for a reason that the rule's own text gives."""
+    rule = breakage.incompatibility.rule
+    if rule == "SCHEMA_TYPE_CHANGED":
+        told = tells_its_bytes(new) and tells_its_bytes(old)
+        return not told or {new.type, old.type} == SAME_MOMENT
+    if rule == "KEY_VALUE_ENCODING_CHANGED":
+        return not (tells_its_bytes(new) and tells_its_bytes(old))
+    if rule == "KEY_VALUE_TYPE_CHANGED":
+        half = breakage.incompatibility.pointer.removeprefix("/")
+        one, other = getattr(split(new), half), getattr(split(old), half)
+        told = tells_its_bytes(one) and tells_its_bytes(other)
+        return not told or {one.type, other.type} == SAME_MOMENT
+    return rule == "AMBIGUOUS_ALIAS"  # of a field with its own name: only the check throws
+
+
+def shown_or_excused(existing: list[SchemaVersion], new: SchemaInfo, strategy: str, name: str) -> int:
+    infos = {version.number: version.info for version in existing}
+    shown = 0
+    for breakage in breakages(existing, new, CompatibilityStrategy(strategy)) or ():
+        old = infos[breakage.against]
+        assert old is not None
+        if breakage.incompatibility.strict_only:
+            continue
+        found = formats.witness(breakage, new=new, old=old)
+        assert found or has_no_witness(breakage, new, old), (name, breakage)
+        shown += found is not None
+    return shown
+
+
+def test_every_breakage_of_the_recorded_uploads_has_a_witness() -> None:
+    shown = sum(
+        shown_or_excused(versions(row["existing"]), definition(row["new"]), row["strategy"], row["id"])
+        for row in rows("broker_public")
+    )
+    assert shown > 600
+
+
+def test_every_breakage_of_avro_pairs_has_a_witness_unless_java_reads_all() -> None:
+    """Java does not compare the names of records, and what only follows from another name breaks nobody."""
+    shown = 0
+    for row in rows("avro_public")[::5]:
+        for kind in (SchemaType.AVRO, SchemaType.JSON):
+            writer, reader = (
+                SchemaInfo(kind, json.dumps(row[side]).encode()) for side in ("writer", "reader")
+            )
+            if row["decode"] not in ("all", "n/a"):
+                shown += shown_or_excused([SchemaVersion(0, writer)], reader, "BACKWARD", row["id"])
+    assert shown > 500
