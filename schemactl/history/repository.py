@@ -162,7 +162,6 @@ class Repository:
             (found,) = self.objects([f"{ref}^{{commit}}"])
         except HistoryError:
             # Some names stop git itself, `@{upstream}` of a branch without one for example.
-            self.close()
             return None
         return _commit(found) if found else None
 

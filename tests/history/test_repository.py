@@ -201,7 +201,19 @@ def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
     root = scratch.commit({"s/a": "1\n" * 50, "s/b": "2\n" * 50, "ü": "3"}, "root")
     side = scratch.commit({"s/c": "3"}, "side", branch="topic", start=root)
     scratch.commit({"s/a": None, "moved": "1\n" * 50}, "moved")
-    scratch.commit({"s/c": "3"}, "merge", merge=side)
+    scratch.commit({"s/c": "3"}, "größer", merge=side)
+    scratch.git("update-index", "--add", "--cacheinfo", f"160000,{scratch.id(1)},module")
+    scratch.git("commit", "-qm", "module")
+    scratch.git("update-index", "--cacheinfo", f"160000,{scratch.id(2)},module")
+    scratch.git("commit", "-qm", "newer module")
+    signed = scratch.git("cat-file", "commit", "main").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----\n\n", 1
+    )
+    (scratch.path / "signed").write_text(signed + "\n")
+    scratch.git("reset", "-q", scratch.git("hash-object", "-t", "commit", "-w", "signed"))
+    gpg = tmp_path / "gpg"
+    gpg.write_text("#!/bin/sh\necho no good >&2\nexit 1\n")
+    gpg.chmod(0o755)
     expected = steps(scratch)
     for name, value in {
         "diff.renames": "copies",
@@ -221,6 +233,7 @@ def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
         "format.pretty": "oneline",
         "color.ui": "always",
         "core.pager": "false",
+        "gpg.program": str(gpg),
     }.items():
         scratch.git("config", name, value)
     scratch.write({"s/here": ""})
