@@ -171,14 +171,14 @@ def _properties(holder: Schema | Field) -> str:
 
 
 def _protobuf(info: SchemaInfo) -> Iterator[tuple[str, str]]:
-    from schemactl.formats.protobuf_native.descriptor import KIND_NAMES, REPEATED, Enum, Field, Message
+    from schemactl.formats.protobuf_native.descriptor import KIND_NAMES, Enum, Field, Message
     from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 
     definition = parse(info.schema)
     yield "", f"message {definition.root.full_name}"
 
     def described(field: Field) -> str:
-        label = "repeated " if field.cardinality == REPEATED else ""
+        label = f"{field.cardinality} " if field.is_repeated else ""
         oneof = f" in oneof {field.oneof}" if field.oneof else ""
         return f"{label}{field.type_name or KIND_NAMES[field.kind]} {field.proto.name}{oneof}"
 
