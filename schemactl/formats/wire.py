@@ -4,6 +4,10 @@ A consumer decodes every message by its own schema. So a changed type is proved 
 read as the reader would: it throws, or reads another value. Where the readings of all messages tried agree (TIMESTAMP
 as DATE: one moment) nothing is proved. PROTOBUF without its `.proto` does not tell its bytes, EXTERNAL never does.
 
+Avro is read by the reader's definition alone. So does a client where the message names no version (Python's: where all
+else fails). Java's looks the version up first, and throws before it reads where that has no Avro definition: results
+say by what was read, unless both definitions are the same.
+
 Sources: `KeyValue` (org.apache.pulsar.common.schema), MessageImpl, GenericJsonReader; see `scalars` and `avro.foreign`.
 """
 
@@ -32,6 +36,9 @@ MAX_MESSAGES: Final = 9
 
 _MAX_HALVES: Final = 3
 """Keys, and values, that the messages of a KEY_VALUE schema are made of."""
+
+BY_ITS_OWN: Final = " (decoded by the reader's definition alone)"
+"""Said of a result where another definition might have been used."""
 
 _TELLING: Final = {
     "boolean": True,
@@ -75,14 +82,15 @@ def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
     """
     reader, writer = reader.proto or reader, writer.proto or writer
     try:
+        by = BY_ITS_OWN if _holds_avro(reader) and reader.schema != writer.schema else ""
         for wire in islice(messages(writer), MAX_MESSAGES):
             written = read(wire, writer)
             try:
                 result = read(wire, reader)
             except Unreadable as thrown:
-                return Witness(written, wire.payload, str(thrown))
+                return Witness(written, wire.payload, f"{thrown}{by}")
             if result != written:
-                return Witness(written, wire.payload, f"reads {result}")
+                return Witness(written, wire.payload, f"reads {result}{by}")
     except (SchemactlError, Untold, RecursionError):
         return None
     return None
@@ -125,6 +133,13 @@ def read(wire: Wire, info: SchemaInfo) -> str:
         )
         return '{{"key": {}, "value": {}}}'.format(*shown)
     return _read(wire.payload, info)
+
+
+def _holds_avro(info: SchemaInfo) -> bool:
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        return _holds_avro(both.key) or _holds_avro(both.value)
+    return info.type is SchemaType.AVRO
 
 
 def _payloads(info: SchemaInfo) -> Iterator[bytes]:

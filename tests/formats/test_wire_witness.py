@@ -139,6 +139,14 @@ def test_json_is_no_avro_and_avro_no_json() -> None:
     assert found.result.startswith("SchemaSerializationException: the bytes are not JSON")
 
 
+def test_it_is_said_where_a_reader_had_to_do_without_the_writers_definition() -> None:
+    alone = " (decoded by the reader's definition alone)"
+    result = proof(AVRO, INT32).result
+    assert result == 'reads {"id": 0, "note": null}' + alone
+    assert alone not in proof(AVRO, JSON).result
+    assert alone not in proof(INT32, AVRO).result
+
+
 def test_an_avro_text_is_not_a_string() -> None:
     text = SchemaInfo(SchemaType.AVRO, b'"string"')
     assert proof(STRING, text) == Witness('"é"', b"\x04\xc3\xa9", r'reads "\u0004é"')
