@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -544,6 +546,27 @@ def test_three_git_processes_are_enough_whatever_the_number_of_topics(
         event for event in map(json.loads, trace.read_text().splitlines()) if event["event"] == "start"
     ]
     assert len(started) == 3
+
+
+def test_gitpython_is_loaded_only_to_explain_what_is_missing(scratch: Scratch) -> None:
+    scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
+    script = (
+        "import sys\n"
+        "from schemactl import history\n"
+        "from schemactl.errors import HistoryError\n"
+        "from schemactl.model import Project\n"
+        "with history.Repository.open('.') as repository:\n"
+        "    history.read(repository, Project(roots=('topics',)))\n"
+        "    print('git' in sys.modules)\n"
+        "    try:\n"
+        "        history.read(repository, Project(roots=('topics',), approved='nowhere'))\n"
+        "    except HistoryError:\n"
+        "        print('git' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=scratch.path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_the_screen_in_the_documentation_is_what_the_example_shows(
