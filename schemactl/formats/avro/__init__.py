@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -29,6 +30,12 @@ def parsed(text: bytes, release: Release = NEWEST) -> Schema:
         InvalidSchema: it does not parse.
     """
     return parse(text, release)
+
+
+_NO_MESSAGE: Final = (
+    "No message can be shown: those of a PROTOBUF topic are protobuf's, which the Avro definition does not describe. "
+    "With `proto:` declared they are judged by their own wire rules."
+)
 
 
 class AvroFormat:
@@ -69,10 +76,18 @@ class AvroFormat:
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""
-        return explanation.explain(breakage, new=parsed(new.schema), old=parsed(old.schema))
+        told = explanation.explain(breakage, new=parsed(new.schema), old=parsed(old.schema))
+        if new.type is SchemaType.PROTOBUF:
+            return replace(told, reason=f"{told.reason} {_NO_MESSAGE}")
+        return told
 
     def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
-        """The smallest message that the reader's side cannot read."""
+        """The smallest message that the reader's side cannot read.
+
+        None for PROTOBUF: its messages are protobuf's, of which the Avro definition says nothing.
+        """
+        if new.type is SchemaType.PROTOBUF:
+            return None
         return seek(
             breakage,
             new=parsed(new.schema),
