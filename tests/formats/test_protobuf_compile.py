@@ -70,7 +70,18 @@ def test_warnings_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["-I/", "--version", "@args", "/etc/x.proto", "../x.proto", "a\\b.proto", "a\nb.proto", ""]
+    "name",
+    [
+        "-I/",
+        "--version",
+        "@args",
+        "/etc/x.proto",
+        "../x.proto",
+        "a\\b.proto",
+        "a\nb.proto",
+        "\udc80.proto",
+        "",
+    ],
 )
 def test_a_name_that_means_something_else_to_protoc_is_refused(name: str) -> None:
     with pytest.raises(InvalidSchema, match="is not a file name that protoc can import"):
@@ -147,6 +158,23 @@ def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(compiling, "TIMEOUT_S", 0.3)
     [answer] = compiling._run([Proto.of_text("// slow", "M")])
     assert "protoc gave no answer" in str(answer)
+
+
+def test_a_slow_machine_is_not_taken_for_a_bad_definition(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import sys, time\n"
+        "for line in sys.stdin:\n"
+        "    time.sleep(0.4)\n"
+        "    open(line.split(chr(9))[0] + '/out', 'wb').write(b'')\n"
+        "    print(0, flush=True)\n"
+    )
+    monkeypatch.setattr(compiling, "WORKER", worker)
+    monkeypatch.setattr(compiling, "TIMEOUT_S", 3.0)
+    answers = list(compiling._run([Proto.of_text(f"// {number}", "M") for number in range(9)]))
+    assert answers == [b""] * 9
 
 
 def test_nothing_is_compiled_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ MAX_SOURCE_BYTES: Final = 5 * 2**20
 """Of one definition with its imports: a broker stores no larger schema."""
 
 TIMEOUT_S: Final = 30.0
-"""For protoc, for as many definitions as are compiled in one go; a thousand usual ones take less than one second."""
+"""For one run of protoc, and for a definition that had no answer in it by itself; a thousand usual ones take a second."""
 
 WORKER: Final = Path(__file__).with_name("protoc_worker.py")
 """The script that runs protoc."""
@@ -58,13 +58,13 @@ class Proto:
     @classmethod
     def of_text(cls, text: str, message: str) -> Proto:
         """A definition that is one text, from no file."""
-        return cls(message, "schema.proto", {"schema.proto": text.encode()})
+        return cls(message, "schema.proto", {"schema.proto": text.encode(errors="replace")})
 
     def digest(self) -> str:
         """Equal for definitions that protoc gives one answer to."""
-        digest = hashlib.sha256(self.entry.encode())
+        digest = hashlib.sha256(repr(self.entry).encode())
         for name, text in sorted(self.sources.items()):
-            digest.update(f"\0{name}\0{len(text)}\0".encode() + text)
+            digest.update(f"{name!r}{len(text)}\0".encode() + text)
         return digest.hexdigest()
 
 
@@ -155,22 +155,23 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
     with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
         jobs = [Path(folder, str(number)) for number in range(len(protos))]
         refused = [_lay_out(job, proto) for job, proto in zip(jobs, protos, strict=True)]
-        ready = [number for number, problem in enumerate(refused) if problem is None]
+        todo = [number for number, problem in enumerate(refused) if problem is None]
         codes: dict[int, str] = {}
-        while len(codes) < len(ready):
-            todo = ready[len(codes) :]
-            lines = "".join(f"{jobs[number]}\t{protos[number].entry}\n" for number in todo)
-            answered = _answers(site, include, lines)
+        while todo:
+            answered = _answers(site, include, [(jobs[number], protos[number].entry) for number in todo])
             codes.update(zip(todo, answered, strict=False))
-            if len(answered) < len(todo):
-                # The one that has no answer has killed or stopped the process: the others go on without it.
-                codes[todo[len(answered)]] = ""
+            todo = todo[len(answered) :]
+            if todo:
+                # The next one has stopped the process, or time was up: by itself it has all the time there is.
+                first, *todo = todo
+                codes[first] = "".join(_answers(site, include, [(jobs[first], protos[first].entry)]))
         for number, (job, problem) in enumerate(zip(jobs, refused, strict=True)):
             yield problem or _outcome(job, codes[number])
 
 
-def _answers(site: str, include: str, lines: str) -> list[str]:
-    """The exit codes of the jobs in `lines`, up to the first that takes too long or crashes."""
+def _answers(site: str, include: str, jobs: Sequence[tuple[Path, str]]) -> list[str]:
+    """The exit codes for folders and entries, up to the first on which the process dies or time is up."""
+    lines = "".join(f"{folder}\t{entry}\n" for folder, entry in jobs)
     command = [sys.executable, "-I", str(WORKER), site, include]
     try:
         done = subprocess.run(  # noqa: S603  our own script, no shell
@@ -201,7 +202,7 @@ def _lay_out(job: Path, proto: Proto) -> InvalidSchema | None:
         )
     for name, text in proto.sources.items():
         # A leading - or @ would be an option to protoc.
-        if not re.fullmatch(r"(?![-@/])[^\0\\\t\n]+", name) or ".." in PurePosixPath(name).parts:
+        if not re.fullmatch(r"(?![-@/])[^\0\\\t\n\ud800-\udfff]+", name) or ".." in PurePosixPath(name).parts:
             return InvalidSchema(f"{name!r} is not a file name that protoc can import")
         path = job / "in" / name
         try:
