@@ -83,18 +83,8 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         if declared.problems:
             raise DeclarationError(declared.problems)
         target = declared.catalog
-        approved = history.read(repository, project, args.base)
-        base = approved
         head = repository.commit("HEAD")
-        if head and approved.tip and head.id != approved.tip.id:
-            fork = repository.merge_base(head, approved.tip)
-            if fork is None:
-                raise SchemactlError(
-                    f"HEAD and {approved.ref} have no common ancestor: what was changed here cannot be told",
-                    fix="fetch the whole history (`git fetch --unshallow`), or name another ref with --base",
-                )
-            if fork.id != approved.tip.id:
-                base = history.read(repository, project, fork.id)
+        approved, base = history.read_forked(repository, project, head, args.base)
         for note in approved.notes:
             context.say(f"note: {note}")
         label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
