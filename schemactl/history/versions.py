@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -22,13 +21,13 @@ from schemactl.declare import (
     read_project,
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, read_bytes
-from schemactl.errors import DeclarationError, HistoryError, InvalidSchema, Problem, Source
+from schemactl.errors import DeclarationError, HistoryError, InvalidSchema, Problem
 from schemactl.formats import identity
 from schemactl.history.contents import RecordFiles
+from schemactl.history.recall import Recall
 from schemactl.history.record import Step
 from schemactl.history.repository import Repository
 from schemactl.model import (
-    AVRO_DESCRIBED,
     Commit,
     Namespace,
     NamespaceName,
@@ -38,7 +37,6 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.source import JsonText, place, tokens
 
 _DIGEST_BYTES = 20
 
@@ -128,6 +126,7 @@ class Fold:
         self.repaired: list[Note] = []
         self._open: dict[tuple[str, str], list[Note]] = {}
         self._project = project
+        self._repository = repository
         self._files = RecordFiles(repository)
         self._documents: dict[str, tuple[TopicDocument | NamespaceDocument, ...]] = {}
         # Topics by their key in a registry: its lists are shared by persistent and non-persistent topics.
@@ -274,7 +273,8 @@ class Fold:
                 source = info.locate(error.pointer) or document.source
                 problems = (Problem(source, error.what, error.fix),)
             else:
-                info = _light(info, definition.paths)
+                path = document.schema.text.path
+                info = Recall(self._repository.directory, commit, path, name).light(info)
                 numbering = self._lists.setdefault(name.schema_id, VersionList())
                 return replace(document.topic, schema=info), numbering.number(key, info, commit)
         self._note(("topic", name.schema_id), [Note(commit, problem, name) for problem in problems])
@@ -306,22 +306,6 @@ def _short(key: Hashable) -> Hashable:
     if isinstance(key, bytes) and len(key) > _DIGEST_BYTES:
         return blake2b(key, digest_size=_DIGEST_BYTES, person=b"bytes").digest()
     return key
-
-
-def _light(info: SchemaInfo, paths: frozenset[str]) -> SchemaInfo:
-    """The same definition without the parsed files that could say where its parts stand.
-
-    Where the definition is the text of one file, its places are found again from that text.
-    """
-    locator = None
-    if info.type in AVRO_DESCRIBED and info.source and len(paths) == 1:
-        locator = partial(_place, info.source.path, info.schema)
-    return replace(info, locator=locator, proto=info.proto and _light(info.proto, frozenset()))
-
-
-def _place(path: str, schema: bytes, pointer: str) -> Source:
-    text = schema.decode()
-    return JsonText(text, partial(place, path, text)).locate(tokens(pointer))
 
 
 def _name(document: TopicDocument | NamespaceDocument) -> TopicName | NamespaceName:
