@@ -57,7 +57,8 @@ def duty(
 ) -> str:
     """Who must read what under the strategy, which versions break and which do not."""
     nearest = next(version for version in existing if version.number == breakage.against)
-    new = f"version {number}" if number is not None else "the new schema"
+    # A text that a registry takes for a version it has is still another text to readers.
+    new = "the new schema" if number in (None, breakage.against) else f"version {number}"
     if breakage.direction == "old_reads_new":
         must = f"consumers still on {cite(nearest)} must read messages of {new}"
     elif breakage.direction == "both":

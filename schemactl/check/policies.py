@@ -64,6 +64,19 @@ def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Find
         )
 
 
+def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
+    """A reader pinned to a version that there is not."""
+    pinned = proposal.topic.reader
+    numbers = {version.number for version in proposal.versions} | {proposal.number}
+    if pinned != "latest" and pinned not in numbers:
+        yield from run.find(
+            "READER_VERSION_UNKNOWN",
+            proposal.topic,
+            f"{proposal.topic.name} pins its generated readers to version {pinned}; it has {versions_said(sorted(numbers))}.",
+            source=proposal.topic.locate("/reader"),
+        )
+
+
 def _partitions(topic: Topic) -> str:
     if topic.partitions is None:
         return "not partitioned"

@@ -20,29 +20,49 @@ from schemactl.model import (
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the registry would be asked to store as the topic's next version, and under which strategy."""
+    """What the registry would be asked to store as the topic's next version, and under which strategy.
+
+    Attributes:
+        number: the one this content has among the versions, or gets as the next one.
+        known: it has one already.
+    """
 
     topic: Topic
     schema: SchemaInfo
     versions: tuple[SchemaVersion, ...]
     strategy: CompatibilityStrategy
     level: Level
+    number: int
+    known: bool
+
+    @classmethod
+    def of(
+        cls,
+        topic: Topic,
+        schema: SchemaInfo,
+        versions: tuple[SchemaVersion, ...],
+        strategy: CompatibilityStrategy,
+        level: Level,
+    ) -> Proposal:
+        """The proposal of `schema` to a topic with these `versions`."""
+        key = identity(schema)
+        same = (version.number for version in versions if version.info and identity(version.info) == key)
+        number = next(same, None)
+        following = versions[-1].number + 1 if versions else 0
+        return cls(
+            topic,
+            schema,
+            versions,
+            strategy,
+            level,
+            following if number is None else number,
+            number is not None,
+        )
 
     @property
     def latest(self) -> int | None:
         """The highest number so far."""
         return self.versions[-1].number if self.versions else None
-
-    @property
-    def next(self) -> int:
-        """The number a new content gets."""
-        return 0 if self.latest is None else self.latest + 1
-
-    def known_as(self) -> int | None:
-        """The number of the version with the same content; None: it is new."""
-        key = identity(self.schema)
-        same = (version.number for version in self.versions if version.info and identity(version.info) == key)
-        return next(same, None)
 
     def version(self, number: int) -> SchemaInfo:
         """The content of the version with this number."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from schemactl import broker
 from schemactl.check.proposal import Proposal
 from schemactl.check.run import Run
+from schemactl.compat import breakages
 from schemactl.errors import Source
 from schemactl.formats import explain, on_the_wire, problems, witness
 from schemactl.formats.base import Explanation
@@ -22,6 +23,9 @@ from schemactl.model import (
     Verdict,
 )
 from schemactl.wording import duty, whence
+
+SHOWN = 300
+"""Of a broker's words, which may hold both definitions."""
 
 
 def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
@@ -40,7 +44,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             strategy=proposal.strategy,
             level=proposal.level,
             breakage=nearest,
-            number=proposal.next,
+            number=proposal.number,
             existing=proposal.versions,
             against=against,
         )
@@ -58,6 +62,12 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             older=str(older or ""),
             witness=None if what.strict_only else witness(nearest, new=proposal.schema, old=old),
         )
+
+
+def beyond(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
+    """`verdict` without what is as true of `before`, another text of the same version."""
+    known = {*(breakages(proposal.versions, before, proposal.strategy) or ())}
+    return replace(verdict, data=tuple(each for each in verdict.data or () if each not in known))
 
 
 def _places(
@@ -96,15 +106,15 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
-    words = answer.message.strip().splitlines()
-    says = f"\nIt says: {words[0][:300]}" if words else ""
+    words = " ".join(answer.message.split())
+    says = f"\nIt says: {words if len(words) <= SHOWN else words[:SHOWN] + ' ...'}" if words else ""
     has_other_type = any(
         breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data or ()
     )
     yield from run.find(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
-        f"Pulsar {run.project.release} will refuse version {proposal.next} of {proposal.topic.name}: {answer.outcome} under "
+        f"Pulsar {run.project.release} will refuse version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
         f"{proposal.strategy} ({whence(proposal.level)}).{says}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
     )
@@ -128,26 +138,27 @@ def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[F
         yield from run.find(
             "OTHER_RELEASE_DIFFERS",
             proposal.topic,
-            f"Pulsar {ours} answers {verdict.broker.outcome} to version {proposal.next} of {proposal.topic.name}, {others} "
+            f"Pulsar {ours} answers {verdict.broker.outcome} to version {proposal.number} of {proposal.topic.name}, {others} "
             f"{'answers' if len(releases) == 1 else 'answer'} {outcome}" + (f": {words}" if words else "."),
             source=proposal.schema.locate(pointer),
             pointer=pointer,
         )
 
 
-def not_stored(run: Run, proposal: Proposal, known: int | None) -> Iterator[Finding]:
+def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """An edit that Pulsar does not see."""
     yield from run.find(
         "NOT_STORED",
         proposal.topic,
-        f"{proposal.topic.name}: only doc, aliases, enum default or properties differ from version {known}. Pulsar compares "
+        f"{proposal.topic.name}: only doc, aliases, enum default or properties differ from version {proposal.number}. Pulsar compares "
         "none of them and stores nothing; generated readers use the new text.",
         source=proposal.schema.locate(""),
     )
 
 
-def reverted(run: Run, proposal: Proposal, known: int | None) -> Iterator[Finding]:
+def reverted(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """A return to older content, which does not become the latest again."""
+    known = proposal.number
     if known == proposal.latest:
         return
     yield from run.find(

@@ -10,7 +10,7 @@ from schemactl.check.proposal import Proposal
 from schemactl.check.report import Change, TopicCheck
 from schemactl.check.run import Run
 from schemactl.formats import identity, same_text
-from schemactl.model import Finding, SchemaInfo, Topic, TopicName
+from schemactl.model import Finding, SchemaInfo, Topic, TopicName, Verdict
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
@@ -26,7 +26,9 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
     findings = [*policies.partitions(run, declared, before)]
     if declared.schema is not None:
         approved = run.approved.topics.get(name)
-        proposal = Proposal(declared, declared.schema, approved.versions if approved else (), strategy, level)
+        versions = approved.versions if approved else ()
+        proposal = Proposal.of(declared, declared.schema, versions, strategy, level)
+        findings += policies.reader(run, proposal)
         seen, found = _schema(run, seen, proposal, before.schema if before else None)
         findings += found
     elif before and before.schema:
@@ -47,36 +49,35 @@ def _schema(
     run: Run, seen: TopicCheck, proposal: Proposal, before: SchemaInfo | None
 ) -> tuple[TopicCheck, Iterator[Finding]]:
     """How the declared schema differs from the one where the files branched off, and what follows."""
-    known = proposal.known_as()
     if before is not None and identity(before) == identity(proposal.schema):
         if same_text(before, proposal.schema):
             return seen, policies.tightened(run, proposal)
         change: Change = "not stored"
-    elif known is not None:
+    elif proposal.known:
         change = "older version"
     else:
         change = "new version" if proposal.versions else "added"
     verdict = proposal.verdict(run.project.release)
-    seen = replace(
-        seen,
-        change=change,
-        version=proposal.next if known is None else known,
-        latest=proposal.latest,
-        verdict=verdict,
-    )
-    if change == "not stored":
-        return seen, schemas.not_stored(run, proposal, known)
-    if change == "older version":
-        return seen, schemas.reverted(run, proposal, known)
+    if change == "not stored" and before is not None:
+        verdict = schemas.beyond(verdict, proposal, before)
+    seen = replace(seen, change=change, version=proposal.number, latest=proposal.latest, verdict=verdict)
+    return seen, _findings(run, proposal, verdict, change)
 
-    def findings() -> Iterator[Finding]:
-        yield from schemas.data(run, proposal, verdict)
+
+def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
+    yield from schemas.data(run, proposal, verdict)
+    if change == "not stored":
+        if not verdict.data:
+            yield from schemas.not_stored(run, proposal)
+        yield from policies.tightened(run, proposal)
+        return
+    if change == "older version":
+        yield from schemas.reverted(run, proposal)
+    else:
         yield from schemas.own_release(run, proposal, verdict)
         yield from schemas.other_releases(run, proposal, verdict)
-        yield from policies.relaxed(run, proposal, verdict)
-        yield from schemas.renamed(run, proposal)
-
-    return seen, findings()
+    yield from policies.relaxed(run, proposal, verdict)
+    yield from schemas.renamed(run, proposal)
 
 
 def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:

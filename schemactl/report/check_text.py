@@ -33,7 +33,7 @@ def _finding(finding: Finding, *, color: bool) -> str:
     if finding.witness:
         message, size = finding.witness.message, len(finding.witness.data)
         shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
-        lines.append(f"  Proof: {shown} ({size} bytes) ends in {finding.witness.result}")
+        lines.append(f"  Proof: {shown} ({size} byte{'' if size == 1 else 's'}): {finding.witness.result}")
     if finding.fix:
         lines.append(f"  Fix: {finding.fix}")
     lines.append(paint(f"  More: schemactl explain {finding.rule}", "dim", color=color))

@@ -140,6 +140,19 @@ partitions: 4
         link="https://pulsar.apache.org/docs/next/admin-api-topics/#update-topic",
     ),
     Rule(
+        id="READER_VERSION_UNKNOWN",
+        verdict="declaration",
+        severity="error",
+        summary="`reader` pins generated readers to a version that the topic does not have.",
+        why="`generate` would find no schema to read into, and stop for the whole package.",
+        example="""
+# a topic with the versions 0 to 2
+reader: 7
+""",
+        fix="Write a number that `schemactl log TOPIC` shows, or `latest`.",
+        link="https://avro.apache.org/docs/1.12.0/specification/#schema-resolution",
+    ),
+    Rule(
         id="RENAMED_FROM_UNKNOWN",
         verdict="declaration",
         severity="error",
