@@ -90,19 +90,7 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
         "  schemactl explain NAME_MISMATCH      what does this rule mean?\n\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-C", dest="directory", metavar="DIR", default=".", help="work as if started in DIR")
-    parser.add_argument(
-        "--config", metavar="FILE", help="the project file (default: schemactl.yaml, looked for upwards)"
-    )
-    parser.add_argument(
-        "--quiet", "-q", action="store_true", help="no progress and no warnings on standard error"
-    )
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="colours in reports (auto: on a terminal)",
-    )
+    _add_global_options(parser)
     parser.add_argument("--version", action="version", version=f"schemactl {version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
@@ -111,7 +99,36 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
         )
         if name in commands:
             load(name).configure(command)
+            # People write them behind the command, too; there they have no defaults, so as not to undo what stands before.
+            _add_global_options(command.add_argument_group("global options"), default=argparse.SUPPRESS)
     return parser
+
+
+def _add_global_options(parser: argparse._ActionsContainer, default: str | None = None) -> None:
+    """The options that every command has."""
+    suppressed = default is not None
+    parser.add_argument(
+        "-C", dest="directory", metavar="DIR", default=default or ".", help="work as if started in DIR"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        default=default,
+        help="the project file (default: schemactl.yaml, looked for upwards)",
+    )
+    parser.add_argument(
+        "--quiet",
+        "-q",
+        action="store_true",
+        default=default if suppressed else False,
+        help="no progress and no warnings on standard error",
+    )
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default=default or "auto",
+        help="colours in reports (auto: on a terminal)",
+    )
 
 
 def load(name: str) -> Command:
@@ -141,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             directory=str(directory), config=args.config, quiet=args.quiet, color=_color(args.color)
         )
         code = load(args.command).run(args, context)
-        sys.stdout.flush()
+        print(end="", flush=True)
     except SchemactlError as error:
         # A line that starts with its place can be clicked in most terminals and editors.
         placed = error.source is not None or isinstance(error, DeclarationError)
@@ -149,7 +166,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (`schemactl log | head`): nothing left to say, and no traceback at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
+        return 1
+    except OSError as error:
+        # Commands turn the trouble they expect into errors of their own; a full disk can meet any of them.
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"schemactl: {where}{error.strerror or error}", file=sys.stderr)
+        _forget_output()
         return 1
     except KeyboardInterrupt:
         print("schemactl: interrupted", file=sys.stderr)
@@ -157,8 +180,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _forget_output() -> None:
+    """What is still buffered for standard output goes nowhere, instead of failing once more when Python ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _color(choice: str) -> bool:
     """Whether reports may use colours. Honours NO_COLOR (no-color.org)."""
     if choice == "auto":
-        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return choice == "always"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,7 @@ from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.check import CheckReport
-    from schemactl.model import Catalog, TopicName
+    from schemactl.model import Catalog, Project, TopicName
 
 FINDINGS = 100
 
@@ -79,6 +81,11 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         else:
             project, top = declare.load_project(context.directory, context.config)
             files = declare.WorktreeFiles(top, folders=(*project.roots,))
+        if project.waivers:
+            raise SchemactlError(
+                f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",
+                fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
+            )
         declared = declare.read(files, project)
         if declared.problems:
             raise DeclarationError(declared.problems)
@@ -88,7 +95,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         for note in approved.notes:
             context.say(f"note: {note}")
         label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
-        return check(
+        report = check(
             target,
             base=base.catalog,
             approved=approved.catalog,
@@ -97,6 +104,15 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             declared=declared.findings,
             only=_only(args, target, approved.catalog),
         )
+    return replace(report, notes=(*report.notes, *_notes(project, report)))
+
+
+def _notes(project: Project, report: CheckReport) -> Iterator[str]:
+    """What a reader of the report might not expect."""
+    if project.pulsar != project.release:
+        yield f"{project.path} says Pulsar {project.pulsar}; the answers are those of {project.release}, the nearest one known"
+    if not report.checked and not report.topics:
+        yield f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
 
 
 def _only(args: argparse.Namespace, *catalogs: Catalog) -> frozenset[TopicName] | None:

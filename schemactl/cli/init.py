@@ -91,33 +91,46 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"{', '.join(taken)} exists already in {folder}: nothing was written",
             fix="edit it, or start in another folder with -C DIR",
         )
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        print(f"wrote {name}")
-    if _ignore(folder):
-        print("added .schemactl/ and generated/ to .gitignore")
-    if not (folder / ".pre-commit-config.yaml").exists():
-        (folder / ".pre-commit-config.yaml").write_text(HOOK, encoding="utf-8")
-        print("wrote .pre-commit-config.yaml")
+    hooked = (folder / ".pre-commit-config.yaml").exists()
+    if not hooked:
+        files[".pre-commit-config.yaml"] = HOOK
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {name}")
+        if _ignore(folder):
+            print("added .schemactl/ to .gitignore")
+    except OSError as error:
+        raise SchemactlError(
+            f"{error.filename} cannot be written: {error.strerror}",
+            fix="start in a folder you may write to, with -C DIR",
+        ) from error
+    if hooked:
+        print(
+            f"\n.pre-commit-config.yaml is there already; the hook would be:\n\n{HOOK.partition(chr(10))[2]}",
+            end="",
+        )
+    print("\nNext:")
+    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        print("  git init                            versions are counted along its history")
     print(
-        "\nNext:\n"
         "  schemactl check                     what would be approved?\n"
         "  git add . && git commit             approves it\n"
         "  schemactl plan --target local       what would be registered?\n"
         "  schemactl apply --target local      registers it\n"
-        "  pre-commit install                  checks every commit from now on"
+        "  pre-commit install                  lets the hook check every commit from now on"
     )
     return 0
 
 
 def _ignore(folder: Path) -> bool:
-    """Whether lines had to be added to .gitignore for what is made here and must not be committed."""
+    """Whether a line had to be added to .gitignore for the embedded registry, which must not be committed."""
     path = folder / ".gitignore"
     present = path.read_text(encoding="utf-8") if path.exists() else ""
-    missing = [line for line in (".schemactl/", "generated/") if line not in present.splitlines()]
-    if missing:
-        joint = "" if not present or present.endswith("\n") else "\n"
-        path.write_text(present + joint + "\n".join(missing) + "\n", encoding="utf-8")
-    return bool(missing)
+    if ".schemactl/" in present.splitlines():
+        return False
+    joint = "" if not present or present.endswith("\n") else "\n"
+    path.write_text(f"{present}{joint}.schemactl/\n", encoding="utf-8")
+    return True

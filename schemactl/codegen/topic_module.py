@@ -10,6 +10,7 @@ from schemactl.codegen.source import WIDTH, Call, Expression, Items, Literal, Ma
 from schemactl.codegen.spark_type import Struct, constructors, to_source
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import struct_of
+from schemactl.errors import InvalidSchema
 from schemactl.formats.avro import text
 from schemactl.formats.key_value import split
 from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, Topic
@@ -51,13 +52,19 @@ class Approved:
         """The version that messages are read as: its number, and its text as it stands at the tip.
 
         Raises:
-            StopIteration: the topic pins a version that it does not have; the declaration was checked for that.
+            InvalidSchema: the topic pins a version that it does not have.
         """
         pinned = self.topic.reader
         if self.topic.schema is not None and pinned in ("latest", self.current):
             return self.current, self.topic.schema
-        version = next(version for version in self.versions if version.number == pinned)
-        return version.number, _info(version)
+        for version in self.versions:
+            if version.number == pinned:
+                return version.number, _info(version)
+        known = ", ".join(str(version.number) for version in self.versions)
+        raise InvalidSchema(
+            f"`reader: {pinned}` names no version of the topic, which has {known}",
+            fix="write one of those, or `latest`",
+        )
 
     @property
     def versions(self) -> tuple[SchemaVersion, ...]:
