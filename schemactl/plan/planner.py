@@ -88,12 +88,17 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
     the plan out and planning again gives no steps and the same notes.
 
     Raises:
-        UsageError: a permission names a topic that Git never declared.
+        UsageError: a permission names a topic that Git never declared, or still declares with a schema.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
+            )
+        if target.topics[name].schema is not None:
+            raise UsageError(
+                f"{name} cannot be deleted: it is still declared",
+                fix="remove its declaration and have that approved first",
             )
     planner = _Planner(base, _applicable(target), origin, permissions)
     planner.work_out()
