@@ -136,3 +136,38 @@ def test_an_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
     )
     assert done.returncode == 130
     assert done.stderr == "schemactl: interrupted\n"
+
+
+def test_a_topic_that_is_still_declared_is_not_deleted(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    for flag in ("--allow-delete", "--force-delete"):
+        done = shop.schemactl(folder, "plan", "--target", "local", flag, "shop/sales/orders")
+        assert done.returncode == 64
+        assert "is still declared" in done.stderr
+
+
+def test_global_options_may_stand_behind_the_command(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    done = shop.schemactl(tmp_path, "check", "-C", str(folder), "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m schemactl explain --all > /dev/full"
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "schemactl: No space left on device\n")
+
+
+def test_a_pinned_reader_that_is_no_version_stops_generate_with_one_error(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    shop.edit(
+        folder / "namespaces/sales/orders/orders.yaml", "partitions: 4\n", "partitions: 4\nreader: 77\n"
+    )
+    assert "READER_VERSION_UNKNOWN" in shop.schemactl(folder, "check").stdout
+    shop.git(folder, "commit", "-q", "-a", "--no-verify", "-m", "Pin a reader that is not there")
+    done = shop.schemactl(folder, "generate")
+    assert done.returncode == 1
+    assert "names no version" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import shop
 
 from schemactl.cli import Context, main
 from schemactl.model import NamespaceName, Policies, TopicName
@@ -285,11 +284,3 @@ def test_somebody_else_writing_is_seen(shop: Shop) -> None:
     assert shop.run("plan", "--detailed-exitcode") == 0  # not managed in Git
     shop.commit({"namespaces/sales.yaml": NAMESPACE + "schema_validation_enforced: false\n"})
     assert shop.run("plan", "--detailed-exitcode") == 2
-
-
-def test_a_topic_that_is_still_declared_is_not_deleted(tmp_path: Path) -> None:
-    folder = shop.make(tmp_path)
-    for flag in ("--allow-delete", "--force-delete"):
-        done = shop.schemactl(folder, "plan", "--target", "local", flag, "shop/sales/orders")
-        assert done.returncode == 64
-        assert "is still declared" in done.stderr
