@@ -84,7 +84,8 @@ def breakages(
     versions = _protected(existing, strategy)
     try:
         if all(old.type is not new.type for _, old in versions):
-            formats.identity(new)  # it has to parse, also where there is nothing to compare it with
+            # It has to parse, also where there is nothing to compare it with.
+            next(formats.resolve(reader=new, writer=new), None)
         return tuple(_breakages(versions, new, _directions(strategy)))
     except InvalidSchema:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from schemactl.formats.key_value import split
-from schemactl.model import AVRO_DESCRIBED, Release, SchemaInfo, SchemaType
+from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.formats.avro.schema import Field, NamedSchema, Schema
@@ -64,10 +64,10 @@ def _parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
 
 
 def _avro(info: SchemaInfo) -> Iterator[tuple[str, str]]:
-    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro import parsed_by_any
     from schemactl.formats.avro.schema import Named
 
-    root = parse(info.schema, Release.R5_0)
+    root = parsed_by_any(info.schema)
     types = list(_named_types(root))
     short = [named.name for named in types]
     names = {

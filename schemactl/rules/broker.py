@@ -24,8 +24,9 @@ RULES = (
             '# after:  {"type": "record", "name": "Order", "fields": []}     id has no default to fall back on'
         ),
         fix=(
-            "Change the schema as the data finding beside this one says. If there is none, only the checker minds: an enum or "
-            "fixed that moved to another namespace inside a union, an alias that crosses types, a root message renamed."
+            "Change the schema as the data finding beside this one says. If there is none, only the checker minds: the root "
+            "message has another name, an alias names a type of another kind, an enum or fixed moved to another namespace "
+            "while its union got another branch. Take that back."
         ),
         link=f"{_SOURCE}/SchemaRegistryServiceImpl.java",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -30,6 +31,21 @@ def parsed(text: bytes, release: Release = NEWEST) -> Schema:
         InvalidSchema: it does not parse.
     """
     return parse(text, release)
+
+
+def parsed_by_any(text: bytes) -> Schema:
+    """The schema in `text`, as the newest release reads it that accepts its names: 4.0 takes namespaces like `my-team`.
+
+    Raises:
+        InvalidSchema: no release accepts it; the newest one's reason.
+    """
+    try:
+        return parsed(text)
+    except InvalidSchema:
+        for release in reversed(Release):
+            with suppress(InvalidSchema):
+                return parsed(text, release)
+        raise
 
 
 _NO_MESSAGE: Final = (
@@ -65,7 +81,7 @@ class AvroFormat:
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Equal where Avro's `Schema.equals` holds, for one SchemaType."""
-        return info.type, identity_key(parsed(info.schema))
+        return info.type, identity_key(parsed_by_any(info.schema))
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Every reason of Java's SchemaCompatibility, in its order."""
