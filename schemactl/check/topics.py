@@ -84,10 +84,13 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
     name = before.name
     (strategy, level), _ = run.strategies(name)
     latest = before.versions[-1].number if before.versions else None
+    seen = TopicCheck(name, "removed", strategy, level, latest=latest, source=before.source)
+    if any(topic.renamed_from == name for topic in run.target.topics.values()):
+        return seen, []
     found = run.find(
         "DELETED_TOPIC",
         before,
         f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
         f"`apply --allow-delete {name}` is asked for.",
     )
-    return TopicCheck(name, "removed", strategy, level, latest=latest, source=before.source), [*found]
+    return seen, [*found]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from schemactl.formats.base import Explanation
+from schemactl.formats.protobuf_native.descriptor import Message
 from schemactl.formats.protobuf_native.places import field_path
+from schemactl.formats.protobuf_native.wire import pairs
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import Breakage, SchemaInfo
 
@@ -37,10 +39,24 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     roots = [parse(info.schema).root for info in (new, old)]
     number = found.pointer.partition("/fields/")[2].partition("/")[0]
     sentence = f"{found.message[:1].upper()}{found.message[1:]}."
+    is_older = breakage.direction == "old_reads_new"
     return Explanation(
         field_path(found.pointer, *roots),
         f"{sentence} {_CONSEQUENCES[found.rule]}",
         _FIXES[found.rule].format(number=number),
-        found.pointer,
-        found.pointer if breakage.direction == "old_reads_new" else None,
+        _counterpart(found.pointer, reader=roots[1], writer=roots[0]) if is_older else found.pointer,
+        found.pointer if is_older else None,
     )
+
+
+def _counterpart(pointer: str, *, reader: Message, writer: Message) -> str:
+    """`pointer` into the reader's definition as one into the writer's, where the message or enum may be called otherwise."""
+    noun, name, *rest = pointer.split("/")[1:]
+    for pair in pairs(reader=reader, writer=writer):
+        names = [(pair.reader.full_name, pair.writer.full_name)]
+        if noun == "enums":
+            names = [(read.type_name, written.type_name) for read, written in pair.fields() if written]
+        for ours, theirs in names:
+            if ours == name and theirs:
+                return "/" + "/".join((noun, theirs, *rest))
+    return pointer
