@@ -36,7 +36,9 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     if name:
         raise HistoryError(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
-            fix=_advice(name, refs, remotes),
+            fix=_advice(
+                name, refs, remotes, where="with --base" if ref else "as `approved:` in the project file"
+            ),
         )
     raise HistoryError(
         "no ref is known to hold the approved history: no remote has told its default branch, and there is no main or master",
@@ -92,7 +94,7 @@ def _remotes(repository: Repository) -> dict[str, tuple[str, ...]]:
         }
 
 
-def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]]) -> str:
+def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]], *, where: str) -> str:
     remote, _, branch = name.removeprefix("refs/remotes/").partition("/")
     if branch and remote in remotes:
         # A clone of a single branch does not keep others, even when it fetches them.
@@ -101,7 +103,7 @@ def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]])
         return f"`{keep}git fetch {remote} {branch}`"
     near = get_close_matches(name, refs, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return f"{hint}name another one as `approved:` in the project file; {_those(refs, remotes)}"
+    return f"{hint}name another one {where}; {_those(refs, remotes)}"
 
 
 def _those(refs: Sequence[str], remotes: dict[str, tuple[str, ...]]) -> str:
