@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test install lint format constraints clean
+.PHONY: demo test install lint format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -32,6 +32,10 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The pages of docs/rules, from the catalogue.
+docs: $(STAMP)
+	$(BIN)/python -m schemactl.rules.pages docs/rules
 
 # Needs uv; hashes for every platform and Python from 3.11 on, and no download host.
 constraints:
