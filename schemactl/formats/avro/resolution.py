@@ -167,8 +167,7 @@ class _Comparison:
         if isinstance(field.schema, Enum) and field.schema.default is not None:
             # Java takes the enum's default for the field's, and compares the enum with the whole record.
             found = self.compare(field.schema, writer, (location, "type"))
-            assert isinstance(found, tuple)
-            return found
+            return found if isinstance(found, tuple) else run(found)
         return _reason("READER_FIELD_MISSING_DEFAULT_VALUE", location, field.name)
 
     def _writer_union(self, reader: Schema, writer: Union, location: Location) -> Deep[Reasons]:
