@@ -1,20 +1,22 @@
 """Every rule of the catalogue, by cases: what fires it, what only looks like it, and the place that is shown.
 
-`tests/cases/<RULE>.yaml` maps names of cases to cases. There are three kinds:
+`tests/cases/<RULE>.yaml` maps names to cases, of which there are four kinds:
 
-    before, after, expect       a repository: the approved files (or a list of such, a commit each), then what changes in
-                                the working tree (null deletes), and all findings of `check` in their order. `strategy`,
-                                `pulsar` and `project` say what is in `schemactl.yaml` beyond its first lines.
-    category, old, new, expect  `.proto` texts (or files by path, the first one declares `message`), buf's category, and all
-                                its findings, each with the place in the newer text
-    checker, old, new, expect   the same for Pulsar's opt-in checker, in the direction new_reads_old
+    before, after, expect         a repository: the approved files (or a list of such, one commit each), then what changes in
+                                  the working tree (null deletes), and all findings of `check`, in order. `strategy`,
+                                  `pulsar` and `project` say what `schemactl.yaml` says.
+    existing, new, expect         definitions that come from no file: `type` and `schema`
+    category, old, new, expect    a `.proto` text, or several by path of which the first has the root message; buf's category,
+                                  and all that it finds, in order, with the place in the new text
+    checker, old, new, expect     the same for Pulsar's opt-in checker under that strategy
 
-A near miss is a case that does not expect its file's rule.
+A case that expects nothing of its own rule is a near miss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,31 @@ from scratch import Scratch
 
 from schemactl import declare, history
 from schemactl.check import check
-from schemactl.formats.protobuf_native.compile import Proto
+from schemactl.compat import judge
+from schemactl.errors import InvalidSchema
+from schemactl.formats.protobuf_native.advanced import refusals
+from schemactl.formats.protobuf_native.breaking import proto_rules
+from schemactl.formats.protobuf_native.compile import Proto, compile_all
+from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.model import (
+    Catalog,
+    CompatibilityStrategy,
+    Finding,
+    Outcome,
+    Project,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.rules import Rule, rules
 
 CASES = Path(__file__).parent / "cases"
 
 Case = Mapping[str, Any]
+Side = str | Mapping[str, str]
 
 
 @cache
@@ -39,12 +61,14 @@ def cases(rule: str) -> Mapping[str, Case]:
     return found
 
 
-def of_kind(key: str) -> Iterator[Any]:
+def of_kind(key: str) -> list[Any]:
     """The cases that have `key`, as pytest's parameters."""
-    for path in sorted(CASES.glob("*.yaml")):
-        for name, case in cases(path.stem).items():
-            if key in case:
-                yield pytest.param(case, id=f"{path.stem}: {name}")
+    return [
+        pytest.param(case, id=f"{path.stem}: {name}")
+        for path in sorted(CASES.glob("*.yaml"))
+        for name, case in cases(path.stem).items()
+        if key in case
+    ]
 
 
 @pytest.mark.parametrize("case", of_kind("before"))
@@ -54,7 +78,7 @@ def test_check_finds_exactly_this(case: Case, tmp_path: Path) -> None:
     for files in ({"schemactl.yaml": project(case), **first}, *more):
         repository.commit(files)
     repository.write(case["after"])
-    assert found_by_check(repository.path) == [with_defaults(finding) for finding in case["expect"]]
+    assert found_in(repository.path) == [with_defaults(finding) for finding in case["expect"]]
 
 
 def project(case: Case) -> str:
@@ -68,8 +92,8 @@ def project(case: Case) -> str:
     return yaml.safe_dump(lines)
 
 
-def found_by_check(path: Path) -> list[dict[str, Any]]:
-    """What `schemactl check` finds in the working tree at `path`."""
+def found_in(path: Path) -> list[dict[str, Any]]:
+    """What `check` finds in the working tree at `path`."""
     settings, top = declare.load_project(str(path))
     declared = declare.read(declare.WorktreeFiles(top), settings)
     assert not declared.problems
@@ -83,20 +107,134 @@ def found_by_check(path: Path) -> list[dict[str, Any]]:
             label="main",
             declared=declared.findings,
         )
-    return [
-        {
-            "rule": finding.rule,
-            "severity": finding.severity,
-            "place": str(finding.source),
-            "pointer": finding.pointer,
-            "direction": finding.direction,
-            "against": list(finding.against),
-            "older": finding.older,
-        }
-        for finding in report.findings
+    return [shown(finding) for finding in report.findings]
+
+
+def shown(finding: Finding) -> dict[str, Any]:
+    """What a case says of a finding."""
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "place": str(finding.source),
+        "pointer": finding.pointer,
+        "direction": finding.direction,
+        "against": list(finding.against),
+        "older": finding.older,
+    }
+
+
+def with_defaults(finding: Case) -> dict[str, Any]:
+    """An expected finding with what its case leaves out."""
+    return {"place": "None", "pointer": "", "direction": None, "against": [], "older": "", **finding}
+
+
+@pytest.mark.parametrize("case", of_kind("existing"))
+def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None:
+    name = TopicName.parse("shop/sales/orders")
+    versions = tuple(SchemaVersion(number, info(each)) for number, each in enumerate(case["existing"]))
+    approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
+    target = Catalog(topics={name: Topic(name, info(case["new"]))})
+    report = check(target, base=approved, approved=approved, project=Project(), label="a registry")
+    assert [shown(finding) for finding in report.findings] == [
+        with_defaults(finding) for finding in case["expect"]
     ]
 
 
-def with_defaults(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """An expected finding with what its case leaves out."""
-    return {"pointer": "", "direction": None, "against": [], "older": "", **finding}
+def info(definition: Mapping[str, str]) -> SchemaInfo:
+    """The definition of a case."""
+    return SchemaInfo(SchemaType[definition["type"]], definition["schema"].encode())
+
+
+@pytest.mark.parametrize("case", of_kind("category"))
+def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
+    old, new = compiled(case)
+    found = proto_rules(old=parse(old.schema).image, new=parse(new.schema).image, category=case["category"])
+    assert [{"rule": each.rule, "place": str(new.locate(each.pointer))} for each in found] == case["expect"]
+
+
+@pytest.mark.parametrize("case", of_kind("checker"))
+def test_the_opt_in_checker_finds_exactly_this(case: Case) -> None:
+    old, new = compiled(case)
+    found = refusals(reader=parse(new.schema).root, writer=parse(old.schema).root)
+    assert [{"rule": each.rule, "place": str(new.locate(each.pointer))} for each in found] == case["expect"]
+    answer = judge(
+        [SchemaVersion(0, old)],
+        new,
+        CompatibilityStrategy(case["checker"]),
+        Release.R5_0,
+        checkers=("ProtobufNativeSchemaAdvancedCompatibilityCheck",),
+    ).broker
+    assert (answer.outcome is Outcome.OK) == (not case["expect"])
+    assert answer.message.startswith(case["expect"][0]["rule"] if case["expect"] else "")
+
+
+def compiled(case: Case) -> Sequence[SchemaInfo]:
+    """The two definitions of a case."""
+    return [all_compiled()[proto(case[side]).digest()] for side in ("old", "new")]
+
+
+@cache
+def all_compiled() -> Mapping[str, SchemaInfo]:
+    """The definitions of every case, in one run of protoc: it takes longer to start than to work."""
+    found = [parameter.values[0] for parameter in (*of_kind("category"), *of_kind("checker"))]
+    protos = [proto(case[side]) for case in found for side in ("old", "new")]
+    infos = compile_all(protos)
+    assert not [each for each in infos if isinstance(each, InvalidSchema)]
+    return {
+        each.digest(): info for each, info in zip(protos, infos, strict=True) if isinstance(info, SchemaInfo)
+    }
+
+
+def proto(side: Side) -> Proto:
+    """What to compile of one side: the first message of the first file is the root."""
+    files = {"click.proto": side} if isinstance(side, str) else side
+    entry, text = next(iter(files.items()))
+    package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
+    message = re.search(r"^message (\w+)", text, re.MULTILINE)
+    assert message
+    name = f"{package[1]}.{message[1]}" if package else message[1]
+    return Proto(name, entry, {path: each.encode() for path, each in files.items()})
+
+
+@pytest.mark.parametrize("rule", rules())
+def test_a_rule_has_a_case_that_fires_it_and_a_near_miss(rule: str) -> None:
+    fires = [any(found["rule"] == rule for found in case["expect"]) for case in cases(rule).values()]
+    assert set(fires) == {True, False}
+    misses = [name for name, fired in zip(cases(rule), fires, strict=True) if not fired]
+    assert [name for name in misses if not name.startswith("near miss, ")] == []
+
+
+def test_every_file_of_cases_is_of_a_rule() -> None:
+    assert {path.stem for path in CASES.iterdir()} == set(rules())
+
+
+DATA_OF_AVRO = [
+    "READER_FIELD_MISSING_DEFAULT_VALUE",
+    "TYPE_MISMATCH",
+    "MISSING_ENUM_SYMBOLS",
+    "MISSING_UNION_BRANCH",
+    "NAME_MISMATCH",
+    "FIXED_SIZE_MISMATCH",
+    "AMBIGUOUS_ALIAS",
+]
+
+
+@pytest.mark.parametrize("rule", DATA_OF_AVRO)
+@pytest.mark.parametrize("suffix", [".avsc", ".yaml"])
+def test_a_rule_on_avro_points_into_files_and_into_yaml(rule: str, suffix: str) -> None:
+    assert any(path.endswith(suffix) for path in paths_of(rule))
+
+
+def paths_of(rule: str) -> Iterator[str]:
+    """The files that findings of the rule are in."""
+    for case in cases(rule).values():
+        yield from (found["place"].split(":")[0] for found in case["expect"] if found["rule"] == rule)
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
+def test_a_rule_says_what_why_how_to_mend_it_and_where_it_comes_from(rule: Rule) -> None:
+    for text in (rule.summary, rule.why, rule.fix):
+        assert re.fullmatch(r"[A-Z`].*[.!)]", text.strip(), re.DOTALL), text
+    assert rule.summary.count(". ") == 0
+    assert rule.example.strip()
+    assert re.fullmatch(r"https://[^\s]+", rule.link)

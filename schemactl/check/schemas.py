@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from schemactl import broker
 from schemactl.check.proposal import Proposal
@@ -24,7 +25,7 @@ from schemactl.model import (
 )
 from schemactl.wording import duty, whence
 
-SHOWN = 300
+_SHOWN: Final = 300
 """Of a broker's words, which may hold both definitions."""
 
 
@@ -106,8 +107,7 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
-    words = " ".join(answer.message.split())
-    says = f"\nIt says: {words if len(words) <= SHOWN else words[:SHOWN] + ' ...'}" if words else ""
+    says = f"\nIt says: {_short(answer.message)}" if answer.message.strip() else ""
     has_other_type = any(
         breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data or ()
     )
@@ -122,15 +122,14 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
 
 def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Another answer by brokers of other releases: what to know before they are upgraded."""
-    ours = run.project.release
+    ours, schema = run.project.release, proposal.schema
+    known = next(problems(schema, ours), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
-    for release in Release:
-        if release is ours:
-            continue
-        answer = broker.put(proposal.versions, proposal.schema, proposal.strategy, release)
-        problem = next(problems(proposal.schema, release), None)
+    for release in (each for each in Release if each is not ours):
+        answer = broker.put(proposal.versions, schema, proposal.strategy, release)
+        problem = None if known else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
-            words = problem.what if problem else " ".join(answer.message.splitlines()[:1])[:300]
+            words = problem.what if problem else _short(answer.message)
             key = answer.outcome.value, words, problem.pointer if problem else ""
             answers.setdefault(key, []).append(release)
     for (outcome, words, pointer), releases in answers.items():
@@ -140,9 +139,14 @@ def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[F
             proposal.topic,
             f"Pulsar {ours} answers {verdict.broker.outcome} to version {proposal.number} of {proposal.topic.name}, {others} "
             f"{'answers' if len(releases) == 1 else 'answer'} {outcome}" + (f": {words}" if words else "."),
-            source=proposal.schema.locate(pointer),
+            source=schema.locate(pointer),
             pointer=pointer,
         )
+
+
+def _short(words: str) -> str:
+    words = " ".join(words.split())
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]} ..."
 
 
 def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:

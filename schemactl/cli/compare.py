@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--proto-rules",
-        choices=("WIRE", "WIRE_JSON", "FILE"),
+        choices=("WIRE", "WIRE_JSON", "PACKAGE", "FILE"),
         help="for PROTOBUF_NATIVE, also what buf's category finds against the latest version",
     )
 

@@ -39,14 +39,15 @@ RULES = (
             "Before it compares anything, the registry validates the definition (HTTP 422): Avro text must parse with the "
             "broker's own Avro, an AVRO schema must not be a union at the top, a primitive type has no definition, a "
             "PROTOBUF_NATIVE definition must hold its root message. Releases differ: 4.0 refuses `$` in names, 4.2 and 5.0 "
-            "refuse namespaces such as `a-b` and the JSON definitions of clients before 2.1."
+            "refuse namespaces such as `a-b` and the JSON definitions of clients before 2.1. In declared files this is an "
+            "error with its place, before anything is compared; as a finding it is met by those who bring catalogs of their own."
         ),
         example=(
             "schema:\n"
             "  type: AVRO\n"
             '  definition: ["null", {type: record, name: Order, fields: []}]     # a union at the top'
         ),
-        fix="Write a definition that the release of your brokers reads; `schemactl check` names the place where it does not.",
+        fix="Write a definition that the release of your brokers reads.",
         link=f"{_SOURCE}/validator/SchemaDataValidator.java",
     ),
     Rule(

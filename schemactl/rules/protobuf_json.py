@@ -131,8 +131,8 @@ enum Kind { KIND_UNSPECIFIED = 0; KIND_ADVERT = 1; }
         verdict="declaration",
         severity="warning",
         summary="A message no longer promises to have a JSON form.",
-        why="proto3 and editions check that names do not collide in JSON (`json_format = ALLOW`); proto2 does its best only. "
-        "After the change two fields may claim one name.",
+        why="With `json_format = ALLOW`, as in proto3 and editions, names are checked not to collide in JSON; proto2 does its best "
+        "only. After the change two fields may claim one name.",
         example="""
 // before
 syntax = "proto3";

@@ -252,19 +252,20 @@ message Click { string url = 1; }
         """
 // before
 enum Kind { KIND_UNSPECIFIED = 0; }
-message Click { string url = 1; }
+enum Size { SIZE_UNSPECIFIED = 0; }
 
 // after
-message Click { string url = 1; }
+enum Size { SIZE_UNSPECIFIED = 0; }
 """,
     ),
     *_deleted(
         "extension",
         """
 // before
-extend Click { optional string note = 100; }
+extend Click { optional string note = 100; optional string mark = 101; }
 
-// after: the extend block is gone
+// after
+extend Click { optional string mark = 101; }
 """,
     ),
     *_deleted(
