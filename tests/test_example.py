@@ -89,10 +89,13 @@ def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: py
 
 def test_messages_are_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = shop.make(tmp_path)
+    name = "shop_schemas_of_one_seed"
+    declared = (folder / "schemactl.yaml").read_text(encoding="utf-8")
+    (folder / "schemactl.yaml").write_text(declared.replace("shop_schemas", name), encoding="utf-8")
     assert shop.schemactl(folder, "generate").returncode == 0
     monkeypatch.syspath_prepend(str(folder / "generated"))
-    generated = importlib.import_module("shop_schemas")
+    generated = importlib.import_module(name)
     codecs = {topic: generated.topic(topic).CODEC for topic in messages.TOPICS}
-    for name in ("one", "two"):
-        messages.write(tmp_path / name, codecs, count=60)
+    for file in ("one", "two"):
+        messages.write(tmp_path / file, codecs, count=60)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

@@ -125,6 +125,11 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         for name in names:
             if name not in selected.topics:
                 raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
+            if selected.topics[name].schema is not None:
+                raise UsageError(
+                    f"{name} cannot be deleted: it is still declared",
+                    fix="remove its declaration and have that approved first",
+                )
         return frozenset(renamed_topic(name, target.namespaces) for name in names)
 
     permissions = Permissions(

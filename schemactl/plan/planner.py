@@ -88,17 +88,12 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
     the plan out and planning again gives no steps and the same notes.
 
     Raises:
-        UsageError: a permission names a topic that Git never declared, or still declares with a schema.
+        UsageError: a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
-            )
-        if target.topics[name].schema is not None:
-            raise UsageError(
-                f"{name} cannot be deleted: it is still declared",
-                fix="remove its declaration and have that approved first",
             )
     planner = _Planner(base, _applicable(target), origin, permissions)
     planner.work_out()
@@ -366,7 +361,7 @@ def _reason(
 ) -> str:
     """The nearest thing that breaks, in words for people; the broker's own where data would not break."""
     new = upload(version)
-    for breakage in breakages(stored, new, strategy) or ():
+    for breakage in breakages(stored, new, strategy, by_any_release=True) or ():
         old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
         if old is not None:
             return formats.explain(breakage, new=new, old=old).reason
