@@ -56,6 +56,7 @@ def judge(
     release: Release,
     *,
     checkers: tuple[str, ...] = (),
+    by_any_release: bool = False,
 ) -> Verdict:
     """Both verdicts on `new` as the next version of a topic.
 
@@ -66,24 +67,34 @@ def judge(
         strategy: the one in force. UNDEFINED is no strategy of a topic; a broker set to it refuses.
         release: whose answers the broker's verdict predicts. The data verdict does not depend on it.
         checkers: class names of Pulsar's optional checkers that the broker is configured with.
+        by_any_release: data is judged also where only an older release accepts a definition's names.
     """
     return Verdict(
         broker=broker.put(existing, new, strategy, release, optional=checkers),
         test=broker.test(existing, new, strategy, release, optional=checkers),
-        data=breakages(existing, new, strategy),
+        data=breakages(existing, new, strategy, by_any_release=by_any_release),
     )
 
 
 def breakages(
-    existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy
+    existing: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    *,
+    by_any_release: bool = False,
 ) -> tuple[Breakage, ...] | None:
     """Every way in which `new` breaks a reader that `strategy` protects: () none; None: a definition does not parse.
 
-    Newest version first; for each, new_reads_old before old_reads_new.
+    Newest version first; for each, new_reads_old before old_reads_new. The newest release's rules on names decide what
+    parses, unless any release's do.
     """
     versions = _protected(existing, strategy)
     try:
-        if all(old.type is not new.type for _, old in versions):
+        alike = [old for _, old in versions if old.type is new.type]
+        if not by_any_release:
+            for info in (new, *alike):
+                formats.require_newest(info)
+        if not alike:
             # It has to parse, also where there is nothing to compare it with.
             next(formats.resolve(reader=new, writer=new), None)
         return tuple(_breakages(versions, new, _directions(strategy)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from schemactl.check.proposal import Proposal, is_refused
 from schemactl.check.run import Run
-from schemactl.compat import judge
 from schemactl.model import Finding, Topic, Verdict
 from schemactl.wording import versions as versions_said
 from schemactl.wording import whence
@@ -18,7 +18,7 @@ def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]
     (old, _), _ = run.strategies(name)
     if name not in run.base.topics or old == proposal.strategy or is_refused(verdict):
         return
-    if is_refused(judge(proposal.versions, proposal.schema, old, release)):
+    if is_refused(replace(proposal, strategy=old).verdict(release)):
         yield from run.find(
             "STRATEGY_RELAXED",
             proposal.topic,
@@ -37,7 +37,9 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
         version.number
         for position, version in enumerate(proposal.versions)
         if version.info
-        and is_refused(judge(proposal.versions[:position], version.info, proposal.strategy, release))
+        and is_refused(
+            replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(release)
+        )
     ]
     if failing:
         yield from run.find(

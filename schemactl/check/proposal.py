@@ -70,7 +70,7 @@ class Proposal:
 
     def verdict(self, release: Release) -> Verdict:
         """Both verdicts on it."""
-        return judge(self.versions, self.schema, self.strategy, release)
+        return judge(self.versions, self.schema, self.strategy, release, by_any_release=True)
 
 
 def is_refused(verdict: Verdict) -> bool:

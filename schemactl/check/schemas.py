@@ -67,7 +67,8 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
 
 def beyond(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
     """`verdict` without what is as true of `before`, another text of the same version."""
-    known = {*(breakages(proposal.versions, before, proposal.strategy) or ())}
+    had = breakages(proposal.versions, before, proposal.strategy, by_any_release=True)
+    known = {*(had or ())}
     return replace(verdict, data=tuple(each for each in verdict.data or () if each not in known))
 
 

@@ -55,6 +55,20 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     return FORMATS[reader.type].resolve(reader=reader, writer=writer)
 
 
+def require_newest(info: SchemaInfo) -> None:
+    """Nothing, when the newest release accepts the names in `info`; 4.0 accepts some that it does not.
+
+    Raises:
+        InvalidSchema: it does not.
+    """
+    if info.type in AVRO_DESCRIBED:
+        avro.parsed(info.schema)
+    elif info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        require_newest(both.key)
+        require_newest(both.value)
+
+
 def on_the_wire(one: SchemaInfo, other: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     """Two definitions of one type as their bytes follow them: PROTOBUF by its `.proto`, where both know it."""
     return (one.proto, other.proto) if one.proto and other.proto else (one, other)

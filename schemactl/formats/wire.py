@@ -146,7 +146,7 @@ def _payloads(info: SchemaInfo) -> Iterator[bytes]:
     if info.type is SchemaType.PROTOBUF_NATIVE:
         yield from protobuf_native.load("sample").messages(info.schema)
     elif info.type in (SchemaType.AVRO, SchemaType.JSON):
-        schema = avro.parsed(info.schema)
+        schema = avro.parsed_by_any(info.schema)
         for datum in [_TELLING[schema.type]] if schema.type in _TELLING else candidates(schema):
             if info.type is SchemaType.AVRO:
                 yield encode(schema, datum)
@@ -164,7 +164,7 @@ def _read(data: bytes, info: SchemaInfo) -> str:
     if info.type is SchemaType.JSON:
         return _read_json(data)
     if info.type is SchemaType.AVRO:
-        return _read_avro(data, avro.parsed(info.schema))
+        return _read_avro(data, avro.parsed_by_any(info.schema))
     if info.type is SchemaType.PROTOBUF_NATIVE:
         try:
             text: str = protobuf_native.load("sample").read(data, info.schema)

@@ -86,13 +86,15 @@ class AvroFormat:
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Every reason of Java's SchemaCompatibility, in its order."""
         try:
-            yield from incompatibilities(reader=parsed(reader.schema), writer=parsed(writer.schema))
+            yield from incompatibilities(
+                reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema)
+            )
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), way=ambiguous.way)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""
-        told = explanation.explain(breakage, new=parsed(new.schema), old=parsed(old.schema))
+        told = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
         if new.type is SchemaType.PROTOBUF:
             return replace(told, reason=f"{told.reason} {_NO_MESSAGE}")
         return told
@@ -106,8 +108,8 @@ class AvroFormat:
             return None
         return seek(
             breakage,
-            new=parsed(new.schema),
-            old=parsed(old.schema),
+            new=parsed_by_any(new.schema),
+            old=parsed_by_any(old.schema),
             plain_json=new.type is SchemaType.JSON,
             release=NEWEST,
         )
