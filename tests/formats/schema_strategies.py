@@ -102,10 +102,16 @@ class _Maker:
     def union(self, namespace: str, depth: int) -> Json:
         branches: dict[str, Json] = {}
         for _ in range(self.draw(st.integers(1, 3))):
+            known = dict(self.types)
             branch = self.type(namespace, depth)
-            for inner in branch if isinstance(branch, list) else [branch]:
-                branches.setdefault(branch_name(inner), inner)
-        return list(branches.values())
+            named = {
+                branch_name(inner): inner for inner in (branch if isinstance(branch, list) else [branch])
+            }
+            if named.keys() & branches.keys():
+                self.types = known  # what it defines is dropped with it
+            else:
+                branches |= named
+        return list(branches.values()) or ["null"]
 
     def record(self, namespace: str, depth: int) -> Json:
         made = self.named("record", namespace)
@@ -225,11 +231,12 @@ def _rename_field(draw: DrawFn, definition: Json) -> None:
 
 def _rename_root(draw: DrawFn, definition: Json) -> None:
     old = definition["name"]
-    if f'"{old}"' in str(definition).replace("'", '"').replace(f'"name": "{old}"', ""):
+    if any(container[key] == old for container, key in places(definition)):
         return  # it refers to itself
-    definition["name"] = draw(st.sampled_from(("Renamed", "shop.Renamed")))
-    if draw(st.booleans()):
-        definition["aliases"] = [old if "." in old else f".{old}"]
+    definition["name"] = draw(st.sampled_from((f"{old}_2", "moved.Root")))
+    # An alias in the null namespace would not survive being printed inside another one.
+    if draw(st.booleans()) and ("." in old or definition["name"] != "moved.Root"):
+        definition["aliases"] = [old]
 
 
 def _change_primitive(draw: DrawFn, definition: Json) -> None:

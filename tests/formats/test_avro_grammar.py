@@ -252,6 +252,13 @@ def test_an_array_as_the_default_of_a_map_cannot_be_read_back() -> None:
     )
 
 
+def test_a_string_of_an_unknown_class_cannot_be_read_back_before_avro_1_12_1() -> None:
+    text = {"type": "string", "avro.java.string": "Rope"}
+    reader = record("A", field("f", text, default=""))
+    assert says(reader, record("A"), Release.R4_2) == "IllegalArgumentException"
+    assert says(reader, record("A"), Release.R5_0) == "ok"
+
+
 def test_before_avro_1_12_a_default_belongs_to_the_first_branch() -> None:
     reader = record("A", field("f", ["int", "string"], default="x"))
     assert says(reader, record("A"), Release.R4_0) == "AvroTypeException"
@@ -331,6 +338,17 @@ def test_renaming_must_not_bring_two_branches_together() -> None:
     assert answer(reader, writer) == GrammarAnswer("error", "AvroRuntimeException", "Duplicate in union:E")
 
 
+def test_a_union_without_branches_has_no_default_in_avro_1_11() -> None:
+    no_branch = "IndexOutOfBoundsException"
+    reader = record("A", field("f", [], default=None))
+    assert says(reader, record("A")) == no_branch
+    assert says(record("A", field("g", "int", default=1, aliases=["h"])), reader) == no_branch
+    assert (
+        says(record("A", field("g", "int", default=1, aliases=["h"])), reader, Release.R4_2)
+        == "AvroTypeException"
+    )
+
+
 def test_renaming_refuses_a_dollar_that_the_parser_had_let_in() -> None:
     writer = record("A", field("f", record("O$A")))
     assert says(record("A", field("f", record("O"))), writer, Release.R4_2) == "ok"
@@ -370,6 +388,17 @@ def test_a_record_that_must_contain_itself_overflows_the_stack() -> None:
     assert says(endless, endless) == "StackOverflowError"
     assert says(record("B"), record("B", field("skipped", array(endless)))) == "StackOverflowError"
     assert says(record("B", field("f", array(endless), default=[])), record("B")) == "StackOverflowError"
+
+
+def test_reading_a_default_back_overflows_the_stack_before_avro_1_12_1() -> None:
+    endless = record("C", field("c", "C"))
+    items = record("B", field("m", {"type": "map", "values": "null"}), field("l", array(endless)))
+    reader = record("A", field("f", items, default={"m": [None], "l": []}), field("missing", "int"))
+    assert says(reader, record("A"), Release.R4_2) == "StackOverflowError"
+    assert says(reader, record("A"), Release.R5_0) == "AvroRuntimeException"
+    reader["fields"][0]["default"] = {"m": {}, "l": []}
+    assert says(reader, record("A"), Release.R4_2) == "StackOverflowError"
+    assert says(reader, record("A"), Release.R5_0) == "incompatible"
 
 
 def test_some_records_that_lead_to_each_other_cannot_even_read_themselves() -> None:

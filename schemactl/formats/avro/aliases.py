@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from schemactl.formats.avro.defaults import DefaultCheck, FieldsNotSet
+from schemactl.formats.avro.defaults import DefaultCheck, FieldsNotSet, NoBranch
 from schemactl.formats.avro.equality import children, equal
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import Thrown, no_branch
 from schemactl.formats.avro.printing import json_text, schema_text
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
@@ -180,6 +180,8 @@ class _Renaming:
             valid = self._defaults.is_valid(field.schema, field.default, self._open)
         except FieldsNotSet:
             raise Thrown("AvroRuntimeException", "Schema fields not set yet") from None
+        except NoBranch:
+            raise no_branch() from None
         if not valid:
             schema = schema_text(field.schema, unfinished=self._open, one_definition=self._is_avro_1_11)
             default = json_text(field.default)

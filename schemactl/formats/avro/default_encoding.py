@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from schemactl.formats.avro.java import Thrown, stack_overflow
+from schemactl.formats.avro.java import Thrown, no_branch, stack_overflow
 from schemactl.formats.avro.printing import json_text
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
@@ -29,47 +29,58 @@ STRING_CLASS: Final = "avro.java.string"
 STRING_CLASSES: Final = frozenset({"CharSequence", "String", "Utf8"})
 
 
-def check_default(field: Field, release: Release) -> bool:
-    """Whether Java makes bytes of the default of `field` to stand in for a field the writer lacks; False: it needs none.
+def encode_default(field: Field, release: Release) -> Encoding | None:
+    """The encoding that Java makes of a default to stand in for a field the writer lacks; None: it needs no bytes.
 
     Follows GenericData.getDefaultValue. What it takes is wider than a valid default: 1.5 is an int (cut off), any text is a
     fixed (cut off or padded), anything but an array or object is an empty array; but an enum's default must be a symbol.
 
     Raises:
-        Thrown: the default cannot be encoded, or its encoding cannot be read.
+        Thrown: the default cannot be encoded.
     """
     schema, default = field.schema, field.default
     if default is None and (schema.type == "null" or _starts_with_null(schema)):
-        return False
-    encoding = _Encoding(release)
+        return None
+    encoding = Encoding(release)
     if isinstance(schema, Primitive):
         encoding.primitive(schema, default)
     else:
         run(encoding.steps(schema, default))
-    if encoding.unreadable:
+    return encoding
+
+
+def check_default(field: Field, release: Release) -> None:
+    """Nothing, if Java's reader can fill in the default of `field`.
+
+    Raises:
+        Thrown: the default cannot be encoded, or its encoding cannot be read back.
+    """
+    encoding = encode_default(field, release)
+    if encoding and encoding.unreadable:
         raise encoding.unreadable
-    return True
 
 
 def _starts_with_null(schema: Schema) -> bool:
     if not isinstance(schema, Union):
         return False
     if not schema.branches:
-        raise _no_branch()
+        raise no_branch()
     return schema.branches[0].type == "null"
 
 
-def _no_branch() -> Thrown:
-    return Thrown("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
+class Encoding:
+    """One default, encoded.
 
-
-class _Encoding:
-    """One default being encoded; `unreadable` is what reading the bytes back will throw."""
+    Attributes:
+        unreadable: what Java throws when it reads the bytes back.
+        read_by_grammar: it does so with a resolving grammar, not yet with the faster reader of Avro 1.12.1 and newer.
+    """
 
     def __init__(self, release: Release) -> None:
         # Avro 1.11 writes a union's default as its first branch, 1.12 looks for a branch that fits.
         self.first_branch_only = release is Release.R4_0
         self.unreadable: Thrown | None = None
+        self.read_by_grammar = release is not Release.R5_0
         self._fields: dict[
             int, bool
         ] = {}  # by identity: whether the field's own default has been encoded to its end
@@ -143,7 +154,7 @@ class _Encoding:
             if self.first_branch_only or _may_hold(branch, value):
                 return branch
         if self.first_branch_only:
-            raise _no_branch()
+            raise no_branch()
         raise _unfit("Not compatible default value for union: ", value)
 
     def primitive(self, schema: Primitive, value: JsonValue) -> None:
@@ -165,7 +176,7 @@ class _Encoding:
 
     def _check_string_class(self, schema: Primitive | Map) -> None:
         name = schema.properties.get(STRING_CLASS)
-        if isinstance(name, str) and name not in STRING_CLASSES:
+        if self.read_by_grammar and isinstance(name, str) and name not in STRING_CLASSES:
             kind = "org.apache.avro.generic.GenericData.StringType"
             self._cannot_read(Thrown("IllegalArgumentException", f"No enum constant {kind}.{name}"))
 

@@ -36,6 +36,10 @@ class FieldsNotSet(Exception):
     """A default was looked at while the record type it is meant for was still being read."""
 
 
+class NoBranch(Exception):
+    """Avro 1.11 looked for the first branch of a union that has none."""
+
+
 def field_default(schema: Schema, value: JsonValue, path: Path) -> JsonValue:
     """The default that Java's parser takes `value` for: a float's or double's may be written as text.
 
@@ -70,7 +74,8 @@ class FieldDefaults:
 
     Attributes:
         bad: the problems found.
-        of_records: places of the good defaults that depend on a record type's fields, by the identity of their fields.
+        of_records: places of the good defaults that depend on a record type's fields, by the identity of their fields;
+            Avro 1.12 judges them twice.
     """
 
     def __init__(self, release: Release) -> None:
@@ -89,9 +94,13 @@ class FieldDefaults:
             fix = "make the field a union with null first and null as default"
             self._add(what, path, fix, exception="AvroRuntimeException")
             return
+        except NoBranch:
+            what = f"the default of {record}.{field.name} is for a union without branches"
+            self._add(what, path, "", exception="IndexOutOfBoundsException")
+            return
         if not valid:
             self._add(_what(field, record), path, self._fix(field))
-        elif self._check.saw_record:
+        elif self._check.saw_record and self._release is not Release.R4_0:
             self.of_records[id(field)] = path
 
     def check_again(self, order: list[Record]) -> None:
@@ -144,6 +153,7 @@ class DefaultCheck:
 
         Raises:
             FieldsNotSet: the answer depends on the fields of such a record.
+            NoBranch: it depends on the first branch of an empty union.
         """
         return run(self._is_valid(schema, value, unfinished))
 
@@ -159,6 +169,8 @@ class DefaultCheck:
                 return isinstance(value, str)
 
     def _is_branch(self, union: Union, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
+        if not (self._any_branch or union.branches):
+            raise NoBranch
         for branch in union.branches if self._any_branch else union.branches[:1]:
             if (yield self._is_valid(branch, value, unfinished)):
                 return True

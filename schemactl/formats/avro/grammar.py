@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
 from schemactl.formats.avro.aliases import apply_aliases
-from schemactl.formats.avro.default_encoding import check_default
+from schemactl.formats.avro.default_encoding import encode_default
 from schemactl.formats.avro.equality import children, equal
 from schemactl.formats.avro.java import Thrown, stack_overflow
 from schemactl.formats.avro.printing import schema_text
@@ -92,7 +92,8 @@ def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnsw
 def decodes_all(*, reader: Schema, writer: Schema, release: Release) -> bool:
     """Whether that release's GenericDatumReader decodes every message of `writer` with `reader`.
 
-    It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet.
+    It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet. Avro 1.12.2
+    (Pulsar 5.0) may refuse such messages all the same: it counts what the items of an array must need by the reader's schema.
     """
     try:
         return not _Resolution(release).marks(writer=writer, reader=reader)
@@ -185,12 +186,14 @@ class _Resolution:
             if field.default is NO_DEFAULT:
                 return False
             # Java encodes the default and reads the bytes back.
-            read_back = check_default(field, self._release)
+            encoding = encode_default(field, self._release)
             symbol = self._generate(field.schema)
             if symbol is not None:
                 parts.append(symbol)
-                if read_back:
+                if encoding and encoding.read_by_grammar:
                     check_layout(symbol)
+            if encoding and encoding.unreadable:
+                raise encoding.unreadable
         return True
 
     def _skip(self, writer: Schema) -> Symbol | None:

@@ -15,3 +15,8 @@ class Thrown(Exception):
 def stack_overflow() -> Thrown:
     """Java's recursion does not end, or not soon enough."""
     return Thrown("StackOverflowError")
+
+
+def no_branch() -> Thrown:
+    """Java takes the first branch of a union that has none."""
+    return Thrown("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
