@@ -113,7 +113,7 @@ class Avro1120(DefinitionReader):
         if namespace and namespace not in self._good_namespaces:
             for part in namespace.split("."):
                 if not is_plain_name(part) and not self._is_name(part):
-                    raise bad_name(part, f"a part of the namespace {namespace}", path)
+                    raise bad_name(part, f"a part of the namespace {namespace}", (path, "namespace"))
             self._good_namespaces.add(namespace)
         earlier = self._types.setdefault(named.full_name, named)
         if earlier is not named and not self._is_same(named, earlier):
