@@ -30,7 +30,7 @@ from schemactl.check import check
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.advanced import refusals
-from schemactl.formats.protobuf_native.breaking import proto_rules
+from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import (
@@ -47,6 +47,7 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.rules import Rule, rules
+from schemactl.rules.pages import pages
 
 CASES = Path(__file__).parent / "cases"
 
@@ -237,4 +238,18 @@ def test_a_rule_says_what_why_how_to_mend_it_and_where_it_comes_from(rule: Rule)
         assert re.fullmatch(r"[A-Z`].*[.!)]", text.strip(), re.DOTALL), text
     assert rule.summary.count(". ") == 0
     assert rule.example.strip()
-    assert re.fullmatch(r"https://[^\s]+", rule.link)
+    assert re.fullmatch(r"https://\S+", rule.link)
+
+
+def test_a_rule_that_is_asked_for_is_in_that_category() -> None:
+    for rule in rules().values():
+        category = re.search(r"--proto-rules (\w+)", rule.asked_with)
+        categories = [name for name, members in CATEGORIES.items() if rule.id in members]
+        assert (category is not None) == (bool(categories) and rule.verdict != "data"), rule.id
+        assert category is None or category[1] in categories
+
+
+def test_the_pages_are_up_to_date() -> None:
+    """`make docs` writes them."""
+    folder = Path(__file__).parent.parent / "docs" / "rules"
+    assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == pages()

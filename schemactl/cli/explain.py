@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Iterator
 from difflib import get_close_matches
 
 from schemactl.cli import Context
 from schemactl.errors import UsageError
 from schemactl.rules import Rule, rules
+
+_WIDTH = 100
+
+_VERDICTS = ("data", "broker", "declaration")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +30,9 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
     """0, after the rule or the list is printed."""
     known = rules()
     if args.all:
-        for rule in known.values():
-            print(f"{rule.id:<46} {rule.verdict:<12} {rule.severity:<8} {rule.summary}")
+        print("\n".join(overview([*known.values()])))
         return 0
-    name = args.rule.upper()
+    name = args.rule.strip().upper().replace("-", "_")
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "`schemactl explain --all` lists them"
@@ -37,23 +41,42 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
     return 0
 
 
+def overview(known: list[Rule]) -> Iterator[str]:
+    """A line for each rule: those that `check` looks for, by verdict; then those to be asked for, under the command."""
+    width = max(len(rule.id) for rule in known)
+    command = ""
+    for rule in sorted(
+        known, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)
+    ):
+        if rule.asked_with != command:
+            command = rule.asked_with
+            yield f"\nonly with `{command}`:"
+        facts = f"{rule.verdict:<11} {rule.severity:<7} " if not command else ""
+        yield f"{rule.id:<{width}}  {facts}{rule.summary}"
+
+
 def page(rule: Rule) -> str:
     """The rule as text for a terminal."""
-    return "\n".join(
-        (
-            f"{rule.id}  ({rule.verdict} verdict, {rule.severity} by default)",
-            "",
-            textwrap.fill(rule.summary, 100),
-            "",
-            "Why it matters",
-            textwrap.indent(textwrap.fill(rule.why, 98), "  "),
-            "",
-            "Example",
-            textwrap.indent(rule.example.strip("\n"), "  "),
-            "",
-            "Fix",
-            textwrap.indent(textwrap.fill(rule.fix, 98), "  "),
-            "",
-            f"See {rule.link}",
-        )
+    where = f"{rule.verdict} verdict, {rule.severity} by default"
+    parts = (
+        rule.id,
+        f"only with `{rule.asked_with}`" if rule.asked_with else where,
+        "",
+        textwrap.fill(rule.summary, _WIDTH),
+        "",
+        "Why it matters",
+        _inset(textwrap.fill(rule.why, _WIDTH - 2)),
+        "",
+        "Example",
+        _inset(rule.example.strip("\n")),
+        "",
+        "Fix",
+        _inset(textwrap.fill(rule.fix, _WIDTH - 2)),
+        "",
+        f"See {rule.link}",
     )
+    return "\n".join(parts)
+
+
+def _inset(text: str) -> str:
+    return textwrap.indent(text, "  ")

@@ -20,6 +20,7 @@ class Rule:
         example: before and after, as the user would write them.
         fix: what to write instead.
         link: the specification or source it follows.
+        asked_with: the command that looks for it, where `check` does not; "" where it does.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Rule:
     example: str
     fix: str
     link: str
+    asked_with: str = ""
 
 
 _CHAPTERS = ("avro", "protobuf", "key_value", "broker", "declaration")

@@ -59,7 +59,8 @@ topic: persistent://shop/sales/notes
         summary="The definition differs from the approved one only in what Pulsar does not compare.",
         why="Pulsar holds two definitions for one when they differ in doc, aliases, an enum's default or the schema's "
         "properties alone. It answers the upload with the old version's number and keeps the old text. Readers that are "
-        "generated from Git do use the new text, aliases and enum defaults included.",
+        "generated from Git do use the new text, aliases and enum defaults included. Where that makes a difference to data, "
+        "it is told as such, and not as this.",
         example="""
 # version 3
 {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
@@ -78,7 +79,8 @@ topic: persistent://shop/sales/notes
         summary="The definition is that of an older approved version again.",
         why="A revert makes no new version. Pulsar answers the upload with the older version's number, and its latest "
         "version stays where it is: consumers that fetch the latest schema keep getting the one that was reverted, and "
-        "the next change is compared with that one, too.",
+        "the next change is compared with that one, too. Messages of the reverted version are still there: if readers of "
+        "the older content cannot read them, that is a finding of its own.",
         example="""
 # version 0: field a        version 1: fields a, b
 # declared now: field a  ->  the upload answers 0, the latest version stays 1

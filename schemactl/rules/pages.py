@@ -3,55 +3,62 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from schemactl.rules import Rule, rules
 
-_VERDICTS = {
+_CHAPTERS = {
     "data": "What readers meet",
     "broker": "What a broker answers",
     "declaration": "What the declarations and their history say",
 }
+"""The rules that `check` looks for, by their verdict."""
 
 
 def pages() -> dict[str, str]:
     """Every page by its file name."""
-    known = rules()
-    return {"README.md": _index(known)} | {f"{rule.id}.md": _page(rule) for rule in known.values()}
+    known = [*rules().values()]
+    return {"README.md": _index(known)} | {f"{rule.id}.md": _page(rule) for rule in known}
 
 
 def _page(rule: Rule) -> str:
     example = "\n".join(f"    {line}".rstrip() for line in rule.example.strip("\n").splitlines())
     return (
-        f"# {rule.id}\n\n{rule.summary}\n\n"
-        f"Verdict: {rule.verdict}. Severity unless the project says otherwise: {rule.severity}.\n\n"
+        f"# {rule.id}\n\n{rule.summary}\n\n{_where(rule)}\n\n"
         f"## Why it matters\n\n{rule.why}\n\n## Example\n\n{example}\n\n## Fix\n\n{rule.fix}\n\n"
         f"See <{rule.link}>. [All rules](README.md)\n"
     )
 
 
-def _index(known: dict[str, Rule]) -> str:
-    parts = [
-        "# Rules\n\nWhat can be found, by whose verdict it is. `schemactl explain RULE` shows the same on a terminal.\n"
-    ]
-    for verdict, title in _VERDICTS.items():
-        rows = [
-            f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.summary} |"
-            for rule in known.values()
-            if rule.verdict == verdict
-        ]
+def _where(rule: Rule) -> str:
+    """Whose rule it is, and what looks for it."""
+    if rule.asked_with:
+        return f"Nobody looks for it unless asked: `{rule.asked_with}`."
+    return f"Verdict: {rule.verdict}. Severity unless the project says otherwise: {rule.severity}."
+
+
+def _index(known: Sequence[Rule]) -> str:
+    head = "What `schemactl check` can find, by whose verdict it is; then what is only looked for when asked."
+    parts = [f"# Rules\n\n{head} `schemactl explain RULE` shows the same on a terminal.\n"]
+    for verdict, title in _CHAPTERS.items():
+        chapter = [rule for rule in known if rule.verdict == verdict and not rule.asked_with]
+        rows = [f"| {_link(rule)} | {rule.severity} | {rule.summary} |" for rule in chapter]
         parts.append(f"## {title}\n\n| rule | severity | |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    for command in dict.fromkeys(rule.asked_with for rule in known if rule.asked_with):
+        rows = [f"| {_link(rule)} | {rule.summary} |" for rule in known if rule.asked_with == command]
+        parts.append(f"## `{command}`\n\n| rule | |\n|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
 
+def _link(rule: Rule) -> str:
+    return f"[{rule.id}]({rule.id}.md)"
+
+
 def main(folder: Path) -> None:
-    """The pages lie in `folder`; those of rules that are no more are gone."""
+    """The pages lie in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for path in folder.glob("*.md"):
-        if path.name not in made:
-            path.unlink()
-    for name, text in made.items():
+    for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -1,0 +1,69 @@
+"""`schemactl explain`: a rule for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemactl import cli
+from schemactl.rules import rules
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["MISSING_ENUM_SYMBOLS", "missing_enum_symbols", "Missing-Enum-Symbols", " MISSING_ENUM_SYMBOLS "],
+)
+def test_a_rule_is_explained_however_its_name_is_written(
+    written: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", written]) == 0
+    told = capsys.readouterr().out
+    rule = rules()["MISSING_ENUM_SYMBOLS"]
+    assert told.splitlines()[:2] == ["MISSING_ENUM_SYMBOLS", "data verdict, error by default"]
+    flat = " ".join(told.split())
+    for part in (rule.summary, rule.why, rule.example, rule.fix, rule.link):
+        assert " ".join(part.split()) in flat
+
+
+def test_a_rule_that_nobody_looks_for_unasked_says_how_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "RPC_NO_DELETE"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "only with `schemactl compare --proto-rules FILE`"
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("MISSING_ENUM_SYMBOL", "did you mean MISSING_ENUM_SYMBOLS?"),
+        ("type_missmatch", "did you mean TYPE_MISMATCH?"),
+        ("xyzzy", "`schemactl explain --all` lists them"),
+        ("", "`schemactl explain --all` lists them"),
+    ],
+)
+def test_an_unknown_rule_gets_the_nearest_one(
+    written: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", written]) == 64
+    assert capsys.readouterr() == ("", f"schemactl: there is no rule {written!r}: {hint}\n")
+
+
+def test_every_rule_is_listed_once_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "--all"]) == 0
+    lines = [
+        line for line in capsys.readouterr().out.splitlines() if line and not line.startswith("only with")
+    ]
+    assert sorted(line.split()[0] for line in lines) == sorted(rules())
+    for line in lines:
+        assert line.endswith(rules()[line.split()[0]].summary)
+
+
+def test_what_check_looks_for_comes_first_by_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["explain", "--all"])
+    looked_for, *_ = capsys.readouterr().out.split("\n\n")
+    verdicts = [line.split()[1] for line in looked_for.splitlines()]
+    assert verdicts == sorted(verdicts, key=["data", "broker", "declaration"].index)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "TYPE_MISMATCH"]])
+def test_one_rule_or_all_are_asked_for(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", *arguments])
+    assert ended.value.code == 64
