@@ -435,6 +435,16 @@ def test_a_chain_of_ten_thousand_records_overflows_javas_stack_but_not_ours() ->
     assert can_read(reader=reader, writer=writer, release=Release.R4_0).exception == "StackOverflowError"
 
 
+def test_a_grammar_that_would_fill_the_memory_is_not_laid_out() -> None:
+    # Every record holds the one before it twice, and all lead back to the first.
+    definitions = [record("R0", field("back", ["null", "Root"]))]
+    for number in range(1, 60):
+        last = f"R{number - 1}"
+        definitions.append(record(f"R{number}", field("a", last), field("b", last)))
+    root = record("Root", *(field(f"f{number}", one) for number, one in enumerate(definitions)))
+    assert says(root, root) == "OutOfMemoryError"
+
+
 def test_a_refusal_quotes_both_schemas_as_java_prints_them() -> None:
     items = ["null", {"type": "int", "logicalType": "date"}]
     reader = record("A", field("f", array(items), default=[]), namespace="n")

@@ -16,8 +16,8 @@ from typing import Any, Final
 from schemactl.formats.avro.java import Thrown, stack_overflow
 from schemactl.formats.avro.recursion import Deep, run
 
-MAX_PRODUCTION: Final = 1_000_000
-"""A production of more symbols than these, copies counted, is taken to exhaust the memory of a broker."""
+MAX_SYMBOLS: Final = 20_000_000
+"""A grammar of more symbols than these, copies counted, is taken to exhaust the memory of a broker."""
 
 
 class Mark(Enum):
@@ -165,6 +165,7 @@ class _Flattening:
     def __init__(self, root: Symbol, sequences: list[Sequence]) -> None:
         self._root = root
         self._sizes = _production_sizes(sequences)
+        self._symbols = 0
         self._productions: dict[Sequence, Production] = {}
         self._open: dict[
             Sequence, list[tuple[Production, int]]
@@ -172,9 +173,16 @@ class _Flattening:
 
     def production(self) -> Production:
         """The production of the start symbol."""
-        production = [None] * self._size(self._root)
+        production = self._new_production(self._root)
         run(self._fill(production, [self._root]))
         return production
+
+    def _new_production(self, symbol: Symbol) -> Production:
+        size = self._size(symbol)
+        self._symbols += size
+        if self._symbols > MAX_SYMBOLS:
+            raise Thrown("OutOfMemoryError", "Java heap space")
+        return [None] * size
 
     def _size(self, symbol: Symbol | object) -> int:
         return self._sizes[symbol] if isinstance(symbol, Sequence) else 1
@@ -200,7 +208,7 @@ class _Flattening:
                     yield self._flatten(symbol)
                 return self._productions[symbol]
             case Repeater(part):
-                production: Production = [None] * self._size(part)
+                production = self._new_production(part)
                 yield self._fill(production, [part])
                 return production
             case Alternative(parts):
@@ -215,8 +223,7 @@ class _Flattening:
                 return symbol
 
     def _flatten(self, symbol: Sequence) -> Deep[None]:
-        production: Production = [None] * self._size(symbol)
-        self._productions[symbol] = production
+        self._productions[symbol] = production = self._new_production(symbol)
         self._open[symbol] = []
         # Java keeps productions in reverse.
         yield self._fill(production, [*reversed(symbol.parts), _HARMLESS])
@@ -234,8 +241,6 @@ def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
         for sequence in TopologicalSorter(inner).static_order():
             others = len(sequence.parts) - len(inner[sequence]) + 1
             sizes[sequence] = others + sum(sizes[part] for part in inner[sequence])
-            if sizes[sequence] > MAX_PRODUCTION:
-                raise Thrown("OutOfMemoryError", "Java heap space")
     except CycleError:  # a record must contain itself
         raise stack_overflow() from None
     return sizes
