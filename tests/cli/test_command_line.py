@@ -124,6 +124,8 @@ def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -
 def test_an_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
+        # Whoever runs the tests in the background may have told them to ignore it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from schemactl import cli\n"
         "class Stopped:\n"
         "    configure = staticmethod(lambda parser: None)\n"
