@@ -48,6 +48,14 @@ class Registry(Protocol):
         """
         ...
 
+    def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+        """The namespaces that exist, only those of `namespaces` (None: all), and all topics in them.
+
+        Without the broker's own (system namespaces, `__change_events` and the like). A topic that exists only by its
+        schemas is in it where the registry can list such.
+        """
+        ...
+
     def create_namespace(self, name: NamespaceName) -> None:
         """The namespace, and its tenant, exist afterwards."""
         ...

@@ -80,6 +80,22 @@ class EmbeddedRegistry:
             topics = {name: topic for name in scope.topics if (topic := _read_topic(rows, name)) is not None}
         return Catalog(namespaces, topics)
 
+    def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
+        """See `Registry.everything`."""
+        with self._database.read() as rows:
+            existing = {
+                NamespaceName.parse(name) for (name,) in rows.execute("SELECT namespace FROM namespaces")
+            }
+            topics = {TopicName.parse(name) for (name,) in rows.execute("SELECT topic FROM topics")}
+            stored = {
+                TopicName.parse(key) for (key,) in rows.execute("SELECT DISTINCT schema_id FROM schemas")
+            }
+        found = existing if namespaces is None else existing & namespaces
+        # Lists of schemas belong to both domains; one that no topic has is shown as the persistent topic's.
+        known = {name.schema_id for name in topics}
+        topics |= {name for name in stored if name.schema_id not in known}
+        return Scope(frozenset(found), frozenset(name for name in topics if name.namespace_name in found))
+
     def create_namespace(self, name: NamespaceName) -> None:
         """See `Registry.create_namespace`."""
         with self._database.write() as rows:

@@ -79,6 +79,20 @@ def _namespace(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
 
 
+def test_everything_is_listed_by_namespace(registry: EmbeddedRegistry) -> None:
+    other = NamespaceName("shop", "web")
+    registry.create_namespace(other)
+    clicks = TopicName("shop", "web", "clicks", "non-persistent")
+    registry.create_topic(clicks, None)
+    registry.put_schema(clicks, STRING)
+    registry.create_topic(ORDERS, 4)
+    assert {SALES, other} <= registry.everything().namespaces
+    assert {ORDERS, clicks} <= registry.everything().topics
+    assert registry.everything(frozenset({other, NamespaceName("shop", "none")})) == Scope(
+        frozenset({other}), frozenset({clicks})
+    )
+
+
 def test_numbers_count_from_zero(registry: EmbeddedRegistry) -> None:
     assert [registry.put_schema(ORDERS, info) for info in (record(ID), record(ID, NOTE))] == [0, 1]
     assert held(registry) == [(0, record(ID)), (1, record(ID, NOTE))]
