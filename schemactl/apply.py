@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from schemactl.changes import identity
+from schemactl.changes import identity, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.model import NamespaceName, SchemaInfo, TopicName
 from schemactl.plan import (
@@ -21,7 +21,6 @@ from schemactl.plan import (
     SetPolicies,
     Step,
     observe,
-    upload,
 )
 from schemactl.plan.state import digest
 from schemactl.registry.base import Registry, Scope

@@ -171,6 +171,15 @@ def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
         return False
 
 
+def upload(version: SchemaVersion) -> SchemaInfo:
+    """The definition of `version` as it is sent to a registry: with the commit it came from as a property."""
+    if version.info is None:
+        raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
+    if version.commit is None:
+        return version.info
+    return replace(version.info, properties={**version.info.properties, COMMIT_PROPERTY: version.commit.id})
+
+
 def identity(info: SchemaInfo) -> Hashable:
     """Equal for two definitions exactly when they are one version; what does not parse is equal to its own bytes alone."""
     try:

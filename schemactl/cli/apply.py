@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from schemactl.cli.plan import REFUSED, add_arguments, choose_target, open_targe
 from schemactl.errors import PartlyApplied, SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.json_values import Json
     from schemactl.plan import Plan, Step
     from schemactl.registry import Registry
 
@@ -37,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--auto-approve", "--yes", action="store_true", help="do not ask before applying a new plan"
     )
     parser.add_argument(
-        "--result", metavar="FILE", help="write what was done, and what was not, to FILE as JSON"
+        "--result",
+        metavar="FILE",
+        help="write what was done, what was not, and every number's commit to FILE as JSON",
     )
 
 
@@ -94,9 +97,11 @@ def _apply(plan: Plan, registry: Registry, args: argparse.Namespace, context: Co
     def progress(number: int, step: Step) -> None:
         context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
 
+    topics = _correspondence(plan, registry, context) if args.result else None
+
     def record(result: Result) -> None:
-        if args.result:
-            write_json(result_document(result), path_of(args.result, context))
+        if topics:
+            write_json(result_document(result, topics()), path_of(args.result, context))
 
     # Before the first step: a file that cannot be written must stop the apply, and a killed one must leave a trace.
     record(Result(plan, 0))
@@ -112,6 +117,30 @@ def _apply(plan: Plan, registry: Registry, args: argparse.Namespace, context: Co
     if result.failure is None:
         return 0
     return PartlyApplied.exit_code if result.done else result.failure.exit_code
+
+
+def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
+    """What tells, whenever it is called, which numbers the registry gave to Git's versions."""
+    from schemactl import declare, history
+    from schemactl.correspondence.file import topic_values
+    from schemactl.model import Catalog
+    from schemactl.plan import renamed
+
+    git = Catalog()
+    if plan.origin.tip is not None:
+        project, _ = declare.load_project(context.directory, context.config)
+        with history.Repository.open(context.directory) as repository:
+            approved = history.read(repository, project, plan.origin.tip.id)
+        named = renamed(approved.catalog, choose_target(project, plan.origin.target).namespaces)
+        git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
+
+    def told() -> list[Json] | None:
+        try:
+            return topic_values(git=git, registry=registry.read(plan.scope))
+        except SchemactlError:
+            return None
+
+    return told
 
 
 def _confirmed() -> bool:

@@ -31,11 +31,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl log orders\n"
         "  schemactl log --all --format json                         every topic, for other programs\n"
         "  schemactl log orders --version-bytes 0000000000000003     which commit wrote this message?\n"
+        "  schemactl log orders --target prod                        with the numbers that its registry gave\n"
     )
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help=HELP)
     parser.add_argument("--all", action="store_true", help="every topic that was ever approved")
     parser.add_argument(
         "--version-bytes", metavar="HEX", help="the schema version of a message: which commit brought it"
+    )
+    parser.add_argument(
+        "--target",
+        metavar="NAME",
+        help="as this target's registry has them: its numbers beside Git's, where something else took one",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
 
@@ -55,6 +61,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
     else:
         topics = [find(args.topic, history.catalog)]
+    if args.target:
+        return _print_on_target(args, context, history, topics)
     if args.version_bytes is not None:
         return _print_writer(topics[0], args.version_bytes, args.format)
     if args.format == "json":
@@ -98,6 +106,47 @@ def _print_writer(topic: Topic, version_bytes: str, form: str) -> int:
     else:
         subject = found.commit.subject if found.commit else ""
         print(f"{topic.name}: {cite(found)}: {subject}")
+    return 0
+
+
+def _print_on_target(
+    args: argparse.Namespace, context: Context, history: History, topics: list[Topic]
+) -> int:
+    """The topics' numbers in Git and in the target's registry; or of one message's version only."""
+    from contextlib import closing
+
+    from schemactl import declare
+    from schemactl.cli.plan import choose_target, open_target
+    from schemactl.correspondence import pair_up
+    from schemactl.correspondence.file import topic_value
+    from schemactl.plan import renamed_topic
+    from schemactl.registry import Scope
+    from schemactl.report.correspondence_text import render
+
+    project, top = declare.load_project(context.directory, context.config)
+    target = choose_target(project, args.target)
+    names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}
+    with closing(open_target(target, project, top)) as registry:
+        held = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
+    pairs = {
+        names[topic.name]: pair_up(
+            git=topic.versions, registry=held[there].versions if (there := names[topic.name]) in held else ()
+        )
+        for topic in topics
+    }
+    if args.version_bytes is not None:
+        [(name, found)] = pairs.items()
+        number = number_of(args.version_bytes)
+        pairs = {name: tuple(pair for pair in found if pair.registry and pair.registry.number == number)}
+        if not pairs[name]:
+            raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
+    if args.format == "json":
+        head = {"format_version": FORMAT_VERSION, "ref": history.ref, "tip": _commit(history.tip)}
+        where = {"target": target.name, "registry": target.registry}
+        told = [topic_value(name, each) for name, each in pairs.items()]
+        print(json.dumps({**head, **where, "topics": told}, indent=2, ensure_ascii=False))
+    else:
+        print("\n\n".join(render(name, each, color=context.color) for name, each in pairs.items()))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemactl.plan.planner import Permissions, make_plan, upload
+from schemactl.plan.planner import Permissions, make_plan
 from schemactl.plan.state import State, observe, renamed, renamed_topic, scope_of, select
 from schemactl.plan.steps import (
     CreateNamespace,
@@ -44,5 +44,4 @@ __all__ = [
     "renamed_topic",
     "scope_of",
     "select",
-    "upload",
 ]

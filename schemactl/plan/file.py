@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import tempfile
@@ -13,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from schemactl.errors import SchemactlError
+from schemactl.json_values import Json, commit_value, read_commit, read_schema, schema_value
 from schemactl.model import (
     Answer,
-    Commit,
     CompatibilityStrategy,
     NamespaceName,
     Outcome,
     Policies,
     Release,
-    SchemaInfo,
-    SchemaType,
     SchemaVersion,
     TopicName,
 )
@@ -47,8 +44,6 @@ from schemactl.registry.base import Scope
 FORMAT_VERSION = 1
 """Raised with any change that a reader of the file must know of. New keys alone do not raise it."""
 
-Json = dict[str, Any]
-
 
 def document(plan: Plan) -> Json:
     """`plan` as JSON values; the last key is the digest of all the others."""
@@ -58,7 +53,7 @@ def document(plan: Plan) -> Json:
         "target": plan.origin.target,
         "registry": plan.origin.registry,
         "pulsar": plan.origin.release.value,
-        "approved": {"ref": plan.origin.ref, "commit": _commit(plan.origin.tip)},
+        "approved": {"ref": plan.origin.ref, "commit": commit_value(plan.origin.tip)},
         "state_digest": plan.state_digest,
         "scope": {
             "namespaces": sorted(map(str, plan.scope.namespaces)),
@@ -91,8 +86,8 @@ def step_document(step: Step) -> Json:
                 "action": "register_version",
                 "topic": str(name),
                 "version": git.number,
-                "commit": _commit(git.commit),
-                "schema": _schema(git.info),
+                "commit": commit_value(git.commit),
+                "schema": schema_value(git.info),
                 "answer": _answer(answer),
             }
         case RelaxStrategy(name, strategy):
@@ -172,23 +167,6 @@ def _policies(policies: Policies, managed: Policies) -> Json:
     return {name: getattr(policies, name) for name in names}
 
 
-def _commit(commit: Commit | None) -> Json | None:
-    return None if commit is None else {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject}
-
-
-def _schema(info: SchemaInfo | None) -> Json | None:
-    """The definition as text where it is text; KEY_VALUE's halves have binary lengths between them."""
-    if info is None:
-        return None
-    try:
-        content = {"schema": info.schema.decode()}
-    except UnicodeDecodeError:
-        content = {}
-    if not content or info.type is SchemaType.KEY_VALUE:
-        content = {"schema_b64": base64.b64encode(info.schema).decode()}
-    return {"type": info.type.name, **content, "properties": dict(info.properties)}
-
-
 def _answer(answer: Answer) -> Json:
     words = {"message": answer.message, "exception": answer.exception}
     return {"answer": answer.outcome.value, "version": answer.version, **words}
@@ -210,7 +188,7 @@ def _plan(value: Json) -> Plan:
         value["registry"],
         Release(value["pulsar"]),
         value["approved"]["ref"],
-        _read_commit(value["approved"]["commit"]),
+        read_commit(value["approved"]["commit"]),
     )
     scope = Scope(
         frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),
@@ -229,10 +207,6 @@ def _plan(value: Json) -> Plan:
     )
 
 
-def _read_commit(value: Json | None) -> Commit | None:
-    return None if value is None else Commit(value["id"], value["time_s"], value["subject"])
-
-
 def _read_policies(value: Mapping[str, Any]) -> Policies:
     strategy = value.get("schema_compatibility_strategy")
     return Policies(
@@ -240,13 +214,6 @@ def _read_policies(value: Mapping[str, Any]) -> Policies:
         value.get("is_allow_auto_update_schema"),
         value.get("schema_validation_enforced"),
     )
-
-
-def _read_schema(value: Json | None) -> SchemaInfo | None:
-    if value is None:
-        return None
-    content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()
-    return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
 
 
 def _read_answer(value: Json) -> Answer:
@@ -278,7 +245,7 @@ _STEPS: dict[str, Callable[[Json], Step]] = {
     "grow_partitions": lambda step: GrowPartitions(_topic(step), step["before"], step["after"]),
     "register_version": lambda step: RegisterVersion(
         _topic(step),
-        SchemaVersion(step["version"], _read_schema(step["schema"]), _read_commit(step["commit"])),
+        SchemaVersion(step["version"], read_schema(step["schema"]), read_commit(step["commit"])),
         _read_answer(step["answer"]),
     ),
     "relax_strategy": lambda step: RelaxStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),

@@ -23,6 +23,7 @@ from schemactl.changes import (
     VersionsMissing,
     VersionsUnknown,
     compare,
+    upload,
 )
 from schemactl.compat import breakages
 from schemactl.errors import UsageError
@@ -35,7 +36,6 @@ from schemactl.model import (
     NamespaceName,
     Outcome,
     Policies,
-    SchemaInfo,
     SchemaType,
     SchemaVersion,
     Topic,
@@ -110,15 +110,6 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
         notes=tuple(sorted([*planner.notes(), *drafts], key=lambda note: (note.name, note.kind))),
         refusals=tuple(sorted(planner.refusals, key=lambda refusal: refusal.name)),
     )
-
-
-def upload(version: SchemaVersion) -> SchemaInfo:
-    """The definition of `version` as it is sent to a registry: with the commit it came from as a property."""
-    if version.info is None:
-        raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
-    if version.commit is None:
-        return version.info
-    return replace(version.info, properties={**version.info.properties, COMMIT_PROPERTY: version.commit.id})
 
 
 def _applicable(target: Catalog) -> Catalog:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from schemactl.apply import Result
+from schemactl.json_values import Json
 from schemactl.plan import Plan
-from schemactl.plan.file import FORMAT_VERSION, Json, document, step_document
+from schemactl.plan.file import FORMAT_VERSION, document, step_document
 
 
 def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
@@ -14,10 +15,11 @@ def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every re
     return json.dumps(document(plan), indent=2, ensure_ascii=False)
 
 
-def result_document(result: Result) -> Json:
+def result_document(result: Result, topics: list[Json] | None = None) -> Json:
     """What `apply --result` writes: the plan's digest, what was done, what was not, and why.
 
     The outcome is `applied`, `partly applied`, `failed` (nothing was done), or `started`: not ended, or killed.
+    `topics` is the correspondence afterwards (see `correspondence.file`); None: the registry could not be read.
     """
     steps = [step_document(step) for step in result.plan.steps]
     plan = document(result.plan)
@@ -29,6 +31,7 @@ def result_document(result: Result) -> Json:
         "done": steps[: result.done],
         "left": steps[result.done :],
         "failure": None if result.failure is None else str(result.failure),
+        "topics": topics,
     }
 
 

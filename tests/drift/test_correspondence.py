@@ -1,0 +1,119 @@
+"""Git's numbers beside the registry's: in `log --target`, and in the result of an apply."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estate import ORDERS, Estate, avro
+
+from schemactl.correspondence import pair_up
+from schemactl.model import SchemaVersion
+
+
+def numbers(topic: dict[str, Any]) -> list[tuple[int | None, int | None, str]]:
+    return [(each["registry"], each["git"], each["state"]) for each in topic["versions"]]
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """Git's versions 0 and 1 are the registry's 0 and 2; 1 came from somebody else."""
+    found = Estate(tmp_path / "shop")
+    assert found.run("apply", "--auto-approve") == 0
+    assert found.put(avro("id", ours=0)) == [1]
+    found.orders("id", theirs=0)
+    assert found.run("apply", "--auto-approve", "--result", "result.json") == 0
+    return found
+
+
+def test_contents_decide_which_number_is_which_version() -> None:
+    a, b, c = avro("id"), avro("id", "b"), avro("id", "c")
+    git = [SchemaVersion(number, info) for number, info in enumerate((a, b, c))]
+    told = [avro("id", doc="what an order is"), c, None, b]
+    pairs = pair_up(git=git, registry=[SchemaVersion(number, info) for number, info in enumerate(told)])
+    assert [(pair.registry and pair.registry.number, pair.git and pair.git.number) for pair in pairs] == [
+        (0, 0),
+        (1, 2),
+        (2, None),
+        (3, 1),
+        (None, 0),
+        (None, 2),
+    ]
+    assert [pair.state for pair in pairs] == [
+        "deleted",
+        "deleted",
+        "tombstone",
+        "readable",
+        "missing",
+        "missing",
+    ]
+
+
+def test_log_shows_both_numbers(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert estate.run("log", "orders", "--target", "local") == 0
+    head, titles, *rows = capsys.readouterr().out.splitlines()
+    assert head == str(ORDERS)
+    assert titles.split() == ["REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT"]
+    assert [row.split()[:3] for row in rows] == [["2", "1", "AVRO"], ["1", "-", "AVRO"], ["0", "0", "AVRO"]]
+    assert rows[0].endswith("Orders have 2")
+    assert rows[1].endswith("not known to Git")
+
+
+def test_a_message_of_the_target_leads_to_its_commit(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = ("log", "orders", "--target", "local", "--format", "json", "--version-bytes")
+    assert estate.run(*asked, "0000000000000002") == 0
+    [version] = json.loads(capsys.readouterr().out)["topics"][0]["versions"]
+    assert (version["registry"], version["git"]) == (2, 1)
+    assert version["commit"]["id"] == version["stamp"] == estate.scratch.id(2)
+    assert estate.run(*asked, "0000000000000009") == 1
+    assert "has no version 9 in local (sqlite:.schemactl/registry.db)" in capsys.readouterr().err
+
+
+def test_log_knows_the_targets_names(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
+    estate.scratch.commit({"schemactl.yaml": project})
+    assert estate.run("apply", "--auto-approve") == 0
+    capsys.readouterr()
+    assert estate.run("log", "--all", "--target", "p") == 0
+    assert capsys.readouterr().out.startswith("persistent://prod/sales/orders\n")
+
+
+def test_a_result_tells_every_number_and_what_git_does_not_know(estate: Estate) -> None:
+    result = estate.json("result.json")
+    [topic] = result["topics"]
+    assert topic["topic"] == str(ORDERS)
+    assert numbers(topic) == [(0, 0, "readable"), (1, None, "readable"), (2, 1, "readable")]
+    assert [each["commit"] and each["commit"]["id"] for each in topic["versions"]] == [
+        estate.scratch.id(1),
+        None,
+        estate.scratch.id(2),
+    ]
+    assert ["schema" in each for each in topic["versions"]] == [False, True, False]
+    assert topic["versions"][1]["schema"]["schema"].encode() == avro("id", ours=0).schema
+
+
+def test_the_result_of_a_plan_file_speaks_of_the_commit_it_was_made_at(estate: Estate) -> None:
+    estate.orders("id", theirs=0, more=0)
+    assert estate.run("plan", "--out", "plan.json") == 0
+    estate.orders("id", theirs=0, more=0, most=0)
+    assert estate.run("apply", "plan.json", "--result", "again.json") == 0
+    assert numbers(estate.json("again.json")["topics"][0])[2:] == [(2, 1, "readable"), (3, 2, "readable")]
+
+
+def test_nothing_is_applied_where_its_result_could_not_be_told(
+    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan's commit is not in this repository."""
+    estate.orders("id", more=0)
+    assert estate.run("plan", "--out", "plan.json") == 0
+    other = Estate(tmp_path / "other")
+    (other.scratch.path / "plan.json").write_text((estate.scratch.path / "plan.json").read_text())
+    assert other.run("apply", "plan.json", "--result", "result.json") == 1
+    assert other.held() == []
+    assert "plan.json" not in capsys.readouterr().out

@@ -1,0 +1,92 @@
+"""A repository with declarations, and the registry of its target, for tests of what runs between the two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scratch import Scratch, declared, record
+
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.cli import main
+from schemactl.model import SchemaInfo, SchemaType, TopicName
+from schemactl.registry import Scope
+from schemactl.registry.embedded import EmbeddedRegistry
+
+PROJECT = """\
+version: 1
+targets:
+  local: {registry: "sqlite:.schemactl/registry.db"}
+"""
+NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
+ORDERS = TopicName("shop", "sales", "orders")
+
+
+def avro(*fields: str, **default: Any) -> SchemaInfo:
+    """An Avro record called Order, as `scratch.record` writes it."""
+    return SchemaInfo(SchemaType.AVRO, record(*fields, **default).encode())
+
+
+class Estate:
+    """A repository that declares shop/sales/orders, driven through the command line."""
+
+    def __init__(self, path: Path, *, project: str = PROJECT) -> None:
+        self.scratch = Scratch(path)
+        self.scratch.commit(
+            {
+                "schemactl.yaml": project,
+                ".gitignore": ".schemactl/\n",
+                "namespaces/sales.yaml": NAMESPACE,
+                "namespaces/orders.yaml": declared(),
+                "namespaces/orders.avsc": record("id"),
+            },
+            "Declare orders",
+        )
+
+    def orders(self, *fields: str, **default: Any) -> int:
+        """A commit in which orders has these fields; its mark."""
+        text = record(*fields, **default)
+        return self.scratch.commit(
+            {"namespaces/orders.avsc": text}, f"Orders have {len((*fields, *default))}"
+        )
+
+    def run(self, *arguments: str) -> int:
+        """The exit code of the command line in the repository."""
+        self.scratch.flush()
+        return main(["-C", str(self.scratch.path), *arguments])
+
+    @contextmanager
+    def registry(self) -> Iterator[EmbeddedRegistry]:
+        """The target's registry, as somebody else would use it."""
+        with closing(EmbeddedRegistry(str(self.scratch.path / ".schemactl/registry.db"))) as registry:
+            yield registry
+
+    def put(self, *infos: SchemaInfo | None, topic: TopicName = ORDERS) -> list[int | None]:
+        """The numbers that foreign uploads get; None deletes."""
+        with self.registry() as registry:
+            return [
+                registry.delete_schema(topic) if info is None else registry.put_schema(topic, info)
+                for info in infos
+            ]
+
+    def held(self, topic: TopicName = ORDERS) -> list[SchemaInfo | None]:
+        """What the registry holds, by number, without commit stamps."""
+        with self.registry() as registry:
+            found = registry.read(Scope(frozenset(), frozenset({topic}))).topics.get(topic)
+        return [unstamped(version.info) for version in found.versions] if found else []
+
+    def json(self, name: str) -> Any:
+        """A file of the repository, read as JSON."""
+        return json.loads((self.scratch.path / name).read_text())
+
+
+def unstamped(info: SchemaInfo | None) -> SchemaInfo | None:
+    """`info` without the commit that `apply` writes beside it."""
+    if info is None:
+        return None
+    own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
+    return replace(info, properties=own)
