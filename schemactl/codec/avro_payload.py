@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pyarrow as pa
 
 from . import avro_reader, avro_writer, resolver
 from .columns import Options, shape_of
 from .definition import Definition
 from .lane_reader import LaneCompiler, decode_lanes
+from .lane_writer import lane_writer
 from .lanes import Mask
 from .reading import Reading
 from .schema import parse
+from .writing import Writing
 
 
 def reading(writer: Definition, reader: Definition, options: Options) -> Reading:
@@ -41,10 +40,11 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Reading
     )
 
 
-def writing(writer: Definition, options: Options) -> Callable[[Any], bytes]:
+def writing(writer: Definition, options: Options) -> Writing:
     """How values of `writer` are written.
 
     Raises:
         InvalidDefinition: the definition cannot be used.
     """
-    return avro_writer.writer(shape_of(parse(writer.text), options))
+    shape = shape_of(parse(writer.text), options)
+    return Writing(shape.type, avro_writer.writer(shape), lane_writer(shape))

@@ -193,9 +193,65 @@ class _Shaper:
         return Choice(schema, pa.struct(fields), branches, members)
 
 
-def to_numbers(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with numbers for dates and times: the storage form, also of what lies outside Python's years."""
-    return rows.cast(pa.schema([(field.name, _number_type(field.type)) for field in rows.schema]))
+def to_numbers(values: pa.Array) -> pa.Array:
+    """The values with numbers for dates and times: the storage form, also of what lies outside Python's years."""
+    return values.cast(_units(values.type), safe=False).cast(_number_type(values.type))
+
+
+def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The values as `wanted`, where their type says the same in another way (see `_alike`); else as they are."""
+    if values.type == wanted or not _alike(values.type, wanted):
+        return values
+    try:
+        # What is finer than a microsecond is cut off, as everywhere.
+        return values.cast(_units(values.type), safe=False).cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values
+
+
+def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether two types differ at most in the width of offsets, units of time, dictionaries and names within lists."""
+    kinds = pa.types
+    if kinds.is_dictionary(given):
+        return _alike(given.value_type, wanted)
+    if kinds.is_timestamp(wanted):
+        return kinds.is_timestamp(given) and (given.tz is None) == (wanted.tz is None)
+    if kinds.is_time(wanted):
+        return bool(kinds.is_time(given))
+    if kinds.is_string(wanted):
+        return bool(kinds.is_string(given) or kinds.is_large_string(given))
+    if kinds.is_binary(wanted):
+        return bool(
+            kinds.is_binary(given) or kinds.is_large_binary(given) or kinds.is_fixed_size_binary(given)
+        )
+    if kinds.is_map(wanted):
+        return kinds.is_map(given) and _alike(given.item_type, wanted.item_type)
+    if kinds.is_list(wanted):
+        return (kinds.is_list(given) or kinds.is_large_list(given)) and _alike(
+            given.value_type, wanted.value_type
+        )
+    if kinds.is_struct(wanted):
+        return (
+            kinds.is_struct(given)
+            and [part.name for part in given] == [part.name for part in wanted]
+            and all(_alike(one.type, other.type) for one, other in zip(given, wanted, strict=True))
+        )
+    return bool(given == wanted)
+
+
+def _units(kind: pa.DataType) -> pa.DataType:
+    """The type with timestamps in microseconds and times in nanoseconds, as columns have them."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_time(kind):
+        return TIME
+    if pa.types.is_struct(kind):
+        return pa.struct([(part.name, _units(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _units(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_units(kind.value_type))
+    return kind
 
 
 def _number_type(column_type: pa.DataType) -> pa.DataType:

@@ -8,6 +8,7 @@ map as pairs, times in the schema's own unit, a decimal as its unscaled number.
 from __future__ import annotations
 
 import decimal
+import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -26,6 +27,8 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
+
+_FLOAT: Final = struct.Struct("<f")
 
 _LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
@@ -163,9 +166,11 @@ def _union(shape: Choice) -> Fit:
         if members:
             index, fit, held = _one_member(members, value)
             return index, fit(held)
-        # One branch; or two, of which the wider takes what the narrower does not.
+        # One branch; or two, of which the wider takes what the narrower does not hold exactly.
         refusal = Unwritable(f"no branch of the union fits {value!r}")
         for _, index, fit in branches:
+            if len(branches) > 1 and kinds[index] == "float" and not _is_float(value):
+                continue
             try:
                 return index, fit(value)
             except Unwritable as error:
@@ -173,6 +178,17 @@ def _union(shape: Choice) -> Fit:
         raise refusal
 
     return choice
+
+
+def _is_float(value: Any) -> bool:
+    """Whether 32 bits hold the number exactly."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return True
+    try:
+        held: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError:
+        return False
+    return held == value
 
 
 def _one_member(members: dict[str, tuple[int, Fit]], value: Any) -> tuple[int, Fit, Any]:
@@ -287,7 +303,7 @@ def raw(value: Any) -> bytes:
 _PLAIN: Final[dict[str, Fit]] = {
     "null": _null,
     "boolean": _boolean,
-    "float": _floating(struct.Struct("<f")),
+    "float": _floating(_FLOAT),
     "double": _floating(struct.Struct("<d")),
     "string": text,
     "bytes": raw,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .errors import Unreadable
-from .lanes import Ints, Lanes, Mask
+from .lanes import Ints, Lanes, Mask, sized
 
 
 def join(key: bytes | None, value: bytes | None) -> bytes:
@@ -18,6 +19,15 @@ def join(key: bytes | None, value: bytes | None) -> bytes:
         (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"")
         for half in (key, value)
     )
+
+
+def join_lanes(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
+    """The payloads of many pairs of halves (see `join`)."""
+    pieces = []
+    for halves in (keys, values):
+        lengths = pc.fill_null(pc.binary_length(halves), -1)
+        pieces += [sized(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(halves, b"")]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
 
 
 def split(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from . import json_reader, json_writer
 from .columns import Options, shape_of
 from .definition import Definition
 from .reading import Reading
 from .schema import parse
+from .writing import Writing
 
 
 def reading(reader: Definition, options: Options) -> Reading:
@@ -24,10 +22,11 @@ def reading(reader: Definition, options: Options) -> Reading:
     )
 
 
-def writing(writer: Definition, options: Options) -> Callable[[Any], bytes]:
+def writing(writer: Definition, options: Options) -> Writing:
     """How values of `writer` are written.
 
     Raises:
         InvalidDefinition: the definition cannot be used.
     """
-    return json_writer.writer(shape_of(parse(writer.text), options))
+    shape = shape_of(parse(writer.text), options)
+    return Writing(shape.type, json_writer.writer(shape))

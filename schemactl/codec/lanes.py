@@ -20,6 +20,9 @@ _FRONT: Final = 24
 _BACK: Final = 64
 """Zero bytes around the batch, so that a gather of whole words near an edge stays inside."""
 
+_MAX_BYTES: Final = 2**31 - 1
+"""Of a binary array: its offsets have 32 bits."""
+
 _ONE: Final = np.uint64(1)
 _TOP_BITS: Final = np.uint64(0x8080_8080_8080_8080)
 _LOW_BITS: Final = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
@@ -160,3 +163,23 @@ class Lanes:
 def take_or_null(values: pa.Array, index: Ints, *, nulls: Mask | None = None) -> pa.Array:
     """`values` at `index`, null where `nulls`."""
     return values.take(pa.array(index, mask=nulls))
+
+
+def sized(data: Any, size: int) -> pa.BinaryArray:
+    """The bytes of `data`, `size` to an element."""
+    ends: Ints = np.arange(1, len(data) // size + 1, dtype=np.int64) * size
+    return binary(ends, data)
+
+
+def binary(ends: Ints, data: Any) -> pa.BinaryArray:
+    """The bytes of `data`, in elements that end where `ends` says.
+
+    Raises:
+        pa.ArrowCapacityError: there are more than one array holds (2 GiB).
+    """
+    if len(ends) and ends[-1] > _MAX_BYTES:
+        raise pa.ArrowCapacityError(f"{ends[-1]} bytes do not fit one array")
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    offsets[1:] = ends
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), len(ends), buffers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -15,23 +14,30 @@ from .definition import Definition, KeyValue
 from .errors import Unreadable, Unwritable
 from .lanes import Ints, take_or_null
 from .reading import Reading
+from .writing import Writing
 
 _NO_PAYLOAD: Final = (
     "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageWriter:
-    """Writes the messages of one version; both functions raise Unwritable.
+class MessageWriter(Protocol):
+    """Writes the messages of one version."""
 
-    Attributes:
-        key: from a value to the message's key; None unless it travels apart from the payload.
-        payload: from a value to the payload; None only for the null value of a SEPARATED KEY_VALUE.
-    """
+    def payload(self, value: Any) -> bytes | None:
+        """The payload of a value; None only for the null value of a SEPARATED KEY_VALUE. Raises Unwritable."""
+        ...
 
-    key: Callable[[Any], bytes | None]
-    payload: Callable[[Any], bytes | None]
+    def key(self, value: Any) -> bytes | None:
+        """The message's key; None unless it travels apart from the payload. Raises Unwritable."""
+        ...
+
+    def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
+        """Payloads, keys (None where they do not travel apart), and the reason for each row that cannot be written.
+
+        Such a row has neither payload nor key.
+        """
+        ...
 
 
 class Layout(NamedTuple):
@@ -169,29 +175,79 @@ class Refused:
         return [pa.nulls(count, kind) for kind in self.types], dict.fromkeys(range(count), self.reason)
 
 
-def message_writer(schema: Definition | KeyValue, options: Options) -> MessageWriter:
-    """How values of the schema are written.
+@dataclass(frozen=True, slots=True)
+class SingleWriter:
+    """A payload that is one value; `flat`: its fields come as columns of their own."""
+
+    writing: Writing
+    flat: bool
+
+    def payload(self, value: Any) -> bytes | None:
+        """See MessageWriter."""
+        return self.writing.value(value)
+
+    def key(self, value: Any) -> bytes | None:  # noqa: ARG002  see MessageWriter
+        """See MessageWriter."""
+        return None
+
+    def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
+        """See MessageWriter."""
+        payloads, reasons = self.writing.batch(rows.to_struct_array() if self.flat else rows.column("value"))
+        return payloads, None, reasons
+
+
+@dataclass(frozen=True, slots=True)
+class PairWriter:
+    """A key and a value, either of which may be null."""
+
+    writings: dict[str, Writing]
+    encoding: Literal["INLINE", "SEPARATED"]
+
+    def payload(self, value: Any) -> bytes | None:
+        """See MessageWriter."""
+        if self.encoding == "SEPARATED":
+            return self._half(value, "value")
+        return framing.join(self._half(value, "key"), self._half(value, "value"))
+
+    def key(self, value: Any) -> bytes | None:
+        """See MessageWriter."""
+        return self._half(value, "key") if self.encoding == "SEPARATED" else None
+
+    def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
+        """See MessageWriter."""
+        halves: dict[str, pa.BinaryArray] = {}
+        reasons: dict[int, str] = {}
+        for name, writing in self.writings.items():
+            values = rows.column(name)
+            present = np.flatnonzero(np.asarray(values.is_valid()))
+            written, wrong = writing.batch(values.drop_null(), inside=name)
+            halves[name] = _spread(written, present, len(values))
+            reasons = {int(present[row]): reason for row, reason in wrong.items()} | reasons
+        if self.encoding == "SEPARATED":
+            return null_at(halves["value"], reasons), null_at(halves["key"], reasons), reasons
+        return null_at(framing.join_lanes(halves["key"], halves["value"]), reasons), None, reasons
+
+    def _half(self, pair: Any, name: str) -> bytes | None:
+        if not isinstance(pair, dict) or pair.keys() != self.writings.keys():
+            raise Unwritable(f"expected a dict of key and value, found {pair!r}")
+        try:
+            return None if pair[name] is None else self.writings[name].value(pair[name])
+        except Unwritable as error:
+            error.inside(name)
+            raise
+
+
+def message_writer(schema: Definition | KeyValue, options: Options, *, flat: bool) -> MessageWriter:
+    """How values of the schema are written; `flat` as in SingleWriter.
 
     Raises:
         CodecUnavailable: there is no codec for the schema's type.
         InvalidDefinition: the definition cannot be used.
     """
     if isinstance(schema, Definition):
-        return MessageWriter(lambda _: None, payload.writing(schema, options))
-    writes = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
-
-    def half(pair: Any, name: str) -> bytes | None:
-        if not isinstance(pair, dict) or pair.keys() != writes.keys():
-            raise Unwritable(f"expected a dict of key and value, found {pair!r}")
-        try:
-            return None if pair[name] is None else writes[name](pair[name])
-        except Unwritable as error:
-            error.inside(name)
-            raise
-
-    if schema.encoding == "SEPARATED":
-        return MessageWriter(lambda pair: half(pair, "key"), lambda pair: half(pair, "value"))
-    return MessageWriter(lambda _: None, lambda pair: framing.join(half(pair, "key"), half(pair, "value")))
+        return SingleWriter(payload.writing(schema, options), flat)
+    halves = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
+    return PairWriter(halves, schema.encoding)
 
 
 def _present(reading: Reading, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:

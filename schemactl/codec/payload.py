@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,6 +12,7 @@ from .definition import Definition
 from .errors import CodecUnavailable
 from .reading import Reading, unreadable
 from .schema import parse
+from .writing import Writing
 
 _AVRO_DESCRIBED: Final = frozenset({"AVRO", "JSON"})
 
@@ -62,7 +62,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Reading
     return primitive.reading(writer, options)
 
 
-def writing(writer: Definition, options: Options) -> Callable[[Any], bytes]:
+def writing(writer: Definition, options: Options) -> Writing:
     """How values of `writer` are written.
 
     Raises:

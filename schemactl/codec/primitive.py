@@ -15,12 +15,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options
+from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
 from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
-from .lanes import Lanes, Mask
+from .lanes import Lanes, Mask, sized
 from .reading import Reading
 from .values import MAX_MILLIS, to_python, to_storage
+from .writing import Writing
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
@@ -84,7 +85,7 @@ def _wires(time_type: bool) -> dict[str, _Wire]:  # noqa: FBT001  one switch, pa
     days = tuple(day * _DAY_MILLIS for day in _DAYS)
     return {
         "BOOLEAN": _Wire(
-            struct.Struct(">b"), pa.bool_(), read=lambda byte: byte != 0, write=lambda value: (int(value),)
+            struct.Struct(">b"), pa.bool_(), read=lambda byte: byte != 0, write=lambda value: (value * 1,)
         ),
         "INT8": _Wire(struct.Struct(">b"), pa.int8()),
         "INT16": _Wire(struct.Struct(">h"), pa.int16()),
@@ -165,16 +166,17 @@ def reading(writer: Definition, options: Options) -> Reading:
     return Reading(wire.type, value, storage, _lanes(wire, exact=wire.exact or options.strict))
 
 
-def writing(writer: Definition, options: Options) -> Callable[[Any], bytes]:
-    """How values are written; a value that does not fit raises Unwritable.
+def writing(writer: Definition, options: Options) -> Writing:
+    """How values are written. What could not be read back is refused.
 
     Raises:
         InvalidDefinition: see `reading`.
     """
     if writer.type == "STRING":
-        return _writing_text(_charset(writer))
+        charset = _charset(writer)
+        return Writing(pa.string(), _writing_text(charset), _bytes_lanes if charset == "utf-8" else None)
     if writer.type in ("BYTES", "NONE"):
-        return _write_bytes
+        return Writing(pa.binary(), _write_bytes, _bytes_lanes)
     wire = _WIRES[options.time_type][writer.type]
     convert = to_storage(wire.type)
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
@@ -185,12 +187,17 @@ def writing(writer: Definition, options: Options) -> Callable[[Any], bytes]:
         stored = value if convert is None else convert(value)
         if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
             raise Unwritable(f"expected a value of {writer.type}, found {value!r}")
+        numbers = wire.write(stored)
         try:
-            return wire.packed.pack(*wire.write(stored))
+            packed = wire.packed.pack(*numbers)
         except (struct.error, OverflowError):
             raise Unwritable(f"{value!r} is out of the range of {writer.type}") from None
+        for number, limits in zip(numbers, wire.limits, strict=True):
+            if limits is not None and not limits[0] <= number <= limits[1]:
+                raise Unwritable(f"{value!r} is out of the range of {writer.type}")
+        return packed
 
-    return write
+    return Writing(wire.type, write, _writing_lanes(wire))
 
 
 def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
@@ -213,6 +220,35 @@ def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.A
         return _column(values, wire.type), bad
 
     return read
+
+
+def _writing_lanes(wire: _Wire) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
+    fields = [
+        (f"n{at}", f">{'i1' if code == 'b' else code}") for at, code in enumerate(wire.packed.format[1:])
+    ]
+
+    def write(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
+        bad: Mask = np.asarray(values.is_null())
+        absent = False if wire.type == pa.bool_() else 0
+        plain = to_numbers(values).fill_null(absent).to_numpy(zero_copy_only=False)
+        if plain.dtype.kind == "i":
+            plain = plain.astype(np.int64)
+        if wire.limits != (None,):
+            # Beyond that, the products of the rules above may not fit 64 bits.
+            bad = bad | (plain > MAX_MILLIS) | (plain < -MAX_MILLIS)
+            plain = np.where(bad, 0, plain)
+        packed = np.zeros(len(values), fields)
+        for (name, _), limits, number in zip(fields, wire.limits, wire.write(plain), strict=True):
+            if limits is not None:
+                bad = bad | (number < limits[0]) | (number > limits[1])
+            packed[name] = number
+        return sized(packed.view(np.uint8), wire.packed.size), bad
+
+    return write
+
+
+def _bytes_lanes(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
+    return values.cast(pa.binary()), np.asarray(values.is_null())
 
 
 def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:

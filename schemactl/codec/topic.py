@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from . import payload, version_number
-from .columns import Options, to_numbers
+from .columns import Options
 from .definition import Definition, KeyValue, Version
-from .errors import InvalidDefinition, UnknownVersion, Unwritable
+from .errors import InvalidDefinition, UnknownVersion
 from .message import (
     Layout,
     MessageReader,
@@ -195,25 +195,17 @@ class Codec:
         Raises:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
+            ValueError: a value, or a key and a value, come in other columns. (A record's missing fields have their defaults.)
         """
-        writer, many = self._message_writer(version), self._layout(version).many
-        payloads: list[bytes | None] = []
-        keys: list[bytes | None] = []
-        reasons: dict[int, str] = {}
-        for number, row in enumerate(to_numbers(rows).to_pylist()):
-            key = encoded = None
-            try:
-                value = row if many else row["value"]
-                key, encoded = writer.key(value), writer.payload(value)
-            except Unwritable as error:
-                reasons[number] = error.reason
-            keys.append(key)
-            payloads.append(encoded)
-        return Encoded(
-            pa.array(payloads, pa.binary()),
-            pa.array(keys, pa.binary()) if self.separated else None,
-            _reasons(reasons, rows.num_rows),
-        )
+        columns, flat = self._layout(version)
+        if set(rows.schema.names) == set(columns.names):
+            rows = rows.select(columns.names)
+        elif not flat or isinstance(self._schema(version), KeyValue):
+            raise ValueError(
+                f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}"
+            )
+        payloads, keys, reasons = self._message_writer(version).batch(rows)
+        return Encoded(payloads, keys, _reasons(reasons, rows.num_rows))
 
     def _message_reader(self, version: int | None) -> MessageReader:
         if version not in self._readers:
@@ -241,7 +233,9 @@ class Codec:
 
     def _message_writer(self, version: int | None) -> MessageWriter:
         if version not in self._writers:
-            self._writers[version] = message_writer(self._schema(version), self.options)
+            self._writers[version] = message_writer(
+                self._schema(version), self.options, flat=self._layout(version).many
+            )
         return self._writers[version]
 
     def _layout(self, version: int | None) -> Layout:

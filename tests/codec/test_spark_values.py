@@ -41,7 +41,7 @@ def test_rows_are_those_of_from_avro(name: str) -> None:
     payloads = [base64.b64decode(message) for message in case["messages_b64"]]
     decoded = codec.decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
     flat = json.loads(writer.text)["type"] == "record" if isinstance(json.loads(writer.text), dict) else False
-    rows = storage(decoded.rows)
+    rows = storage(decoded.rows.to_struct_array())
     for number, (row, reason) in enumerate(
         zip(rows.to_pylist(maps_as_pydicts=None), decoded.errors, strict=True)
     ):

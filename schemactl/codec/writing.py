@@ -1,0 +1,65 @@
+"""Writing one kind of value: value by value, or a column at once with the single-value path as the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .columns import adapted, to_numbers
+from .errors import Unwritable
+from .lanes import Ints, Mask, take_or_null
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How values of one schema become bytes.
+
+    Attributes:
+        type: of the column the values come from.
+        value: from a value, in Python's own types or in storage form (see `columns`), to its bytes; raises Unwritable.
+        lanes: from an array of `type` to an array of bytes and the rows in it that are for `value` to judge; None: all are.
+    """
+
+    type: pa.DataType
+    value: Callable[[Any], bytes]
+    lanes: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
+
+    def batch(self, values: pa.Array, *, inside: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
+        """One element a value, null where it cannot be written, and the reason for each of those.
+
+        `inside` names what the values are part of, for the reasons. Values of another type than `type` are written one
+        by one, if they can be at all.
+        """
+        values = adapted(values, self.type)
+        if self.lanes is None or values.type != self.type:
+            return self._one_by_one(values, inside)
+        try:
+            written, bad = self.lanes(values)
+        except pa.ArrowCapacityError:
+            return self._one_by_one(values, inside)
+        rows: Ints = np.flatnonzero(bad)
+        if not len(rows):
+            return written, {}
+        judged, reasons = self._one_by_one(values.take(pa.array(rows)), inside)
+        index = np.arange(len(values))
+        index[rows] = len(values) + np.arange(len(rows))
+        return take_or_null(pa.concat_arrays([written, judged]), index), {
+            int(rows[at]): reason for at, reason in reasons.items()
+        }
+
+    def _one_by_one(self, values: pa.Array, inside: str) -> tuple[pa.BinaryArray, dict[int, str]]:
+        written: list[bytes | None] = []
+        reasons: dict[int, str] = {}
+        for row, value in enumerate(to_numbers(values).to_pylist()):
+            try:
+                written.append(self.value(value))
+            except Unwritable as error:
+                if inside:
+                    error.inside(inside)
+                written.append(None)
+                reasons[row] = error.reason
+        return pa.array(written, pa.binary()), reasons

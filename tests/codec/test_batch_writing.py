@@ -1,0 +1,243 @@
+"""Many values written at once are the values written one by one: bytes, refusals and reasons."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_avro import Maker
+
+from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
+from schemactl.codec.columns import shape_of, to_numbers
+from schemactl.codec.defaults import zigzag
+from schemactl.codec.lane_writer import lane_writer, numbers
+from schemactl.codec.schema import parse
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+
+
+def codec_of(schema: Any, **options: Any) -> Codec:
+    return Codec([Version(0, Definition("AVRO", json.dumps(schema)))], options=Options(**options))
+
+
+def record(*kinds: Any) -> dict[str, Any]:
+    fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(kinds)]
+    return {"type": "record", "name": "R", "fields": fields}
+
+
+def assert_as_one_by_one(codec: Codec, rows: pa.RecordBatch) -> None:
+    encoded = codec.encode_batch(rows)
+    for number, value in enumerate(to_numbers(rows.to_struct_array()).to_pylist()):
+        expected: tuple[bytes | None, str | None]
+        try:
+            expected = codec.encode_one(value), None
+        except Unwritable as error:
+            expected = None, error.reason
+        assert (encoded.payloads[number].as_py(), encoded.errors[number].as_py()) == expected
+
+
+def holed(maker: Maker, value: Any) -> Any:
+    """The value with a null here and there, where its schema may not have one."""
+    if maker.random.random() < 0.02:
+        return None
+    if isinstance(value, dict):
+        return {key: holed(maker, part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [holed(maker, part) for part in value]
+    return value
+
+
+@given(SEEDS)
+@settings(max_examples=200, deadline=None)
+def test_a_batch_is_written_as_its_rows_are(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    codec = codec_of(schema)
+    values = [holed(maker, maker.value(schema)) or {} for _ in range(40)]
+    rows = pa.RecordBatch.from_pylist(values, schema=codec.columns)
+    assert_as_one_by_one(codec, rows)
+    assert_as_one_by_one(codec, rows.slice(7, 20))
+
+
+@given(SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_good_values_are_all_written_in_lanes(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    shape = shape_of(parse(json.dumps(schema)), Options())
+    values = pa.array([maker.value(schema) for _ in range(20)], shape.type)
+    assert not lane_writer(shape)(values)[1].any()
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_numbers_are_zigzag(values: list[int]) -> None:
+    assert numbers(np.array(values, np.int64)).to_pylist() == [zigzag(value) for value in values]
+
+
+@given(
+    st.integers(1, 38).flatmap(
+        lambda digits: st.tuples(
+            st.just(digits), st.lists(st.integers(-(10**digits) + 1, 10**digits - 1), min_size=1)
+        )
+    ),
+    st.integers(0, 4),
+)
+def test_decimals_take_as_few_bytes_as_hold_the_number(case: tuple[int, list[int]], spare_bytes: int) -> None:
+    digits, unscaled = case
+    logical = {"logicalType": "decimal", "precision": digits, "scale": 0}
+    size = (10**digits).bit_length() // 8 + 1 + spare_bytes
+    codec = codec_of(
+        record({"type": "bytes"} | logical, {"type": "fixed", "name": "F", "size": size} | logical)
+    )
+    values = pa.array([Decimal(number) for number in unscaled], pa.decimal128(digits, 0))
+    encoded = codec.encode_batch(pa.RecordBatch.from_arrays([values, values], schema=codec.columns))
+    assert encoded.payloads.to_pylist() == [
+        zigzag(
+            len(
+                raw := number.to_bytes(
+                    (number if number >= 0 else ~number).bit_length() // 8 + 1, signed=True
+                )
+            )
+        )
+        + raw
+        + number.to_bytes(size, signed=True)
+        for number in unscaled
+    ]
+
+
+def test_a_decimal_beyond_its_precision_is_refused() -> None:
+    codec = codec_of(record({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 0}))
+    # Arrow does not look at the digits of what it is given as bytes.
+    raw = [10**38 - 1, 10**38, 1 - 10**38, -(10**38), 2**127 - 1, -(2**127)]
+    data = pa.py_buffer(b"".join(number.to_bytes(16, "little", signed=True) for number in raw))
+    column = pa.Array.from_buffers(pa.decimal128(38, 0), len(raw), [None, data])
+    encoded = codec.encode_batch(pa.RecordBatch.from_arrays([column], schema=codec.columns))
+    assert [reason is None for reason in encoded.errors.to_pylist()] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    "branches", [["float", "double"], ["double", "null", "float"], ["int", "long"], ["long", "int"]]
+)
+def test_of_two_numbers_the_narrower_is_taken_only_for_what_it_holds(branches: list[str]) -> None:
+    codec = codec_of(record(branches))
+    held: list[Any] = (
+        [0, 1, -(2**31), 2**31, 2**40] if "int" in branches else [0.1, 1.5, 1e300, float("inf"), -0.0]
+    )
+    if "null" in branches:
+        held.append(None)
+    rows = pa.RecordBatch.from_pylist([{"f0": value} for value in held], schema=codec.columns)
+    assert_as_one_by_one(codec, rows)
+    assert codec.decode_batch(codec.encode_batch(rows).payloads).rows.equals(rows)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_of_every_unit_are_the_same_instant(unit: str) -> None:
+    codec = codec_of(
+        record(
+            {"type": "long", "logicalType": "timestamp-millis"},
+            {"type": "long", "logicalType": "local-timestamp-micros"},
+        )
+    )
+    seconds = pa.array([0, 1_700_000_000], pa.int64()).cast(pa.timestamp("s"))
+    rows = pa.record_batch(
+        {"f0": seconds.cast(pa.timestamp(unit, "UTC")), "f1": seconds.cast(pa.timestamp(unit))}
+    )
+    encoded = codec.encode_batch(rows)
+    assert encoded.payloads.to_pylist() == [
+        b"\0\0",
+        zigzag(1_700_000_000_000) + zigzag(1_700_000_000_000_000),
+    ]
+
+
+def test_other_forms_of_text_bytes_and_lists_are_taken() -> None:
+    codec = codec_of(record("string", "bytes", {"type": "array", "items": "long"}))
+    rows = pa.record_batch(
+        {
+            "f2": pa.array([[1], []], pa.large_list(pa.int64())),
+            "f0": pa.array(["a", "b"]).dictionary_encode(),
+            "f1": pa.array([b"x", b"y"], pa.large_binary()),
+        }
+    )
+    assert codec.encode_batch(rows).payloads.to_pylist() == [b"\2a\2x\2\2\0", b"\2b\2y\0"]
+
+
+def test_numbers_of_another_width_are_taken_where_they_fit() -> None:
+    codec = codec_of(record("int"))
+    encoded = codec.encode_batch(pa.record_batch({"f0": pa.array([1, 2**40])}))
+    assert encoded.payloads.to_pylist() == [b"\2", None]
+    assert "out of the range of int" in encoded.errors[1].as_py()
+
+
+def test_a_column_that_is_missing_has_its_default() -> None:
+    schema = record("long", "string")
+    schema["fields"][1]["default"] = "x"
+    codec = codec_of(schema)
+    assert codec.encode_batch(pa.record_batch({"f0": [1]})).payloads.to_pylist() == [b"\2\2x"]
+    assert "no field odd" in codec.encode_batch(pa.record_batch({"f0": [1], "odd": [1]})).errors[0].as_py()
+
+
+TREE = {
+    "type": "record",
+    "name": "Tree",
+    "fields": [{"name": "value", "type": "int"}, {"name": "left", "type": ["null", "Tree"]}],
+}
+
+
+def test_what_a_recursion_cuts_off_is_null() -> None:
+    codec = codec_of(TREE, recursion_depth=2)
+    rows = pa.RecordBatch.from_pylist(
+        [{"value": 1, "left": {"value": 2}}, {"value": 3, "left": None}], schema=codec.columns
+    )
+    assert codec.encode_batch(rows).payloads.to_pylist() == [b"\2\2\4\0", b"\6\0"]
+
+
+def test_records_without_fields_have_payloads_all_the_same() -> None:
+    codec = codec_of(record())
+    rows = codec.decode_batch(pa.array([b"", b""])).rows
+    assert codec.encode_batch(rows).payloads.to_pylist() == [b"", b""]
+
+
+@pytest.mark.parametrize("encoding", ["INLINE", "SEPARATED"])
+def test_halves_are_written_together_and_refused_together(encoding: Any) -> None:
+    value = Definition("AVRO", json.dumps(record("int")))
+    codec = Codec([Version(0, KeyValue(Definition("STRING"), value, encoding))])
+    pairs = [("a", {"f0": 1}), (None, {"f0": 2}), ("c", None), ("d", {"f0": None}), (None, None)]
+    rows = pa.RecordBatch.from_pylist(
+        [{"key": key, "value": held} for key, held in pairs], schema=codec.columns
+    )
+    encoded = codec.encode_batch(rows)
+    for number, row in enumerate(rows.to_pylist()):
+        if number == 3:
+            assert encoded.payloads[number].as_py() is None
+            assert encoded.errors[number].as_py() == "value.f0: expected a whole number, found None"
+            continue
+        assert encoded.payloads[number].as_py() == codec.encode_one(row)
+        if encoded.keys is not None:
+            assert encoded.keys[number].as_py() == codec.encode_key(row)
+    with pytest.raises(ValueError, match="expected the columns key, value"):
+        codec.encode_batch(pa.record_batch({"key": ["a"]}))
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("LOCAL_TIME", -1), ("LOCAL_TIME", 86_400_000_000), ("LOCAL_TIME", 2**63 // 1000 + 5), ("INT8", 128)],
+)
+def test_a_primitive_that_could_not_be_read_back_is_not_written(name: str, number: int) -> None:
+    codec = Codec([Version(0, Definition(name))])
+    with pytest.raises(Unwritable, match="out of the range"):
+        codec.encode_one(number)
+    encoded = codec.encode_batch(pa.record_batch({"value": pa.array([1, number, None], pa.int64())}))
+    assert [reason is None for reason in encoded.errors.to_pylist()] == [True, False, False]
