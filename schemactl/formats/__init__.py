@@ -10,8 +10,6 @@ from schemactl.formats import avro, primitive, protobuf_native
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
-from schemactl.formats.wire import misreading
-from schemactl.formats.wire import witness as witness_of_types
 from schemactl.model import (
     AVRO_DESCRIBED,
     Breakage,
@@ -22,11 +20,18 @@ from schemactl.model import (
     Witness,
 )
 
+
+def _misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
+    from schemactl.formats import wire
+
+    return wire.misreading(reader=reader, writer=writer)
+
+
 FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Format", primitive))
 """Who answers for a type. A new schema language is one more module, and one more row here."""
 FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, avro.FORMAT))
 FORMATS[SchemaType.PROTOBUF_NATIVE] = protobuf_native.FORMAT
-FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS, misreading)
+FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS, _misreading)
 
 
 def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
@@ -90,7 +95,9 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
 def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
     """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
     if old.type is not new.type:
-        return witness_of_types(breakage.direction, new=new, old=old)
+        from schemactl.formats import wire
+
+        return wire.witness(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
     return FORMATS[new.type].witness(breakage, new=new, old=old)
 

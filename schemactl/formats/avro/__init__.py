@@ -1,4 +1,7 @@
-"""Avro: the schema language of the types AVRO, JSON and PROTOBUF."""
+"""Avro: the schema language of the types AVRO, JSON and PROTOBUF.
+
+What only some runs need is imported on use: a hook reads definitions each time, and finds nothing to explain.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.avro import explanation
 from schemactl.formats.avro.equality import identity_key
-from schemactl.formats.avro.grammar import can_read
 from schemactl.formats.avro.parse import parse, problems
-from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
-from schemactl.formats.avro.witness import witness as seek
 from schemactl.formats.base import Explanation
 from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
 
@@ -72,6 +71,8 @@ class AvroFormat:
                 fix="declare a record with one field of that union",
             )
             return
+        from schemactl.formats.avro.grammar import can_read
+
         itself = can_read(reader=schema, writer=schema, release=release)
         if itself.outcome == "error":
             yield InvalidSchema(
@@ -85,6 +86,8 @@ class AvroFormat:
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Every reason of Java's SchemaCompatibility, in its order."""
+        from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+
         try:
             yield from incompatibilities(
                 reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema)
@@ -94,6 +97,8 @@ class AvroFormat:
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""
+        from schemactl.formats.avro import explanation
+
         told = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
         if new.type is SchemaType.PROTOBUF:
             return replace(told, reason=f"{told.reason} {_NO_MESSAGE}")
@@ -106,7 +111,9 @@ class AvroFormat:
         """
         if new.type is SchemaType.PROTOBUF:
             return None
-        return seek(
+        from schemactl.formats.avro.witness import witness
+
+        return witness(
             breakage,
             new=parsed_by_any(new.schema),
             old=parsed_by_any(old.schema),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schemactl.formats.avro.grammar import decodes_all
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -248,6 +247,8 @@ def _sizes(reader: Fixed, writer: Fixed, location: Location) -> Reasons:
 
 
 def _missing_branch(reader: Union, writer: Schema, location: Location) -> Reasons:
+    from schemactl.formats.avro.grammar import decodes_all
+
     # A record that is only called otherwise is found by its structure, and decodes.
     strict_only = isinstance(writer, Record | Array | Map) and decodes_all(
         reader=reader, writer=writer, release=Release.R5_0
