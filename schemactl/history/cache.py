@@ -1,0 +1,284 @@
+"""What was derived from Git, kept in SQLite: how each path, each declared name and each topic stood after every step.
+
+Nothing is ever overwritten: a row says from which step on something holds, so that the state after any step can be read,
+and one topic's costs the same however long the history is. Deleting the file loses nothing but time.
+
+The hook reads here, so this module imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from typing import NamedTuple
+
+FORMAT = 1
+"""Of the tables, and of how versions are told apart; raised whenever either changes, so that older files are made anew."""
+
+PERSISTENT, NON_PERSISTENT = 0, 1
+"""The domains of topics; both share one list of versions, as in Pulsar."""
+
+TABLES = """
+CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- The first-parent line: step 0 is its first commit.
+CREATE TABLE step (number INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
+CREATE TABLE path (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
+-- What is at a path from a step on: kind and content; both NULL: nothing.
+CREATE TABLE file (path INTEGER, step INTEGER, kind TEXT, blob BLOB, PRIMARY KEY (path, step)) WITHOUT ROWID;
+-- A file's declarations in their order, from a step until another. `schema` is set for a topic, `namespace` for a namespace.
+-- `blob` holds the declaration where that is not the file's own, which cannot be read then.
+CREATE TABLE declaration (
+  path INTEGER, position INTEGER, step INTEGER, until INTEGER, name TEXT NOT NULL, schema INTEGER, blob BLOB,
+  PRIMARY KEY (path, position, step)
+) WITHOUT ROWID;
+CREATE INDEX declaration_by_schema ON declaration (schema) WHERE schema IS NOT NULL;
+CREATE INDEX declaration_by_namespace ON declaration (name) WHERE schema IS NULL;
+-- What two topics of one name share: the list of versions. `name` is tenant/namespace/topic.
+CREATE TABLE schema (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE version (
+  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, digest BLOB NOT NULL,
+  PRIMARY KEY (schema, number)
+) WITHOUT ROWID;
+-- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force, `since` the step that
+-- brought this state; `as_of` is set where what is declared cannot be read: the last step at which it could.
+CREATE TABLE standing (
+  schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
+  path INTEGER NOT NULL, as_of INTEGER, PRIMARY KEY (schema, domain, step)
+) WITHOUT ROWID;
+-- The files that a definition is made of from a step on, besides the declaration: a JSON list of path ids.
+CREATE TABLE made_of (schema INTEGER, step INTEGER, paths TEXT NOT NULL, PRIMARY KEY (schema, step)) WITHOUT ROWID;
+CREATE TABLE used_by (path INTEGER, schema INTEGER, step INTEGER NOT NULL, PRIMARY KEY (path, schema)) WITHOUT ROWID;
+-- What could not be read from a step until another; of a topic's definition, or of a file where `schema` is NULL.
+CREATE TABLE note (
+  id INTEGER PRIMARY KEY, path INTEGER, schema INTEGER, step INTEGER NOT NULL, until INTEGER, topic TEXT,
+  file TEXT NOT NULL, line INTEGER NOT NULL, column INTEGER NOT NULL, what TEXT NOT NULL, fix TEXT NOT NULL
+);
+"""
+
+
+class Version(NamedTuple):
+    """A version: its number, the step that brought it, its schema type's name, the file that declared it, its `key`."""
+
+    number: int
+    step: int
+    type: str
+    path: str
+    digest: bytes
+
+
+class Standing(NamedTuple):
+    """How a topic stands (see the table)."""
+
+    deleted: bool
+    number: int | None
+    since: int
+    path: str
+    as_of: int | None
+
+
+class Declared(NamedTuple):
+    """A declaration: the file, its place among the file's, its name, and the blob that has it (None: the file's own)."""
+
+    path: str
+    position: int
+    name: str
+    blob: str | None
+
+
+class Step(NamedTuple):
+    """A commit of the first-parent line."""
+
+    number: int
+    commit_id: str
+    time_s: int
+    subject: str
+
+
+def location(common_directory: str | os.PathLike[str], project_file: str) -> str:
+    """Where the derivation for a project is kept, of the repository with that common Git directory.
+
+    `project_file` is the path of the project file, relative to the repository's top level.
+    """
+    # A monorepo may hold several projects; each has its own file.
+    name = "".join(letter if letter.isalnum() else f"-{ord(letter):x}-" for letter in project_file)
+    return os.path.join(common_directory, "schemactl", f"history-{name[:200]}.db")  # noqa: PTH118  pathlib costs the hook 8 ms
+
+
+def derivation(
+    *, roots: tuple[str, ...], previous_roots: tuple[str, ...], path: str, waivers: str | None, schemactl: str
+) -> str:
+    """All that versions depend on besides the commits: facts of the project file, and of the program of that release."""
+    return json.dumps([FORMAT, schemactl, path, waivers, roots, previous_roots])
+
+
+class Cache:
+    """The state after one step: the last one of the file, or another.
+
+    Every method may raise sqlite3.Error where the file is damaged: delete it then.
+
+    Attributes:
+        step: the number of that step; -1: before the first.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, step: int | None = None) -> None:
+        self.connection = connection
+        if step is None:
+            [step] = connection.execute("SELECT coalesce(max(number), -1) FROM step").fetchone()
+        self.step = step
+        self._path_ids: dict[str, int | None] = {}
+        self._schema_ids: dict[str, int | None] = {}
+
+    @classmethod
+    def open(cls, location: str, derivation: str) -> Cache | None:
+        """What is kept at `location`, to read; None where nothing is, or something else than that derivation."""
+        try:
+            connection = sqlite3.connect(f"file:{_quoted(location)}?mode=ro", uri=True)
+        except sqlite3.Error:
+            return None
+        try:
+            if is_of(connection, derivation):
+                return cls(connection)
+        except sqlite3.Error:
+            pass
+        connection.close()
+        return None
+
+    def close(self) -> None:
+        """The file is released."""
+        self.connection.close()
+
+    def at(self, step: int) -> Cache:
+        """The state after another step."""
+        return Cache(self.connection, step)
+
+    def commit(self, step: int) -> Step:
+        """The commit of a step."""
+        sql = "SELECT number, commit_id, time_s, subject FROM step WHERE number = ?"
+        number, commit_id, time_s, subject = self.connection.execute(sql, (step,)).fetchone()
+        return Step(number, commit_id.hex(), time_s, subject)
+
+    def tip(self) -> Step | None:
+        """The newest commit up to here."""
+        return self.commit(self.step) if self.step >= 0 else None
+
+    def step_of(self, commit_id: str) -> int | None:
+        """The step of a commit up to here; None: it is not on the line."""
+        sql = "SELECT number FROM step WHERE commit_id = ?"
+        found = self.connection.execute(sql, (bytes.fromhex(commit_id),)).fetchone()
+        return found[0] if found and found[0] <= self.step else None
+
+    def entry(self, path: str) -> tuple[str, str] | None:
+        """The kind (file, symlink, submodule) and the blob id of what is at `path`; None: nothing that declarations see."""
+        path_id = self.path_id(path)
+        sql = "SELECT kind, blob FROM file WHERE path = ? AND step <= ? ORDER BY step DESC LIMIT 1"
+        found = self.connection.execute(sql, (path_id, self.step)).fetchone()
+        return (found[0], found[1].hex()) if found and found[0] else None
+
+    def paths(self) -> list[str]:
+        """Every path that has an entry."""
+        sql = (
+            "SELECT name, (SELECT kind FROM file WHERE path = id AND step <= ? ORDER BY step DESC LIMIT 1) "
+            "FROM path"
+        )
+        return [_text(name) for name, kind in self.connection.execute(sql, (self.step,)) if kind]
+
+    def declared(self, path: str) -> list[Declared]:
+        """What the file at `path` declares, in order."""
+        return self._declarations("path = ?", self.path_id(path))
+
+    def declarations(self, schema: str) -> list[Declared]:
+        """Where topics with this tenant/namespace/topic are declared, by path."""
+        return self._declarations("schema = ?", self.schema_id(schema))
+
+    def namespaces(self) -> list[Declared]:
+        """Every declaration of a namespace, by path."""
+        return self._declarations("schema IS NULL")
+
+    def schemas(self) -> list[str]:
+        """tenant/namespace/topic of every topic that was ever declared."""
+        sql = "SELECT name FROM schema WHERE EXISTS (SELECT 1 FROM standing WHERE schema = id AND step <= ?)"
+        return [name for (name,) in self.connection.execute(sql, (self.step,))]
+
+    def standing(self, schema: str, domain: int) -> Standing | None:
+        """How the topic stands; None: it was never declared."""
+        sql = (
+            "SELECT deleted, number, since, name, as_of FROM standing JOIN path ON id = path "
+            "WHERE schema = ? AND domain = ? AND step <= ? ORDER BY step DESC LIMIT 1"
+        )
+        found = self.connection.execute(sql, (self.schema_id(schema), domain, self.step)).fetchone()
+        if found is None:
+            return None
+        deleted, number, since, name, as_of = found
+        return Standing(bool(deleted), number, since, _text(name), as_of)
+
+    def versions(self, schema: str) -> list[Version]:
+        """The versions of the topics with this tenant/namespace/topic, from 0."""
+        sql = (
+            "SELECT number, step, type, name, digest FROM version JOIN path ON id = path "
+            "WHERE schema = ? AND step <= ? ORDER BY number"
+        )
+        found = self.connection.execute(sql, (self.schema_id(schema), self.step))
+        return [
+            Version(number, step, kind, _text(name), digest) for number, step, kind, name, digest in found
+        ]
+
+    def made_of(self, schema: str) -> frozenset[str]:
+        """The files that the topic's definition is made of, read or missed, besides the declaration."""
+        sql = "SELECT paths FROM made_of WHERE schema = ? AND step <= ? ORDER BY step DESC LIMIT 1"
+        found = self.connection.execute(sql, (self.schema_id(schema), self.step)).fetchone()
+        names = "SELECT name FROM path JOIN json_each(?) ON id = value"
+        return frozenset(_text(name) for (name,) in self.connection.execute(names, found or ("[]",)))
+
+    def users(self, path: str) -> list[str]:
+        """tenant/namespace/topic of those whose definition is made of `path` among others."""
+        sql = "SELECT name FROM used_by JOIN schema ON id = schema WHERE path = ? ORDER BY name"
+        ever = self.connection.execute(sql, (self.path_id(path),)).fetchall()
+        return [name for (name,) in ever if path in self.made_of(name)]
+
+    def path_id(self, path: str) -> int | None:
+        """The number that stands for `path`; None: there never was anything."""
+        if path not in self._path_ids:
+            found = self.connection.execute(
+                "SELECT id FROM path WHERE name = ?", (path_bytes(path),)
+            ).fetchone()
+            self._path_ids[path] = found[0] if found else None
+        return self._path_ids[path]
+
+    def schema_id(self, schema: str) -> int | None:
+        """The number that stands for tenant/namespace/topic; None: it was never declared."""
+        if schema not in self._schema_ids:
+            found = self.connection.execute("SELECT id FROM schema WHERE name = ?", (schema,)).fetchone()
+            self._schema_ids[schema] = found[0] if found else None
+        return self._schema_ids[schema]
+
+    def _declarations(self, where: str, *arguments: int | None) -> list[Declared]:
+        sql = (  # noqa: S608  `where` is one of three texts of this class
+            "SELECT path.name, position, declaration.name, blob FROM declaration JOIN path ON id = path "
+            f"WHERE {where} AND step <= ? AND (until IS NULL OR until > ?) ORDER BY path.name, position"
+        )
+        found = self.connection.execute(sql, (*arguments, self.step, self.step))
+        return [
+            Declared(_text(path), position, name, blob.hex() if blob else None)
+            for path, position, name, blob in found
+        ]
+
+
+def is_of(connection: sqlite3.Connection, derivation: str) -> bool:
+    """Whether a database holds that derivation; sqlite3.Error where it is not one of ours."""
+    found = connection.execute("SELECT value FROM fact WHERE name = 'derivation'").fetchone()
+    return bool(found == (derivation,))
+
+
+def path_bytes(path: str) -> bytes:
+    """A path as git has it; bytes that are no UTF-8 are surrogate escapes in `path`."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _quoted(path: str) -> str:
+    """A path in a `file:` URI."""
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
