@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from schemactl.declare.acceptance import fits
 from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument
 from schemactl.errors import Problem
@@ -48,6 +49,8 @@ _NEVER: Final = {
 
 def misfits(kind: str, document: YamlDocument, path: str) -> list[Problem]:
     """Everything in `document` that does not fit the shape of `kind` (topic, namespace or project)."""
+    if fits(kind, document.value):
+        return []
     from schemactl.declare.shapes import mismatches
 
     return [_problem(document.node, mismatch, path) for mismatch in mismatches(kind, document.value)]

@@ -153,7 +153,7 @@ BRANCHES: Final = {tag_of(shape): shape for shape in (*_TOPICS.values(), *_HALVE
 class ClientShape(Shape):
     """A producer or consumer of the topic: which version of the schema it carries."""
 
-    name: Annotated[Any, text("a client's name", r"\S(.*\S)?")]
+    name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")]
     role: Annotated[Any, choice("role of a client", ("producer", "consumer", "reader"))]
     version: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
         "The version it is built with: latest (default) or a number."

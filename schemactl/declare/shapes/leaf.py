@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -11,11 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from schemactl.declare.acceptance import regular
 from schemactl.declare.words import found, nearest
 from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
 
 MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""
+
+
+NOT_BLANK: Final = r"\S"
+"""The pattern of text that says something."""
+
+_MOST: Final = 2**31 - 1
+"""The largest whole number: Pulsar's are Java's int."""
 
 
 class Shape(BaseModel):
@@ -53,15 +60,15 @@ class Leaf:
         return value
 
 
-def text(expected: str, pattern: str = r"(?s).*\S.*", *, fix: str = "") -> Leaf:
-    """Text that matches `pattern` as a whole."""
-    compiled = re.compile(pattern)
+def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "") -> Leaf:
+    """Text in which `pattern` is found."""
+    found_in = regular(pattern).search
 
     def check(value: object) -> None:
-        if not isinstance(value, str) or not compiled.fullmatch(value):
+        if not isinstance(value, str) or not found_in(value):
             raise ValueError(f"expected {expected}, found {found(value)}", fix)
 
-    return Leaf(check)
+    return Leaf(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
 
 
 def choice(noun: str, choices: tuple[str, ...]) -> Leaf:
@@ -80,26 +87,26 @@ def choice(noun: str, choices: tuple[str, ...]) -> Leaf:
     return Leaf(check, {"enum": list(choices)})
 
 
-def named(parse: Callable[[str], object], expected: str) -> Leaf:
-    """A name that `parse` accepts."""
+def named(parse: Callable[[str], object], expected: str, pattern: str) -> Leaf:
+    """A name that `parse` accepts: at least every text in which `pattern` is found."""
 
     def check(value: object) -> None:
         if not isinstance(value, str):
             raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see Leaf
         parse(value)
 
-    return Leaf(check)
+    return Leaf(check, {"type": "string", "pattern": pattern})
 
 
 def whole(expected: str, least: int, *words: str) -> Leaf:
     """A whole number from `least` on, or one of `words`."""
 
     def check(value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
         if not whole and value not in words:
             raise ValueError(f"expected {expected}, found {found(value)}")
 
-    number = {"type": "integer", "minimum": least}
+    number = {"type": "integer", "minimum": least, "maximum": _MOST}
     return Leaf(check, {"oneOf": [number, {"enum": list(words)}]} if words else number)
 
 
@@ -124,8 +131,19 @@ def check_definition(value: object) -> None:
 
 _STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
 
-TopicText = Annotated[Any, named(TopicName.parse, "a topic such as persistent://tenant/namespace/topic")]
-NamespaceText = Annotated[Any, named(NamespaceName.parse, "a namespace such as tenant/namespace")]
+_PART = "[-=:.A-Za-z0-9_]+"
+
+TopicText = Annotated[
+    Any,
+    named(
+        TopicName.parse,
+        "a topic such as persistent://tenant/namespace/topic",
+        rf"^((non-)?persistent://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
+    ),
+]
+NamespaceText = Annotated[
+    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$")
+]
 Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
 BrokerStrategy = Annotated[
     Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
@@ -133,19 +151,22 @@ BrokerStrategy = Annotated[
 Flag = Annotated[Any, Leaf(check_flag, {"type": "boolean"})]
 FilePath = Annotated[Any, text("a file's path")]
 FolderPath = Annotated[Any, text("a folder's path")]
-Definition = Annotated[Any, Leaf(check_definition, {"type": ["string", "object", "array"]})]
+Definition = Annotated[
+    Any, Leaf(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
+]
 MessageName = Annotated[
     Any,
     text(
-        "a message's full name, such as package.Message", r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+        "a message's full name, such as package.Message",
+        r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
     ),
 ]
-PropertyText = Annotated[Any, text("text", r"(?s).*", fix="put it in quotes: Pulsar's properties are text")]
+PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
 ReleaseText = Annotated[
     Any,
     text(
         'a release such as "4.0"',
-        r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?",
+        r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
         fix='write "4.0" with quotes, for example',
     ),
 ]

@@ -40,6 +40,10 @@ def check_module(name: str) -> None:
         )
 
 
+_MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
+_REGISTRY = r"^(?![^:]*://[^/]*@)[a-z][a-z0-9+.-]*:\S.*$"
+
+
 def check_registry(url: str) -> None:
     """ValueError: not a URL, or one with a password."""
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*:\S.*", url):
@@ -64,22 +68,22 @@ class DefaultsShape(Shape):
 class OAuth2Shape(Shape):
     """OAuth 2.0 client credentials."""
 
-    issuer: Annotated[Any, text("an https:// URL", r"https?://\S+")]
+    issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")]
     audience: Annotated[Any, text("an audience")]
     client_id: Annotated[Any, text("a client's id")]
     client_secret_env: Annotated[
-        Any, text("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*")
+        Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")
     ] = Field(description="The environment variable that holds the secret.")
 
 
 class TargetShape(Shape):
     """A registry to plan against."""
 
-    registry: Annotated[Any, named(check_registry, "a registry's URL")] = Field(
+    registry: Annotated[Any, named(check_registry, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
     )
     pulsar: ReleaseText = optional("Its release, where it is not the project's.")
-    token_env: Annotated[Any, text("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*")] = (
+    token_env: Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")] = (
         optional("The environment variable that holds the bearer token.")
     )
     token_file: FilePath = optional("The file that holds the bearer token.")
@@ -95,7 +99,7 @@ class TargetShape(Shape):
 class GenerateShape(Shape):
     """What `schemactl generate` writes."""
 
-    package: Annotated[Any, named(check_module, "the name of a Python package")]
+    package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)]
     out: FolderPath = optional("The folder it goes to (default: generated).")
     spark: ReleaseText = optional('The Spark it is for (default: "4.1").')
 
@@ -121,7 +125,7 @@ class ProjectShape(Shape):
         "Where they were in older commits."
     )
     approved: Annotated[
-        Any, text("a branch or tag such as origin/main", r"(?!-)[^\s~^:?*\[\\\x00-\x20]+")
+        Any, text("a branch or tag such as origin/main", r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$")
     ] = optional("The ref whose first-parent history is the record of approved schemas.")
     pulsar: ReleaseText = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
