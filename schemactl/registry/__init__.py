@@ -7,8 +7,7 @@ from pathlib import Path
 from schemactl.errors import UsageError
 from schemactl.model import BrokerDefaults, Release, Target
 from schemactl.registry.base import Registry, Scope
-from schemactl.registry.database import MEMORY
-from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.storage_url import open_embedded
 
 __all__ = ["Registry", "Scope", "open_registry"]
 
@@ -23,13 +22,13 @@ def open_registry(target: Target, *, release: Release, defaults: BrokerDefaults,
         folder: a relative path in the URL starts here.
 
     Raises:
-        UsageError: no registry has that URL scheme.
+        UsageError: no registry has that URL.
+        RegistryError: a schema storage of one's own cannot be made.
     """
-    scheme, separator, rest = target.registry.partition(":")
-    if scheme != "sqlite" or not separator or not rest:
+    embedded = open_embedded(target.registry, release=release, defaults=defaults, folder=folder)
+    if embedded is None:
         raise UsageError(
             f"target {target.name}: {target.registry!r} names no registry this version can open",
             fix="write `sqlite:PATH`, for example sqlite:.schemactl/registry.db",
         )
-    path = rest if rest == MEMORY else str(folder / rest)
-    return EmbeddedRegistry(path, url=target.registry, release=release, defaults=defaults)
+    return embedded

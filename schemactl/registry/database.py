@@ -12,7 +12,7 @@ from schemactl.errors import RegistryError
 
 MEMORY = ":memory:"
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Kept in the file's `user_version`; raised whenever an older schemactl could no longer work with the tables."""
 
 _APPLICATION_ID = 0x5343484D
@@ -21,6 +21,10 @@ _APPLICATION_ID = 0x5343484D
 _BUSY_TIMEOUT_S = 60.0
 
 _TABLES = """
+CREATE TABLE tenants (
+  tenant TEXT PRIMARY KEY,
+  admin_roles TEXT NOT NULL DEFAULT '[]'
+) WITHOUT ROWID;
 CREATE TABLE namespaces (
   namespace TEXT PRIMARY KEY,
   schema_compatibility_strategy TEXT NOT NULL DEFAULT 'UNDEFINED',
@@ -36,15 +40,12 @@ CREATE TABLE topics (
   schema_validation_enforced INTEGER,
   relaxed_from TEXT
 ) WITHOUT ROWID;
--- Neither topic nor namespace own these rows: as on Pulsar, they outlive a deleted namespace. A tombstone has no type.
+-- Neither topic nor namespace own these rows: as on Pulsar, they outlive a deleted namespace.
 CREATE TABLE schemas (
-  schema_id TEXT NOT NULL,
-  number INTEGER NOT NULL,
-  type TEXT,
-  schema BLOB NOT NULL,
-  properties TEXT NOT NULL,
-  timestamp_ms INTEGER NOT NULL,
-  PRIMARY KEY (schema_id, number)
+  key TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (key, version)
 );
 """
 
@@ -53,31 +54,49 @@ class Database:
     """Transactions on the file at `path`, safe from any thread and any number of processes.
 
     The file is made by the first write, with its folders; until then there is nothing to read. A process killed at any
-    moment leaves what its last finished transaction wrote.
+    moment leaves what its last finished transaction wrote. A transaction inside another of the same thread is part of it.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._lock = RLock()
         self._connection: sqlite3.Connection | None = None
+        self._current: sqlite3.Connection | None = None
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A transaction that sees one state of the database throughout."""
         with self._lock, self._translated():
-            if self._connection is None and self._path != MEMORY and not Path(self._path).exists():
+            if self._current is not None:
+                yield self._current
+            elif self._connection is None and self._path != MEMORY and not Path(self._path).exists():
                 with closing(_connect(MEMORY)) as nothing:
                     _create(nothing)
-                    yield nothing
-                return
-            with _transaction(self._open(), "BEGIN"):
-                yield self._open()
+                    with self._inside(nothing):
+                        yield nothing
+            else:
+                connection = self._open()
+                with _transaction(connection, "BEGIN"), self._inside(connection):
+                    yield connection
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that no other writer interleaves with; an exception undoes all of it."""
-        with self._lock, self._translated(), _transaction(self._open(), "BEGIN IMMEDIATE"):
-            yield self._open()
+        """A transaction that no other writer interleaves with; an exception undoes all of it. Never begun inside a `read`."""
+        with self._lock, self._translated():
+            if self._current is not None:
+                yield self._current
+            else:
+                connection = self._open()
+                with _transaction(connection, "BEGIN IMMEDIATE"), self._inside(connection):
+                    yield connection
+
+    @contextmanager
+    def _inside(self, connection: sqlite3.Connection) -> Iterator[None]:
+        self._current = connection
+        try:
+            yield
+        finally:
+            self._current = None
 
     def close(self) -> None:
         """The file is released; it opens again on the next use."""
@@ -172,6 +191,11 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     if application != _APPLICATION_ID:
         raise _NotOurs(
             "is a database of some other program", "name a file that does not exist yet; nothing was changed"
+        )
+    if version < FORMAT_VERSION:
+        raise _NotOurs(
+            f"has format {version}, of an earlier schemactl; this one reads format {FORMAT_VERSION}",
+            "move the file away and run `schemactl apply`, which registers every approved version again",
         )
     if version != FORMAT_VERSION:
         raise _NotOurs(

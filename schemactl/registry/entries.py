@@ -1,0 +1,57 @@
+"""What the registry writes into the opaque entries of a storage: JSON, so that anyone can read what is stored."""
+
+from __future__ import annotations
+
+import base64
+import json
+from types import MappingProxyType
+from typing import Any
+
+from schemactl.errors import RegistryError
+from schemactl.model import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.registry.storage import StoredSchema
+
+
+def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
+    """The entry of a version registered at `timestamp_ms`; `info` None is a tombstone."""
+    if info is None:
+        return _json({"deleted": True, "timestamp": timestamp_ms})
+    try:
+        schema = {"schema": info.schema.decode()}
+    except UnicodeDecodeError:
+        schema = {"schema_b64": base64.b64encode(info.schema).decode()}
+    properties = dict(info.properties)
+    kind = _stored_type(info).name
+    return _json({"type": kind, **schema, "properties": properties, "timestamp": timestamp_ms})
+
+
+def version(stored: StoredSchema) -> SchemaVersion:
+    """The version that an entry holds.
+
+    Raises:
+        RegistryError: it was not written by `entry`.
+    """
+    try:
+        told = json.loads(stored.data)
+        info = None if told.get("deleted") else _info(told)
+        return SchemaVersion(stored.version, info, timestamp_ms=told["timestamp"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RegistryError(
+            f"entry {stored.version} of the schema storage cannot be read: {error!r}",
+            fix="check that the storage holds what this registry put there, and gives it back byte for byte",
+        ) from error
+
+
+def _info(told: dict[str, Any]) -> SchemaInfo:
+    schema = base64.b64decode(told["schema_b64"]) if "schema_b64" in told else told["schema"].encode()
+    return SchemaInfo(SchemaType[told["type"]], schema, MappingProxyType(told["properties"]))
+
+
+def _stored_type(info: SchemaInfo) -> SchemaType:
+    # The stored form has no negative codes: an upload of BYTES reads back as NONE (SchemaRegistryServiceImpl).
+    return info.type if info.type.value >= 0 else SchemaType.NONE
+
+
+def _json(told: dict[str, Any]) -> bytes:
+    # A property may hold a lone surrogate; json.loads reads it back.
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

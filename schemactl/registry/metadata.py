@@ -1,0 +1,218 @@
+"""Tenants, namespaces, topics and their policies: what a Pulsar cluster keeps in its metadata store, beside the schemas."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemactl.errors import RegistryError
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.registry.database import Database
+
+UNDEFINED = CompatibilityStrategy.UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNamespace:
+    """A namespace's policies; `auto_update_strategy` is the deprecated one, already mapped to what it means."""
+
+    policies: Policies
+    auto_update_strategy: CompatibilityStrategy | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """A topic. `relaxed_from` is its own strategy before `Registry.relax`; None: it is not relaxed."""
+
+    policies: Policies
+    partitions: int | None
+    relaxed_from: CompatibilityStrategy | None
+
+
+class Metadata:
+    """The tables of a `Database` that hold no schemas. A policy that is not set is UNDEFINED, or None."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(self) -> Sequence[str]:
+        """Every tenant, in order of name."""
+        with self._database.read() as rows:
+            return [name for (name,) in rows.execute("SELECT tenant FROM tenants ORDER BY tenant")]
+
+    def admin_roles(self, tenant: str) -> Sequence[str] | None:
+        """The roles that administer the tenant; None: there is no such tenant."""
+        with self._database.read() as rows:
+            row = rows.execute("SELECT admin_roles FROM tenants WHERE tenant = ?", (tenant,)).fetchone()
+        return None if row is None else [str(role) for role in json.loads(row["admin_roles"])]
+
+    def put_tenant(self, tenant: str, admin_roles: Sequence[str]) -> None:
+        """The tenant exists, with these roles."""
+        with self._database.write() as rows:
+            roles = json.dumps(list(admin_roles), ensure_ascii=False)
+            rows.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", (tenant, roles))
+
+    def delete_tenant(self, tenant: str) -> None:
+        """The tenant is gone. Whether it still has namespaces is for the caller to ask."""
+        with self._database.write() as rows:
+            rows.execute("DELETE FROM tenants WHERE tenant = ?", (tenant,))
+
+    def namespaces(self) -> Sequence[NamespaceName]:
+        """Every namespace, in order of name."""
+        with self._database.read() as rows:
+            found = rows.execute("SELECT namespace FROM namespaces ORDER BY namespace")
+            return [NamespaceName.parse(name) for (name,) in found]
+
+    def namespace(self, name: NamespaceName) -> StoredNamespace | None:
+        """The namespace; None: there is none."""
+        with self._database.read() as rows:
+            row = rows.execute("SELECT * FROM namespaces WHERE namespace = ?", (str(name),)).fetchone()
+        if row is None:
+            return None
+        mapped = row["schema_auto_update_compatibility_strategy"]
+        return StoredNamespace(
+            Policies(
+                CompatibilityStrategy(row["schema_compatibility_strategy"]),
+                _boolean(row["is_allow_auto_update_schema"]),
+                _boolean(row["schema_validation_enforced"]),
+            ),
+            CompatibilityStrategy(mapped) if mapped else None,
+        )
+
+    def need_namespace(self, name: NamespaceName) -> StoredNamespace:
+        """The namespace.
+
+        Raises:
+            RegistryError: there is none.
+        """
+        found = self.namespace(name)
+        if found is None:
+            raise RegistryError(f"namespace {name} does not exist in the registry")
+        return found
+
+    def create_namespace(self, name: NamespaceName) -> None:
+        """The namespace and its tenant exist."""
+        with self._database.write() as rows:
+            rows.execute("INSERT OR IGNORE INTO tenants (tenant) VALUES (?)", (name.tenant,))
+            rows.execute("INSERT OR IGNORE INTO namespaces (namespace) VALUES (?)", (str(name),))
+
+    def delete_namespace(self, name: NamespaceName) -> None:
+        """The namespace and its topics are gone."""
+        with self._database.write() as rows:
+            rows.execute("DELETE FROM topics WHERE namespace = ?", (str(name),))
+            rows.execute("DELETE FROM namespaces WHERE namespace = ?", (str(name),))
+
+    def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
+        """Each policy that is not None is set; RegistryError without the namespace."""
+        with self._database.write() as rows:
+            self.need_namespace(name)
+            for column, value in _set_values(policies).items():
+                rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
+
+    def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
+        """The deprecated auto-update strategy, already mapped, is `strategy`; None unsets it."""
+        with self._database.write() as rows:
+            self.need_namespace(name)
+            rows.execute(
+                "UPDATE namespaces SET schema_auto_update_compatibility_strategy = ? WHERE namespace = ?",
+                (strategy, str(name)),
+            )
+
+    def topics(self, namespace: NamespaceName | None = None) -> Sequence[TopicName]:
+        """Every topic, of one namespace or all, in order of name."""
+        with self._database.read() as rows:
+            found = rows.execute(
+                "SELECT topic FROM topics WHERE ?1 IS NULL OR namespace = ?1 ORDER BY topic",
+                (str(namespace) if namespace else None,),
+            )
+            return [TopicName.parse(name) for (name,) in found]
+
+    def topic(self, name: TopicName) -> StoredTopic | None:
+        """The topic; None: there is none."""
+        with self._database.read() as rows:
+            row = rows.execute("SELECT * FROM topics WHERE topic = ?", (str(name),)).fetchone()
+        return None if row is None else _topic(row)
+
+    def need_topic(self, name: TopicName) -> StoredTopic:
+        """The topic.
+
+        Raises:
+            RegistryError: there is none.
+        """
+        found = self.topic(name)
+        if found is None:
+            raise RegistryError(f"topic {name} does not exist in the registry")
+        return found
+
+    def create_topic(self, name: TopicName, partitions: int | None) -> None:
+        """The topic exists; one that did keeps what it has. RegistryError without the namespace."""
+        with self._database.write() as rows:
+            self.need_namespace(name.namespace_name)
+            rows.execute(
+                "INSERT OR IGNORE INTO topics (topic, namespace, partitions) VALUES (?, ?, ?)",
+                (str(name), str(name.namespace_name), partitions),
+            )
+
+    def set_partitions(self, name: TopicName, partitions: int) -> None:
+        """The topic has that many partitions."""
+        with self._database.write() as rows:
+            rows.execute("UPDATE topics SET partitions = ? WHERE topic = ?", (partitions, str(name)))
+
+    def delete_topic(self, name: TopicName) -> None:
+        """The topic is gone."""
+        with self._database.write() as rows:
+            rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
+
+    def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
+        """Each policy that is not None is set; RegistryError without the topic."""
+        with self._database.write() as rows:
+            self.need_topic(name)
+            for column, value in _set_values(policies).items():
+                if column == "is_allow_auto_update_schema":
+                    raise RegistryError(f"{name}: {column} is a policy of namespaces; topics have none")
+                rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
+
+    def relax(self, name: TopicName) -> None:
+        """See `Registry.relax`."""
+        with self._database.write() as rows:
+            if self.need_topic(name).relaxed_from is None:
+                rows.execute(
+                    "UPDATE topics SET relaxed_from = schema_compatibility_strategy, schema_compatibility_strategy = ?"
+                    " WHERE topic = ?",
+                    (CompatibilityStrategy.ALWAYS_COMPATIBLE, str(name)),
+                )
+
+    def restore(self, name: TopicName) -> None:
+        """See `Registry.restore`."""
+        with self._database.write() as rows:
+            rows.execute(
+                "UPDATE topics SET schema_compatibility_strategy = relaxed_from, relaxed_from = NULL"
+                " WHERE topic = ? AND relaxed_from IS NOT NULL",
+                (str(name),),
+            )
+
+
+def _topic(row: sqlite3.Row) -> StoredTopic:
+    return StoredTopic(
+        Policies(
+            CompatibilityStrategy(row["schema_compatibility_strategy"]),
+            schema_validation_enforced=_boolean(row["schema_validation_enforced"]),
+        ),
+        row["partitions"],
+        CompatibilityStrategy(row["relaxed_from"]) if row["relaxed_from"] else None,
+    )
+
+
+def _set_values(policies: Policies) -> dict[str, str | bool]:
+    values = {
+        "schema_compatibility_strategy": policies.schema_compatibility_strategy,
+        "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
+        "schema_validation_enforced": policies.schema_validation_enforced,
+    }
+    return {column: value for column, value in values.items() if value is not None}
+
+
+def _boolean(value: int | None) -> bool | None:
+    return None if value is None else bool(value)

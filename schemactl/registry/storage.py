@@ -1,0 +1,136 @@
+"""The slot for a schema storage, in the words of Pulsar's own (org.apache.pulsar.common.protocol.schema.SchemaStorage).
+
+A storage keeps an append-only list of opaque entries under each key. It knows nothing of schemas, tombstones or
+compatibility: those are the registry's, which writes what it needs into the entries (`registry.entries`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSchema:
+    """One entry under a key: the bytes that were put, and the number they were given."""
+
+    data: bytes
+    version: int
+
+
+Decide = Callable[[Sequence[StoredSchema]], bytes | None]
+"""From everything stored under a key, oldest first, to the entry that is to follow; None: nothing is to be stored."""
+
+
+class SchemaStorage(Protocol):
+    """Where schemas are kept. Every method may be called from any thread, after `start` and before `close`.
+
+    A fault raises `RegistryError`. `registry.storage_contract` holds what every storage must do, as tests to run.
+    """
+
+    def start(self) -> None:
+        """The storage can be used. Nothing has to exist before the first `put`."""
+        ...
+
+    def put(self, key: str, decide: Decide) -> int | None:
+        """The number given to the entry that `decide` makes of what is stored; None when it makes none.
+
+        The first entry of a key has number 0, each next one follows its predecessor. No other `put` or `delete` of the key,
+        by any thread or process, comes between what `decide` sees and what is stored; to that end a storage may call it
+        again. What `decide` raises is raised, and nothing is stored.
+        """
+        ...
+
+    def get(self, key: str, version: int | None = None) -> StoredSchema | None:
+        """The entry with that number, or the latest; None where there is none."""
+        ...
+
+    def get_all(self, key: str) -> Sequence[StoredSchema]:
+        """Every entry under `key`, oldest first."""
+        ...
+
+    def delete(self, key: str) -> bool:
+        """Nothing is stored under `key` afterwards, and its numbers start again at 0. False: there was nothing before."""
+        ...
+
+    def keys(self) -> Iterable[str]:
+        """Every key with an entry. Pulsar's storages cannot tell; without, a registry could not be imported."""
+        ...
+
+    def version_from_bytes(self, version: bytes) -> int:
+        """The number in a message's `schema_version`; `number_of` reads what `EmbeddedRegistry` gives out.
+
+        Raises:
+            ValueError: the bytes hold none.
+        """
+        ...
+
+    def close(self) -> None:
+        """Connections and files are released."""
+        ...
+
+
+def number_of(version: bytes) -> int:
+    """The number in a message's `schema_version`: eight bytes, big-endian; before Pulsar 2.4 a buffer of 64 that begins so.
+
+    Raises:
+        ValueError: another length (BookkeeperSchemaStorage.versionFromBytes).
+    """
+    if len(version) not in (8, 64):
+        raise ValueError(f"a schema version has 8 or 64 bytes, found {len(version)}")
+    (number,) = struct.unpack_from(">q", version)
+    return int(number)
+
+
+class MemoryStorage:
+    """A `SchemaStorage` that is gone with its process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._entries: dict[str, list[StoredSchema]] = {}
+
+    def start(self) -> None:
+        """See `SchemaStorage.start`."""
+
+    def put(self, key: str, decide: Decide) -> int | None:
+        """See `SchemaStorage.put`."""
+        with self._lock:
+            entries = self._entries.get(key, [])
+            data = decide(tuple(entries))
+            if data is None:
+                return None
+            stored = StoredSchema(data, len(entries))
+            self._entries[key] = [*entries, stored]
+            return stored.version
+
+    def get(self, key: str, version: int | None = None) -> StoredSchema | None:
+        """See `SchemaStorage.get`."""
+        entries = self.get_all(key)
+        if version is None:
+            return entries[-1] if entries else None
+        return entries[version] if 0 <= version < len(entries) else None
+
+    def get_all(self, key: str) -> Sequence[StoredSchema]:
+        """See `SchemaStorage.get_all`."""
+        with self._lock:
+            return tuple(self._entries.get(key, ()))
+
+    def delete(self, key: str) -> bool:
+        """See `SchemaStorage.delete`."""
+        with self._lock:
+            return self._entries.pop(key, None) is not None
+
+    def keys(self) -> Iterable[str]:
+        """See `SchemaStorage.keys`."""
+        with self._lock:
+            return tuple(self._entries)
+
+    def version_from_bytes(self, version: bytes) -> int:
+        """See `SchemaStorage.version_from_bytes`."""
+        return number_of(version)
+
+    def close(self) -> None:
+        """See `SchemaStorage.close`."""

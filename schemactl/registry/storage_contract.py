@@ -1,0 +1,160 @@
+"""What every `SchemaStorage` must do, as tests to run against one's own (docs/registry.md shows how)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from schemactl.registry.storage import Decide, SchemaStorage, StoredSchema
+
+
+class StorageContract:
+    """Derive a test class for pytest from it. Each test works on a storage of its own."""
+
+    def open_storage(self) -> SchemaStorage:
+        """A new storage with nothing in it, not yet started."""
+        raise NotImplementedError
+
+    def open_again(self, closed: SchemaStorage) -> SchemaStorage | None:
+        """A storage, not yet started, with what `closed` held; None where that is gone with `closed`."""
+        del closed
+        return None
+
+    def test_numbers_count_from_zero_under_each_key(self) -> None:
+        with self._started() as storage:
+            assert [storage.put("t/n/a", _add(b"x")), storage.put("t/n/a", _add(b"x"))] == [0, 1]
+            assert storage.put("t/n/b", _add(b"y")) == 0
+            assert tuple(storage.get_all("t/n/a")) == _stored(b"x", b"x")
+            assert tuple(storage.get_all("t/n/b")) == _stored(b"y")
+
+    def test_a_decision_sees_everything_stored_oldest_first(self) -> None:
+        with self._started() as storage:
+            seen: list[Sequence[StoredSchema]] = []
+
+            def decide(stored: Sequence[StoredSchema]) -> bytes:
+                seen.append(tuple(stored))
+                return bytes([len(stored)])
+
+            for _ in range(3):
+                storage.put("t/n/a", decide)
+            assert seen == [_stored(), _stored(b"\0"), _stored(b"\0", b"\1")]
+
+    def test_deciding_for_nothing_stores_nothing(self) -> None:
+        with self._started() as storage:
+            assert storage.put("t/n/a", lambda _: None) is None
+            assert tuple(storage.get_all("t/n/a")) == ()
+            assert list(storage.keys()) == []
+
+    def test_what_a_decision_raises_is_raised_and_nothing_stored(self) -> None:
+        with self._started() as storage:
+            storage.put("t/n/a", _add(b"first"))
+
+            def decide(_: Sequence[StoredSchema]) -> bytes:
+                raise _Refused
+
+            try:
+                storage.put("t/n/a", decide)
+            except _Refused:
+                pass
+            else:
+                raise AssertionError("what the decision raised was lost")
+            assert tuple(storage.get_all("t/n/a")) == _stored(b"first")
+            assert storage.put("t/n/a", _add(b"second")) == 1
+
+    def test_one_entry_is_found_by_its_number_and_the_latest_without(self) -> None:
+        with self._started() as storage:
+            assert storage.get("t/n/a") is None
+            for data in (b"zero", b"one"):
+                storage.put("t/n/a", _add(data))
+            assert storage.get("t/n/a") == StoredSchema(b"one", 1)
+            assert storage.get("t/n/a", 0) == StoredSchema(b"zero", 0)
+            assert [storage.get("t/n/a", number) for number in (2, -1)] == [None, None]
+
+    def test_a_deleted_key_counts_from_zero_again(self) -> None:
+        with self._started() as storage:
+            for key in ("t/n/a", "t/n/a", "t/n/other"):
+                storage.put(key, _add(b"x"))
+            assert storage.delete("t/n/a") is True
+            assert storage.delete("t/n/a") is False
+            assert tuple(storage.get_all("t/n/a")) == ()
+            assert storage.put("t/n/a", _add(b"new")) == 0
+            assert tuple(storage.get_all("t/n/other")) == _stored(b"x")
+
+    def test_keys_are_those_with_an_entry(self) -> None:
+        with self._started() as storage:
+            for key in ("t/n/b", "t/n/a", "t/n/b", "t/n/gone"):
+                storage.put(key, _add(b"x"))
+            storage.delete("t/n/gone")
+            assert sorted(storage.keys()) == ["t/n/a", "t/n/b"]
+
+    def test_entries_come_back_byte_for_byte(self) -> None:
+        entries = (b"", bytes(range(256)), b"\r\n\0", "Größe ✓".encode(), b"5 MiB".ljust(5 << 20))
+        with self._started() as storage:
+            for data in entries:
+                storage.put("t/n/a", _add(data))
+            assert tuple(storage.get_all("t/n/a")) == _stored(*entries)
+
+    def test_keys_may_hold_every_character_of_a_topic(self) -> None:
+        keys = [
+            f"tenant/name-space/{name}" for name in ("Größe ✓", "a'b\"c;%s?*", "..", ".", "A", "a", "x" * 150)
+        ]
+        with self._started() as storage:
+            for key in keys:
+                storage.put(key, _add(key.encode()))
+            assert sorted(storage.keys()) == sorted(keys)
+            assert [tuple(storage.get_all(key)) for key in keys] == [_stored(key.encode()) for key in keys]
+
+    def test_the_version_of_a_message_is_its_number(self) -> None:
+        with self._started() as storage:
+            number = (258).to_bytes(8, "big")
+            assert storage.version_from_bytes(number) == 258
+            # Before Pulsar 2.4 it came in a buffer of 64 bytes.
+            assert storage.version_from_bytes(number + bytes(56)) == 258
+
+    def test_threads_lose_nothing_and_double_nothing(self) -> None:
+        with self._started() as storage, ThreadPoolExecutor(8) as threads:
+
+            def put(number: int) -> int | None:
+                # What it saw is part of the entry: had two seen the same list, it would show.
+                return storage.put("t/n/a", lambda stored: f"{number} after {len(stored)}".encode())
+
+            numbers = list(threads.map(put, range(100)))
+            held = tuple(storage.get_all("t/n/a"))
+        assert sorted(number for number in numbers if number is not None) == list(range(100))
+        assert [entry.data for entry in held] == [
+            f"{numbers.index(version)} after {version}".encode() for version in range(100)
+        ]
+
+    def test_what_is_stored_is_there_when_opened_again(self) -> None:
+        storage = self.open_storage()
+        storage.start()
+        storage.put("t/n/a", _add(b"x"))
+        storage.close()
+        again = self.open_again(storage)
+        if again is not None:
+            again.start()
+            assert again.put("t/n/a", _add(b"y")) == 1
+            assert tuple(again.get_all("t/n/a")) == _stored(b"x", b"y")
+            again.close()
+
+    @contextmanager
+    def _started(self) -> Iterator[SchemaStorage]:
+        storage = self.open_storage()
+        storage.start()
+        try:
+            yield storage
+        finally:
+            storage.close()
+
+
+class _Refused(Exception):
+    """Nothing a storage would raise by itself."""
+
+
+def _add(data: bytes) -> Decide:
+    return lambda _: data
+
+
+def _stored(*entries: bytes) -> Sequence[StoredSchema]:
+    return tuple(StoredSchema(data, version) for version, data in enumerate(entries))

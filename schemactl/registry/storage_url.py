@@ -1,0 +1,76 @@
+"""From a URL to an embedded registry: `sqlite:PATH`, `memory:`, or somebody's own storage, `module:Class?metadata=PATH`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+from urllib.parse import parse_qsl
+
+from schemactl.errors import RegistryError, UsageError
+from schemactl.model import BrokerDefaults, Release
+from schemactl.registry.database import MEMORY
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.storage import MemoryStorage, SchemaStorage
+
+_OWN = re.compile(
+    r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII
+)
+
+
+def open_embedded(
+    url: str, *, release: Release, defaults: BrokerDefaults, folder: Path
+) -> EmbeddedRegistry | None:
+    """The embedded registry that `url` names; None where it names none.
+
+    Args:
+        url: `sqlite:PATH`; `memory:` is gone with its process; `module:Class?metadata=PATH&option=value...` keeps schemas in
+            what `Class(folder, option="value", ...)` returns, a `SchemaStorage`, and everything else in the SQLite file PATH.
+        release: whose answers it gives.
+        defaults: stand for the broker's own settings.
+        folder: a relative PATH starts here.
+
+    Raises:
+        UsageError: the options of a storage are wrong.
+        RegistryError: the storage cannot be imported or made.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite" and rest:
+        return EmbeddedRegistry(_path(rest, folder), url=url, release=release, defaults=defaults)
+    if url == "memory:":
+        return EmbeddedRegistry(MEMORY, storage=MemoryStorage(), url=url, release=release, defaults=defaults)
+    own = _OWN.fullmatch(url)
+    if own is None or scheme == "sqlite":
+        return None
+    options = dict(parse_qsl(own["options"] or "", keep_blank_values=True))
+    metadata = options.pop("metadata", "")
+    if not metadata:
+        raise UsageError(
+            f"{url}: a storage keeps schemas alone; nothing says where namespaces, topics and policies are kept",
+            fix=f"name a SQLite file for them: {own['module']}:{own['name']}?metadata=.schemactl/metadata.db",
+        )
+    storage = _own_storage(own["module"], own["name"], folder, options)
+    path = _path(metadata, folder)
+    return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
+
+
+def _path(text: str, folder: Path) -> str:
+    return text if text == MEMORY else str(folder / text)
+
+
+def _own_storage(module: str, name: str, folder: Path, options: dict[str, str]) -> SchemaStorage:
+    try:
+        make = cast("Callable[..., SchemaStorage]", getattr(import_module(module), name))
+    except (ImportError, AttributeError) as error:
+        raise RegistryError(
+            f"the schema storage {module}:{name} cannot be imported: {error}",
+            fix="install its package beside schemactl, or put its folder on PYTHONPATH",
+        ) from error
+    try:
+        return make(folder, **options)
+    except TypeError as error:
+        raise UsageError(
+            f"the schema storage {module}:{name} does not take these options: {error}"
+        ) from error

@@ -1,0 +1,221 @@
+"""Schema storages: the contract on each, the documented one among them, and the registry over any of them."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemactl.errors import RegistryError, SchemaRefused, UsageError
+from schemactl.model import BrokerDefaults, NamespaceName, Release, SchemaInfo, SchemaType, Target, TopicName
+from schemactl.registry import Registry, Scope, open_registry
+from schemactl.registry.database import Database
+from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry
+from schemactl.registry.entries import entry, version
+from schemactl.registry.storage import MemoryStorage, SchemaStorage, StoredSchema, number_of
+from schemactl.registry.storage_contract import StorageContract
+from schemactl.registry.storage_sqlite import SqliteStorage
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "registry.md"
+SALES = NamespaceName("shop", "sales")
+ORDERS = TopicName("shop", "sales", "orders")
+
+
+def documented() -> str:
+    """The example storage of docs/registry.md."""
+    (text,) = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        if "class FolderStorage" in block
+    ]
+    return str(text)
+
+
+EXAMPLE: dict[str, Any] = {}
+exec(documented(), EXAMPLE)  # noqa: S102  the page's own example
+
+
+class TestMemory(StorageContract):
+    """The contract, in memory."""
+
+    def open_storage(self) -> SchemaStorage:
+        return MemoryStorage()
+
+
+class TestSqlite(StorageContract):
+    """The contract, in a file."""
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def open_storage(self) -> SchemaStorage:
+        return SqliteStorage(Database(str(self.folder / "registry.db")))
+
+    def open_again(self, closed: SchemaStorage) -> SchemaStorage:
+        del closed
+        return SqliteStorage(Database(str(self.folder / "registry.db")))
+
+
+class TestFolder(StorageContract):
+    """The contract, for the documented example."""
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def open_storage(self) -> SchemaStorage:
+        storage: SchemaStorage = EXAMPLE["FolderStorage"](self.folder, path="schemas")
+        return storage
+
+    def open_again(self, closed: SchemaStorage) -> SchemaStorage:
+        del closed
+        storage: SchemaStorage = EXAMPLE["FolderStorage"](self.folder, path="schemas")
+        return storage
+
+
+class Forgetful(MemoryStorage):
+    """Gives every entry the number 0."""
+
+    def get_all(self, key: str) -> tuple[StoredSchema, ...]:
+        return tuple(StoredSchema(entry.data, 0) for entry in super().get_all(key))
+
+
+def test_the_contract_can_fail() -> None:
+    class Broken(StorageContract):
+        def open_storage(self) -> SchemaStorage:
+            return Forgetful()
+
+    with pytest.raises(AssertionError):
+        Broken().test_numbers_count_from_zero_under_each_key()
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The documented storage as an importable module."""
+    (tmp_path / "folder_storage.py").write_text(documented())
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "folder_storage"
+    sys.modules.pop("folder_storage", None)
+
+
+def opened(url: str, folder: Path) -> Registry:
+    return open_registry(Target("t", url), release=Release.R4_0, defaults=BrokerDefaults(), folder=folder)
+
+
+def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path) -> None:
+    url = f"{module}:FolderStorage?metadata=metadata.db&path=my%20schemas"
+    with closing(opened(url, tmp_path)) as registry:
+        registry.create_namespace(SALES)
+        numbers = [registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING)) for _ in range(2)]
+        assert (numbers, registry.delete_schema(ORDERS), registry.url) == ([0, 0], 1, url)
+    with closing(opened(url, tmp_path)) as registry:
+        found = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS})))
+        assert [(held.number, held.info) for held in found.topics[ORDERS].versions] == [
+            (0, SchemaInfo(SchemaType.STRING)),
+            (1, None),
+        ]
+        assert list(found.namespaces) == [SALES]
+        assert registry.everything() == Scope(frozenset({SALES}), frozenset({ORDERS}))
+    assert (tmp_path / "my schemas").is_dir()
+    assert (tmp_path / "metadata.db").is_file()
+
+
+@pytest.mark.usefixtures("module")
+@pytest.mark.parametrize(
+    ("url", "kind", "what"),
+    [
+        ("folder_storage:FolderStorage?path=x", UsageError, "nothing says where namespaces"),
+        ("folder_storage:FolderStorage?metadata=m.db", UsageError, "does not take these options"),
+        ("folder_storage:Other?metadata=m.db", RegistryError, "cannot be imported"),
+        ("no_such_module:Storage?metadata=m.db", RegistryError, "cannot be imported"),
+    ],
+)
+def test_a_storage_that_cannot_be_made_is_one_error(
+    tmp_path: Path, url: str, kind: type[Exception], what: str
+) -> None:
+    with pytest.raises(kind, match=what):
+        opened(url, tmp_path)
+    assert not (tmp_path / "m.db").exists()
+
+
+def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
+    with closing(opened("memory:", tmp_path)) as registry:
+        registry.create_namespace(SALES)
+        assert registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING)) == 0
+    with closing(opened("memory:", tmp_path)) as registry:
+        assert registry.everything() == Scope(frozenset(), frozenset())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        SchemaInfo(SchemaType.AVRO, b'"string"', {"owner": "Größe ✓", "lone": "\ud800"}),
+        SchemaInfo(SchemaType.KEY_VALUE, bytes(range(256))),
+        SchemaInfo(SchemaType.STRING, b""),
+        None,
+    ],
+)
+def test_an_entry_holds_the_whole_version(info: SchemaInfo | None) -> None:
+    found = version(StoredSchema(entry(info, 5), 3))
+    assert (found.info, found.number, found.timestamp_ms) == (info, 3, 5)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b'{"type": "NOPE", "schema": "", "timestamp": 1}', b"\xff"]
+)
+def test_an_entry_of_something_else_is_one_error(data: bytes) -> None:
+    with pytest.raises(RegistryError, match="entry 7 of the schema storage cannot be read"):
+        version(StoredSchema(data, 7))
+
+
+def test_a_file_of_an_earlier_format_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        registry.create_namespace(SALES)
+    with closing(sqlite3.connect(path)) as earlier:
+        earlier.execute("PRAGMA user_version = 1")
+    with (
+        closing(EmbeddedRegistry(str(path))) as registry,
+        pytest.raises(RegistryError, match="has format 1") as raised,
+    ):
+        registry.create_namespace(SALES)
+    assert "move the file away" in raised.value.fix
+
+
+def test_the_number_of_a_message_finds_its_version() -> None:
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        registry.create_namespace(SALES)
+        for text in (b"", b"null"):
+            registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING, text))
+        found = registry.version_of_message(ORDERS, struct.pack(">q", 1))
+        assert found is not None
+        assert found.info == SchemaInfo(SchemaType.STRING, b"null")
+        assert registry.version_of_message(ORDERS, struct.pack(">q", 2)) is None
+        registry.delete_schema(ORDERS)
+        assert registry.version_of_message(ORDERS, struct.pack(">q", 1)) is None
+
+
+@pytest.mark.parametrize("size", [0, 7, 9, 65])
+def test_other_bytes_are_no_version(size: int) -> None:
+    with pytest.raises(ValueError, match=f"8 or 64 bytes, found {size}"):
+        number_of(bytes(size))
+
+
+def test_the_largest_definition_is_a_ledger_entrys() -> None:
+    def padded(size: int) -> SchemaInfo:
+        return SchemaInfo(SchemaType.AVRO, b'"string"'.ljust(size))
+
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        registry.create_namespace(SALES)
+        with pytest.raises(SchemaRefused, match="non-faulty bookies"):
+            registry.put_schema(ORDERS, padded(LARGEST_BYTES + 1))
+        assert registry.put_schema(ORDERS, padded(LARGEST_BYTES)) == 0
