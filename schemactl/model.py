@@ -473,6 +473,8 @@ class Finding:
         against: the numbers of the versions that break.
         older: the place in the older version, where the pointer belongs to it.
         witness: a message that proves a breakage of data; None where none can exist, or none was found.
+        only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
+        commit: the one of the branch that it is about; None: it is about the end.
     """
 
     rule: str
@@ -488,3 +490,5 @@ class Finding:
     against: tuple[int, ...] = ()
     older: str = ""
     witness: Witness | None = None
+    only_at_tip: bool = False
+    commit: Commit | None = None

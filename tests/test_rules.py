@@ -4,7 +4,8 @@
 
     before, after, expect         a repository: the approved files (or a list of such, one commit each), then what changes in
                                   the working tree (null deletes), and all findings of `check`, in order. `strategy`,
-                                  `pulsar` and `project` say what `schemactl.yaml` says.
+                                  `pulsar` and `project` say what `schemactl.yaml` says. `branch` is committed on a branch
+                                  before that (files, or a list of such), `meanwhile` is approved after the branch began.
     existing, new, expect         definitions that come from no file: `type` and `schema`
     category, old, new, expect    a `.proto` text, or several by path of which the first has the root message; buf's category,
                                   and all that it finds, in order, with the place in the new text
@@ -26,7 +27,7 @@ import yaml
 from scratch import Scratch
 
 from schemactl import declare, history
-from schemactl.check import check
+from schemactl.check import Fork, Stepwise, check
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.advanced import refusals
@@ -77,7 +78,13 @@ def test_check_finds_exactly_this(case: Case, tmp_path: Path) -> None:
     repository = Scratch(tmp_path / "repository")
     first, *more = case["before"] if isinstance(case["before"], list) else [case["before"]]
     for files in ({"schemactl.yaml": project(case), **first}, *more):
-        repository.commit(files)
+        start = repository.commit(files)
+    for number, files in enumerate(case.get("branch", ())):
+        repository.commit(files, branch="work", start=None if number else start)
+    if "meanwhile" in case:
+        repository.commit(case["meanwhile"])
+    if "branch" in case:
+        repository.git("checkout", "-q", "work")
     repository.write(case["after"])
     assert found_in(repository.path) == [with_defaults(finding) for finding in case["expect"]]
 
@@ -99,14 +106,20 @@ def found_in(path: Path) -> list[dict[str, Any]]:
     declared = declare.read(declare.WorktreeFiles(top), settings)
     assert not declared.problems
     with history.Repository.open(str(path)) as repository:
-        approved = history.read(repository, settings).catalog
+        head = repository.commit("HEAD")
+        approved, base, stepwise, branch = history.read_forked(
+            repository, settings, head, "main", stepwise=True
+        )
         report = check(
             declared.catalog,
-            base=approved,
-            approved=approved,
+            approved=approved.catalog,
             project=settings,
             label="main",
             declared=declared.findings,
+            fork=Fork(base.catalog, head) if base is not approved and head else None,
+            stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps])
+            if stepwise and branch
+            else None,
         )
     return [shown(finding) for finding in report.findings]
 
@@ -135,7 +148,7 @@ def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None
     versions = tuple(SchemaVersion(number, info(each)) for number, each in enumerate(case["existing"]))
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
     target = Catalog(topics={name: Topic(name, info(case["new"]))})
-    report = check(target, base=approved, approved=approved, project=Project(), label="a registry")
+    report = check(target, approved=approved, project=Project(), label="a registry")
     assert [shown(finding) for finding in report.findings] == [
         with_defaults(finding) for finding in case["expect"]
     ]

@@ -3,44 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from schemactl.check import branches
+from schemactl.check.branches import Fork, Stepwise
+from schemactl.check.merging import merged
 from schemactl.check.report import ORDER, Change, CheckReport, TopicCheck
 from schemactl.check.run import Run
 from schemactl.check.topics import look_at
 from schemactl.model import Catalog, Finding, Project, TopicName
 
-__all__ = ["ORDER", "Change", "CheckReport", "TopicCheck", "check"]
+__all__ = ["ORDER", "Change", "CheckReport", "Fork", "Stepwise", "TopicCheck", "check"]
 
 
 def check(
     target: Catalog,
     *,
-    base: Catalog,
     approved: Catalog,
     project: Project,
     label: str,
     declared: Sequence[Finding] = (),
     only: frozenset[TopicName] | None = None,
+    fork: Fork | None = None,
+    stepwise: Stepwise | None = None,
 ) -> CheckReport:
     """Everything the merge of `target` would do to brokers and readers.
 
     Args:
         target: what the files declare.
-        base: the approved history where the files branched off; what equals it has not been changed here.
         approved: the approved history as it is now, with every version; new content is judged against it.
         project: strategies, severities and the release come from here.
         label: names `approved` in the report.
         declared: what was found when the files were read.
         only: look at these topics alone.
+        fork: the approved history where the files branched off, when something was approved since: what equals that has
+            not been changed here, and what breaks only with what came since is told apart.
+        stepwise: the approved history as it would be if each commit of the branch were approved by itself.
     """
-    run = Run(target, base, approved, project)
-    names = sorted(name for name in {*target.topics, *base.topics} if only is None or name in only)
+    run = Run(merged(target, base=fork.catalog, approved=approved) if fork else target, approved, project)
+    names = sorted(
+        name
+        for name in {*target.topics, *run.target.topics, *approved.topics}
+        if only is None or name in only
+    )
     topics: list[TopicCheck] = []
     findings: list[Finding] = []
+    notes: list[str] = []
     for name in names:
         seen, found = look_at(run, name)
+        if fork:
+            found, settled = branches.compare(run, name, found, target, fork)
+            notes += settled
+        if stepwise:
+            found += branches.steps(run, name, found, stepwise)
         if seen:
-            topics.append(seen)
+            topics.append(replace(seen, stepwise=branches.number(seen, run, stepwise)) if stepwise else seen)
         found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
     return CheckReport(
@@ -49,4 +66,6 @@ def check(
         checked=sum(name in target.topics for name in names),
         topics=tuple(topics),
         findings=tuple(findings),
+        merge_base=fork.commit if fork else None,
+        notes=tuple(notes),
     )

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from schemactl.errors import Source
-from schemactl.model import CompatibilityStrategy, Finding, Level, Release, Severity, TopicName, Verdict
+from schemactl.model import (
+    Commit,
+    CompatibilityStrategy,
+    Finding,
+    Level,
+    Release,
+    Severity,
+    TopicName,
+    Verdict,
+)
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies"
@@ -23,6 +32,8 @@ class TopicCheck:
     Attributes:
         version: the number this content gets when it is approved as the next one, or has already; None: none.
         latest: the highest number approved so far; None: this is the first.
+        stepwise: the number this content gets if each commit of the branch is approved by itself; None: not asked, or
+            the same.
         verdict: both verdicts; None where nothing is uploaded.
     """
 
@@ -32,8 +43,14 @@ class TopicCheck:
     level: Level
     version: int | None = None
     latest: int | None = None
+    stepwise: int | None = None
     verdict: Verdict | None = None
     source: Source | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether `version` is a number that nothing has yet."""
+        return self.version is not None and (self.latest is None or self.version > self.latest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +60,7 @@ class CheckReport:
     Attributes:
         release: the Pulsar release whose answers were predicted.
         base: what was compared with, for people: a ref and its commit.
+        merge_base: where the work left that ref, when something was approved since; None: at its tip.
         checked: the number of topics looked at.
         topics: the changed ones, by name.
         findings: by topic; errors of a topic before its warnings.
@@ -53,6 +71,7 @@ class CheckReport:
     checked: int
     topics: tuple[TopicCheck, ...] = ()
     findings: tuple[Finding, ...] = ()
+    merge_base: Commit | None = None
     notes: tuple[str, ...] = field(default=())
 
     def count(self, severity: Severity) -> int:

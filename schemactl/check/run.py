@@ -13,6 +13,7 @@ from schemactl.model import (
     Finding,
     Level,
     Project,
+    SchemaVersion,
     Severity,
     Topic,
     TopicName,
@@ -25,23 +26,26 @@ class Run:
     """One check.
 
     Attributes:
-        target: what the files declare.
-        base: the approved history where the files branched off.
-        approved: the approved history as it is now.
+        target: what will be declared.
+        approved: the approved history that it comes upon; what equals that has not been changed.
     """
 
     target: Catalog
-    base: Catalog
     approved: Catalog
     project: Project
     rules: Mapping[str, Rule] = field(default_factory=rules)
+
+    def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+        """The approved versions of a topic, also of one that is declared no longer."""
+        known = self.approved.topics.get(name)
+        return known.versions if known else ()
 
     def strategies(
         self, name: TopicName
     ) -> tuple[tuple[CompatibilityStrategy, Level], tuple[CompatibilityStrategy, Level]]:
         """The strategy in force before and now, each with the level that sets it."""
         defaults = self.project.defaults
-        return self.base.strategy(name, defaults), self.target.strategy(name, defaults)
+        return self.approved.strategy(name, defaults), self.target.strategy(name, defaults)
 
     def strategy_place(self, topic: Topic) -> Source | None:
         """Where the strategy of `topic` is declared, or was: in its own declaration or in its namespace's."""

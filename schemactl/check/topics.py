@@ -6,28 +6,32 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from schemactl.check import policies, schemas
+from schemactl.check.merging import declared as declared_in
+from schemactl.check.merging import is_same_schema
 from schemactl.check.proposal import Proposal
 from schemactl.check.report import Change, TopicCheck
 from schemactl.check.run import Run
-from schemactl.formats import identity, same_text
+from schemactl.formats import identity
 from schemactl.model import Finding, SchemaInfo, Topic, TopicName, Verdict
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
     """What is to be said of one topic (None: it has not changed), and its findings."""
-    declared = run.target.topics.get(name)
-    before = run.base.topics.get(name)
-    if before and before.deleted:
-        before = None
+    declared = declared_in(run.target, name)
+    before = declared_in(run.approved, name)
     if declared is None:
         return _removed(run, before) if before else (None, [])
-    _, (strategy, level) = run.strategies(name)
+    (old, _), (strategy, level) = run.strategies(name)
+    if (
+        before
+        and is_same_schema(before.schema, declared.schema)
+        and (old, before.partitions, "latest") == (strategy, declared.partitions, declared.reader)
+    ):
+        return None, []
     seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
     findings = [*policies.partitions(run, declared, before)]
     if declared.schema is not None:
-        approved = run.approved.topics.get(name)
-        versions = approved.versions if approved else ()
-        proposal = Proposal.of(declared, declared.schema, versions, strategy, level)
+        proposal = Proposal.of(declared, declared.schema, run.versions(name), strategy, level)
         findings += policies.reader(run, proposal)
         seen, found = _schema(run, seen, proposal, before.schema if before else None)
         findings += found
@@ -48,11 +52,12 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
 def _schema(
     run: Run, seen: TopicCheck, proposal: Proposal, before: SchemaInfo | None
 ) -> tuple[TopicCheck, Iterator[Finding]]:
-    """How the declared schema differs from the one where the files branched off, and what follows."""
+    """How the declared schema differs from the one approved last, and what follows."""
+    if is_same_schema(before, proposal.schema):
+        return seen, policies.tightened(run, proposal)
+    change: Change
     if before is not None and identity(before) == identity(proposal.schema):
-        if same_text(before, proposal.schema):
-            return seen, policies.tightened(run, proposal)
-        change: Change = "not stored"
+        change = "not stored"
     elif proposal.known:
         change = "older version"
     else:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.check import CheckReport
+    from schemactl.history import History
     from schemactl.model import Catalog, Project, TopicName
 
 FINDINGS = 100
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _report(args: argparse.Namespace, context: Context) -> CheckReport:
     from schemactl import declare, history
-    from schemactl.check import check
+    from schemactl.check import Fork, Stepwise, check
 
     with history.Repository.open(context.directory) as repository:
         files: declare.Files
@@ -91,20 +93,34 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             raise DeclarationError(declared.problems)
         target = declared.catalog
         head = repository.commit("HEAD")
-        approved, base = history.read_forked(repository, project, head, args.base)
+        forked = history.read_forked(repository, project, head, args.base, stepwise=bool(args.base))
+        approved, base, stepwise, branch = forked
         for note in approved.notes:
             context.say(f"note: {note}")
         label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
         report = check(
             target,
-            base=base.catalog,
             approved=approved.catalog,
             project=project,
             label=label,
             declared=declared.findings,
             only=_only(args, target, approved.catalog),
+            fork=Fork(base.catalog, base.tip) if base is not approved and base.tip else None,
+            stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps])
+            if stepwise and branch
+            else None,
         )
-    return replace(report, notes=(*report.notes, *_notes(project, report)))
+    notes = _notes(project, report)
+    if branch and branch.is_updated and base is approved:
+        notes = chain(notes, [_foxtrot(approved)])
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _foxtrot(approved: History) -> str:
+    return (
+        f"this branch has merged {approved.ref} into itself: a fast-forward would make the branch's line the record, and count "
+        "versions along it. Merge with a merge commit, a squash or a rebase"
+    )
 
 
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:

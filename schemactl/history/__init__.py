@@ -14,14 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from schemactl.history.branch import Branch
     from schemactl.history.files import CommitFiles, IndexFiles
-    from schemactl.history.reading import History, Standing, read, read_forked, read_here
+    from schemactl.history.reading import Forked, History, Standing, read, read_forked, read_here
     from schemactl.history.record import Step
     from schemactl.history.repository import Repository
     from schemactl.history.versions import Note
 
 __all__ = [
+    "Branch",
     "CommitFiles",
+    "Forked",
     "History",
     "IndexFiles",
     "Note",
@@ -34,7 +37,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Branch": "branch",
     "CommitFiles": "files",
+    "Forked": "reading",
     "History": "reading",
     "IndexFiles": "files",
     "Note": "versions",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from schemactl.declare import load_project
 from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
+from schemactl.history.branch import Branch, branch
 from schemactl.history.record import record
 from schemactl.history.repository import Repository
 from schemactl.history.versions import Fold, Note
@@ -59,6 +61,22 @@ class History:
         return standing.since if standing else None
 
 
+class Forked(NamedTuple):
+    """The approved history, and what work that is not approved yet has to do with it.
+
+    Attributes:
+        approved: the history as it is now.
+        base: as it was where the work left it; `approved` itself when nothing was approved since.
+        stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`.
+        branch: the commits of the work. Both are None where they were not asked for, or there are none.
+    """
+
+    approved: History
+    base: History
+    stepwise: History | None = None
+    branch: Branch | None = None
+
+
 def read(repository: Repository, project: Project, ref: str | None = None) -> History:
     """The approved history of the project, up to `ref` or the ref that the project names.
 
@@ -73,11 +91,16 @@ def read(repository: Repository, project: Project, ref: str | None = None) -> Hi
 
 
 def read_forked(
-    repository: Repository, project: Project, head: Commit | None, ref: str | None = None
-) -> tuple[History, History]:
-    """The approved history as it is now (see `read`), and as it was where `head` left it, from one reading.
+    repository: Repository,
+    project: Project,
+    head: Commit | None,
+    ref: str | None = None,
+    *,
+    stepwise: bool = False,
+) -> Forked:
+    """The approved history as work that starts from `head` sees it (None: nothing was committed yet), from one reading.
 
-    Both are the same when `head` is None (nothing was committed yet) or the newest approved commit.
+    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself.
 
     Raises:
         HistoryError: as `read`; or `head` and the approved history have no commit in common.
@@ -85,8 +108,9 @@ def read_forked(
     name, tip = approved(repository, project, ref)
     if head is None or tip is None or head.id == tip.id:
         now = read(repository, project, ref)
-        return now, now
-    fork = repository.merge_base(head, tip)
+        return Forked(now, now)
+    own = branch(repository, head=head, tip=tip) if stepwise else None
+    fork = own.fork if own else repository.merge_base(head, tip)
     if fork is None:
         raise HistoryError(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
@@ -97,8 +121,17 @@ def read_forked(
     for commit in fold.follow(record(repository, tip)):
         if commit.id == fork.id:
             base = _state(fold, name, fork)
-    # Work may also start from a commit that a merge brought, beside the line of what was approved.
-    return _state(fold, name, tip), base or read(repository, project, fork.id)
+    now = _state(fold, name, tip)
+    if own:
+        for _ in fold.follow(own.steps):
+            pass
+    return Forked(
+        now,
+        # Work may also start from a commit that a merge brought, beside the line of what was approved.
+        now if fork.id == tip.id else base or read(repository, project, fork.id),
+        _state(fold, name, head) if own else None,
+        own,
+    )
 
 
 def _state(fold: Fold, ref: str, tip: Commit | None) -> History:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from schemactl.errors import HistoryError
 from schemactl.history.repository import Repository
@@ -12,12 +12,14 @@ from schemactl.model import Commit
 # Everything a user's configuration could change about the output is said here: log.showRoot, log.showSignature,
 # log.diffMerges, diff.renames, diff.relative, diff.ignoreSubmodules, diff.orderFile, core.abbrev, core.quotePath,
 # i18n.logOutputEncoding.
-_LOG = (
-    *("log", "--first-parent", "--reverse", "-O/dev/null"),
+LOG: Final = (
+    *("log", "--reverse", "-O/dev/null"),
     *("--raw", "-z", "--root", "--diff-merges=first-parent", "--no-renames", "--no-relative", "--no-abbrev"),
     *("--ignore-submodules=none", "--no-show-signature", "--no-ext-diff", "--encoding=UTF-8"),
-    *("--format=%x01%H %ct%x00%s", "--end-of-options"),
 )
+"""Every commit with what it changed against its first parent, for `steps` to read in the format HEAD%x00%s."""
+
+HEAD: Final = "%x01%H %ct"
 
 
 class Change(NamedTuple):
@@ -46,13 +48,24 @@ def record(repository: Repository, tip: Commit, since: Commit | None = None) -> 
         HistoryError: git stopped, or answered what this cannot read.
     """
     range_ = [tip.id, f"^{since.id}"] if since else [tip.id]
+    tokens = repository.stream(*LOG, "--first-parent", f"--format={HEAD}%x00%s", "--end-of-options", *range_)
+    for _, step in steps(tokens):
+        yield step
+
+
+def steps(tokens: Iterator[bytes]) -> Iterator[tuple[list[bytes], Step]]:
+    """What `git log` answers to LOG: each commit with the further words that its format asked for between HEAD and %x00%s.
+
+    Raises:
+        HistoryError: it is not of that form.
+    """
     step: Step | None = None
-    tokens = repository.stream(*_LOG, *range_)
+    further: list[bytes] = []
     for token in tokens:
         if token.startswith(b"\x01"):
             if step:
-                yield step
-            commit_id, time_s = token[1:].split(b" ")
+                yield further, step
+            commit_id, time_s, *further = token[1:].split()
             subject = next(tokens).decode("utf-8", "replace")
             step = Step(Commit(commit_id.decode(), int(time_s), subject), [])
         elif step and token.lstrip(b"\n").startswith(b":"):
@@ -63,4 +76,4 @@ def record(repository: Repository, tip: Commit, since: Commit | None = None) -> 
         elif token.strip(b"\n"):
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if step:
-        yield step
+        yield further, step

@@ -19,6 +19,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             "format_version": FORMAT_VERSION,
             "pulsar": report.release.value,
             "base": report.base,
+            "merge_base": report.merge_base.id if report.merge_base else None,
             "checked": report.checked,
             "topics": [_topic(topic) for topic in report.topics],
             "findings": [_finding(finding) for finding in report.findings],
@@ -40,6 +41,8 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "level": topic.level,
         "version": topic.version,
         "latest": topic.latest,
+        "pending": topic.is_pending,
+        "version_if_rebased": topic.version if topic.stepwise is None else topic.stepwise,
         "broker": _answer(verdict.broker) if verdict else None,
         "test": _answer(verdict.test) if verdict else None,
         "data": None
@@ -89,4 +92,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "against": list(finding.against),
         "older": finding.older,
         "witness": _witness(finding.witness),
+        "only_at_tip": finding.only_at_tip,
+        "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
     }

@@ -12,7 +12,7 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Errors are failures; warnings and notes stand in `system-out`. A topic without errors has a passing case."""
+    """Errors are failures; warnings and notes stand in the suite's `system-out`. A topic without errors has a passing case."""
     suites = [
         _suite(topic, [f for f in report.findings if f.topic == topic.topic]) for topic in report.topics
     ]
@@ -33,15 +33,13 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
 def _suite(topic: TopicCheck, findings: list[Finding]) -> str:
     errors = [finding for finding in findings if finding.severity == "error"]
     others = [finding for finding in findings if finding.severity != "error"]
-    cases = [_case(topic, finding) for finding in errors]
-    if not errors:
-        said = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
-        inner = f"<system-out>{_text(said)}</system-out>" if said else ""
-        cases = [
-            f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(topic.change)}>{inner}</testcase>"
-        ]
+    cases = [_case(topic, finding) for finding in errors] or [
+        f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(topic.change)}></testcase>"
+    ]
+    said = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
+    output = [f"    <system-out>{_text(said)}</system-out>"] if said else []
     head = f'  <testsuite name={_attribute(str(topic.topic))} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="0">'
-    return "\n".join([head, *cases, "  </testsuite>"])
+    return "\n".join([head, *cases, *output, "  </testsuite>"])
 
 
 def _case(topic: TopicCheck, finding: Finding) -> str:

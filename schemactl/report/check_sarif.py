@@ -51,6 +51,10 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "message": {"text": finding.message + fix},
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(finding)}:1"},
     }
+    if finding.only_at_tip:
+        result["properties"] = {"onlyAtTip": True}
+    if finding.commit:
+        result["properties"] = {"commit": finding.commit.id}
     if finding.source:
         result["locations"] = [
             {

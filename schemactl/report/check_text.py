@@ -52,15 +52,19 @@ def change(topic: TopicCheck) -> str:
     """What happens to the topic, in few words."""
     match topic.change:
         case "added" if topic.version is not None:
-            return f"new topic, version {topic.version}"
+            return f"new topic, will be version {topic.version}{_stepwise(topic)}"
         case "new version":
-            return f"version {topic.latest} -> {topic.version}"
+            return f"version {topic.latest}, will be {topic.version}{_stepwise(topic)}"
         case "older version":
             return f"version {topic.version} again"
         case "not stored":
             return f"version {topic.version}, not stored"
         case other:
             return other
+
+
+def _stepwise(topic: TopicCheck) -> str:
+    return "" if topic.stepwise is None else f" ({topic.stepwise} after a rebase merge)"
 
 
 def verdicts(topic: TopicCheck) -> tuple[str, str]:
@@ -84,11 +88,12 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
     def plural(count: int, noun: str) -> str:
         return f"{count} {noun}{'' if count == 1 else 's'}"
 
+    left = f", left at {report.merge_base.short}," if report.merge_base else ""
     errors, warnings = report.count("error"), report.count("warning")
     refused = len({finding.topic for finding in report.findings if finding.severity == "error"})
     sums = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
     text = (
-        f"{plural(report.checked, 'topic')} checked against {report.base} for Pulsar {report.release}, "
+        f"{plural(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
     )
     text += f", {refused} refused" if refused else ""

@@ -8,6 +8,8 @@ from schemactl.model import Finding
 
 
 def fingerprint(finding: Finding) -> str:
-    """32 hex digits from rule, topic, pointer, direction and versions: lines may move without changing it."""
-    parts = (finding.rule, str(finding.topic), finding.pointer, str(finding.direction), str(finding.against))
+    """32 hex digits from rule, topic, pointer, direction, versions and commit: lines may move without changing it."""
+    parts = [finding.rule, str(finding.topic), finding.pointer, str(finding.direction), str(finding.against)]
+    if finding.commit:
+        parts.append(finding.commit.id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

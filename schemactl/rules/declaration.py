@@ -125,6 +125,41 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE
         link=_STRATEGIES,
     ),
     Rule(
+        id="STEP_REFUSED",
+        verdict="declaration",
+        severity="warning",
+        summary="A commit in the middle of a branch breaks, whether or not the end of the branch does.",
+        why="Versions follow the first-parent history of the approved ref. A merge commit or a squash puts the end of a branch "
+        "there, and nobody ever meets what was in between. A rebase merge or a fast-forward puts each commit there: each is "
+        "a version, `apply` uploads them one after the other, and a registry refuses the one that breaks. Once it is "
+        "approved, no later commit takes it back. Only `check --base REF` looks at the commits of a branch.",
+        example="""
+# approved: field a
+# commit 1 of 2: fields a, b without default   a version of its own after a rebase merge, and BACKWARD refuses it
+# commit 2 of 2: fields a, b with a default    the end, and fine
+""",
+        fix="Join the commits into one that holds (`git rebase --interactive`), or merge with a merge commit or a squash. Where "
+        "rebase merges are the rule, make this an error under `severities`; where they are not allowed, turn it off.",
+        link="https://git-scm.com/docs/git-log#Documentation/git-log.txt---first-parent",
+    ),
+    Rule(
+        id="DECLARED_ON_BOTH_SIDES",
+        verdict="declaration",
+        severity="error",
+        summary="A topic that is new on a branch has been approved from another file since the branch began.",
+        why="Git merges the two files without a conflict. Afterwards the topic is declared twice, which no command accepts, and "
+        "the history keeps the definition it had.",
+        example="""
+# this branch: namespaces/sales/orders.yaml
+topic: persistent://shop/sales/orders
+
+# approved meanwhile: namespaces/orders.yaml
+topic: persistent://shop/sales/orders
+""",
+        fix="Bring the approved history into the branch (`git merge`, `git rebase`), and keep one of the two declarations.",
+        link="https://git-scm.com/docs/git-merge#_true_merge",
+    ),
+    Rule(
         id="PARTITIONS_SHRUNK",
         verdict="declaration",
         severity="error",

@@ -1,0 +1,156 @@
+"""What is found about a branch: what breaks only with what others had approved meanwhile, and what breaks on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from schemactl.check import schemas
+from schemactl.check.merging import declared
+from schemactl.check.proposal import Proposal
+from schemactl.check.report import TopicCheck
+from schemactl.check.run import Run
+from schemactl.check.topics import look_at
+from schemactl.formats import identity
+from schemactl.model import Catalog, Commit, Finding, SchemaVersion, TopicName
+from schemactl.wording import cite
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The approved history where a branch left it."""
+
+    catalog: Catalog
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Stepwise:
+    """The approved history as it would be if each of `commits`, those of a branch in order, were approved by itself."""
+
+    catalog: Catalog
+    commits: Sequence[Commit]
+
+
+def compare(
+    run: Run, name: TopicName, found: Sequence[Finding], target: Catalog, fork: Fork
+) -> tuple[list[Finding], list[str]]:
+    """`found` at the tip of the approved history, those marked that were not so at `fork`; and what was so only there."""
+    before = Run(target, fork.catalog, run.project)
+    _, there = look_at(before, name)
+    there_keys = {_key(finding) for finding in there}
+    since = _since(run.versions(name), before.versions(name))
+    result = [*_both_sides(run, name, target, fork)]
+    for finding in found:
+        if _key(finding) in there_keys:
+            result.append(finding)
+            continue
+        said = (
+            f"It was not so where this work left the approved history, at {fork.commit.short}: {since} since."
+        )
+        result.append(replace(finding, message=f"{finding.message}\n{said}", only_at_tip=True))
+    keys = {_key(finding) for finding in found}
+    settled = [
+        f"{name}: {finding.rule} held at {fork.commit.short}, where this work left the approved history, and no longer does: "
+        f"{since} since"
+        for finding in there
+        if finding.severity == "error" and _key(finding) not in keys
+    ]
+    return result, settled
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    return finding.rule, finding.pointer, finding.direction
+
+
+def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
+    """What was approved of a topic since."""
+    new = now[len(then) :]
+    if not new:
+        return "other policies were approved"
+    named = ", ".join(
+        cite(version) + (f' "{version.commit.subject}"' if version.commit else "") for version in new[-3:]
+    )
+    return f"{named} {'was' if len(new) == 1 else 'were'} approved"
+
+
+def _both_sides(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
+    """A topic that was new here and was approved from another file meanwhile."""
+    ours, theirs = declared(target, name), declared(run.approved, name)
+    if ours is None or theirs is None or declared(fork.catalog, name) or not (ours.source and theirs.source):
+        return
+    if ours.source.path != theirs.source.path:
+        yield from run.find(
+            "DECLARED_ON_BOTH_SIDES",
+            ours,
+            f"{name} is new here, and since this work left the approved history at {fork.commit.short} it has been approved as "
+            f"declared at {theirs.source}. After a merge it would be declared twice.",
+            source=ours.source,
+            only_at_tip=True,
+        )
+
+
+def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwise) -> Iterator[Finding]:
+    """One finding for each commit of the branch that puts a version on record, if approved by itself, that breaks."""
+    topic = declared(run.target, name)
+    if topic is None or topic.schema is None:
+        return
+    known, line = run.versions(name), _line(name, stepwise)
+    _, (strategy, level) = run.strategies(name)
+    end = identity(topic.schema)
+    is_end_bad = any(finding.severity == "error" and finding.verdict != "declaration" for finding in found)
+    for position in range(len(known), len(line)):
+        version = line[position]
+        if version.info is None or version.commit is None:
+            continue
+        if identity(version.info) == end and (position == len(known) or is_end_bad):
+            # The end itself, which has been judged.
+            continue
+        # Places are those of the end: that is what is at hand.
+        schema = replace(version.info, locator=topic.schema.locator, source=topic.schema.source)
+        proposal = Proposal.of(topic, schema, line[:position], strategy, level)
+        verdict = proposal.verdict(run.project.release)
+        bad = [
+            each
+            for each in (*schemas.data(run, proposal, verdict), *schemas.own_release(run, proposal, verdict))
+            if each.severity == "error"
+        ]
+        if bad:
+            yield from _refused(run, bad[0], version.commit, stepwise)
+
+
+def _refused(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> Iterator[Finding]:
+    topic = run.target.topics[bad.topic] if bad.topic else None
+    if topic is None:
+        return
+    at = next(number for number, each in enumerate(stepwise.commits, 1) if each.id == commit.id)
+    yield from run.find(
+        "STEP_REFUSED",
+        topic,
+        f'Commit {commit.short} "{commit.subject}", {at} of {len(stepwise.commits)} on this branch, breaks when it is approved by '
+        f"itself, as a rebase merge or a fast-forward does ({bad.rule}):\n{bad.message}\n"
+        "A merge commit or a squash approves the end of the branch alone, which is judged apart from this.",
+        source=bad.source,
+        pointer=bad.pointer,
+        direction=bad.direction,
+        against=bad.against,
+        witness=bad.witness,
+        commit=commit,
+    )
+
+
+def number(seen: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
+    """The number of the end's content if each commit is approved by itself; None: the same as otherwise."""
+    topic = declared(run.target, seen.topic)
+    if seen.version is None or topic is None or topic.schema is None:
+        return None
+    key = identity(topic.schema)
+    for version in reversed(_line(seen.topic, stepwise)):
+        if version.info and identity(version.info) == key:
+            return version.number if version.number != seen.version else None
+    return None
+
+
+def _line(name: TopicName, stepwise: Stepwise) -> tuple[SchemaVersion, ...]:
+    topic = stepwise.catalog.topics.get(name)
+    return topic.versions if topic else ()
