@@ -253,8 +253,9 @@ class Cache:
         return self._schema_ids[schema]
 
     def _declarations(self, where: str, *arguments: int | None) -> list[Declared]:
-        sql = (  # noqa: S608  `where` is one of three texts of this class
-            "SELECT path.name, position, declaration.name, blob FROM declaration JOIN path ON id = path "
+        sql = (
+            # `where` is one of three texts of this class.
+            "SELECT path.name, position, declaration.name, blob FROM declaration JOIN path ON id = path "  # noqa: S608  as said
             f"WHERE {where} AND step <= ? AND (until IS NULL OR until > ?) ORDER BY path.name, position"
         )
         found = self.connection.execute(sql, (*arguments, self.step, self.step))
