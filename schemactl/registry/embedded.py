@@ -177,6 +177,14 @@ class EmbeddedRegistry:
             number = self._storage.put(topic.schema_id, decide)
         return known[-1] if number is None else number
 
+    def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
+        """See `Registry.get_schema`."""
+        with self._database.read():
+            current = live(self.versions(topic))
+        if number is None:
+            return current[-1] if current else None
+        return next((version for version in current if version.number == number), None)
+
     def connect(
         self,
         topic: TopicName,

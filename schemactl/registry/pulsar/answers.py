@@ -1,0 +1,116 @@
+"""What a broker's answers say: its words, the exception behind them, and whether trying again can help."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+MAX_WORDS = 2_000
+"""How many characters of a broker's words are kept: with the definitions that it quotes they can be megabytes."""
+
+MAX_REFUSAL_BYTES = 1 << 20
+"""How much of the body of a refusal is read."""
+
+TOO_MANY_REQUESTS = 429
+_CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 409, 412, 500
+_GATEWAY = frozenset({502, 503, 504})
+
+_UNEXPECTED = "An unexpected error occurred in the server"
+_MESSAGE = re.compile(r"Message:\s*(.*?)\s*(?:\n\s*Stacktrace:|\Z)", re.DOTALL)
+_STACKTRACE = re.compile(r"Stacktrace:\s*([\w.$]+)")
+_MESSAGE_CELL = re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)(?:</td>|\Z)", re.DOTALL)
+_TRANSIENT_EXCEPTION = re.compile(
+    r"Timeout|MetadataStore|ManagedLedger|BKException|Connect|AlreadyClosed|NotLeader"
+)
+_TOO_BIG = "Not enough non-faulty bookies"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer over HTTP. `retry_after_s` is what the header of that name says, if it says seconds."""
+
+    status: int
+    reason: str
+    content_type: str
+    body: bytes
+    retry_after_s: float | None = None
+
+    @property
+    def fine(self) -> bool:
+        """The request was carried out."""
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """The body's value; None where it is empty, as Pulsar answers for a policy that is not set.
+
+        Raises:
+            ValueError: the body is not JSON.
+        """
+        return json.loads(self.body) if self.body else None
+
+
+def words(reply: Reply) -> str:
+    """What the broker says, at most `MAX_WORDS` long: JSON's reason, else the page's MESSAGE cell, else the reason phrase."""
+    text = _reason(reply) or reply.reason
+    if _UNEXPECTED in text and (message := _MESSAGE.search(text)):
+        text = message[1]
+    text = text.strip()
+    return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]} ..."
+
+
+def exception(reply: Reply) -> str:
+    """The simple name of the Java exception behind an unexpected error; "" for any other answer."""
+    found = _STACKTRACE.search(_reason(reply))
+    return found[1].rpartition(".")[2].rpartition("$")[2] if found else ""
+
+
+def is_concurrent_modification(reply: Reply) -> bool:
+    """Somebody else wrote at the same time, so nothing was written. An upload's other 409, incompatible, is no JSON."""
+    return reply.status == _CONFLICT and _is_json(reply) and "oncurrent modification" in words(reply)
+
+
+def is_too_big(reply: Reply, size: int) -> bool:
+    """An upload of `size` bytes did not fit into a ledger's entry: the broker blames its bookies."""
+    return reply.status >= _SERVER_ERROR and size > 4_000_000 and _TOO_BIG in words(reply)
+
+
+def can_succeed_later(reply: Reply) -> bool:
+    """Whether the very same request may be answered otherwise in a moment.
+
+    So it is when the topic's bundle has no owner just now (412), when somebody was faster (409), for a server that is busy
+    or a gateway without one, and for a 500 that is either not Pulsar's own or tells of its storage. Another 500 of
+    Pulsar's is how it refuses.
+    """
+    if reply.status == _SERVER_ERROR:
+        return _UNEXPECTED not in _reason(reply) or _TRANSIENT_EXCEPTION.search(exception(reply)) is not None
+    if reply.status in _GATEWAY or reply.status in (TOO_MANY_REQUESTS, _PRECONDITION_FAILED):
+        return True
+    return is_concurrent_modification(reply)
+
+
+def _reason(reply: Reply) -> str:
+    text = reply.body.decode("utf-8", "replace")
+    if _is_json(reply):
+        return _json_reason(text)
+    if "html" in reply.content_type:
+        cell = _MESSAGE_CELL.search(text)
+        return html.unescape(cell[1]) if cell else ""
+    return text
+
+
+def _json_reason(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        # Cut off where reading stopped; what was read of the reason is still worth showing.
+        start = re.search(r'"reason"\s*:\s*"', text)
+        return text[start.end() :].replace("\\n", "\n").replace('\\"', '"') if start else ""
+    reason = value.get("reason") if isinstance(value, dict) else None
+    return reason if isinstance(reason, str) else ""
+
+
+def _is_json(reply: Reply) -> bool:
+    return "json" in reply.content_type

@@ -1,0 +1,300 @@
+"""Requests to a cluster's admin API: one pool, what may be repeated is repeated, redirects lead to the owning broker."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from threading import RLock
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError, NewConnectionError, SSLError
+
+from schemactl.errors import RegistryError
+from schemactl.registry.pulsar.answers import (
+    MAX_REFUSAL_BYTES,
+    Reply,
+    can_succeed_later,
+    words,
+)
+from schemactl.registry.pulsar.credentials import Credentials
+
+CONNECTIONS: Final = 16
+"""How many requests run at once, at most."""
+
+_TIMEOUT = urllib3.Timeout(connect=10.0, read=60.0)
+_FIRST_PATIENCE_S = 2.0
+"""How long a cluster that never answered yet is tried: its address may be wrong."""
+_PATIENCE_S = 60.0
+"""How long one that has answered is tried: a broker restarts in less."""
+_LONGEST_DELAY_S = 5.0
+_MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({307, 308})
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+
+HostPort = tuple[str, int]
+
+
+class LostAnswer(RegistryError):
+    """The request may or may not have been carried out: no answer came."""
+
+
+class Connection:
+    """A cluster's admin API.
+
+    Safe for use by several threads; `CONNECTIONS` requests run at once, further ones wait.
+
+    Args:
+        url: `http(s)://HOST:PORT`, or several of a cluster's separated by commas, tried in turn.
+        credentials: sent to the hosts of the cluster alone.
+    """
+
+    def __init__(self, url: str, credentials: Credentials) -> None:
+        self.url = url
+        self._bases = _bases(url)
+        self._credentials = credentials
+        self._pool = urllib3.PoolManager(
+            num_pools=64,
+            maxsize=CONNECTIONS,
+            block=True,
+            timeout=_TIMEOUT,
+            retries=False,
+            ssl_context=credentials.tls,
+        )
+        self._base = 0
+        self._answered = False
+        self._cluster = {_host_port(base) for base in self._bases}
+        self._asked_for_brokers = False
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """The pool's connections are closed."""
+        self._pool.clear()
+
+    def get(self, path: str, **absent: Any) -> Any:
+        """The JSON value at `path` below `/admin/v2/`; None where the answer is empty.
+
+        With `absent=value`, that value stands for an answer 404.
+
+        Raises:
+            RegistryError: no answer, or a refusal.
+        """
+        reply = self.send("GET", path)
+        if reply.status == 404 and absent:
+            return absent["absent"]
+        self.expect(reply, f"GET {path}")
+        try:
+            return reply.json()
+        except ValueError as error:
+            raise RegistryError(
+                f"{self.url}: GET {path} answers something that is not JSON",
+                fix="check that `registry` of the target is the address of Pulsar's admin API",
+            ) from error
+
+    def send(self, method: str, path: str, body: Any = None) -> Reply:
+        """The last word of the cluster on a request that may be repeated, whatever it is.
+
+        Raises:
+            RegistryError: there is no answer, even after trying for a while.
+        """
+        for delay_s in self._delays():
+            asked_for_s = 0.0
+            try:
+                reply = self.send_once(method, path, body)
+            except LostAnswer:
+                if delay_s is None:
+                    raise
+            else:
+                if delay_s is None or not can_succeed_later(reply):
+                    return reply
+                asked_for_s = min(reply.retry_after_s or 0.0, _PATIENCE_S)
+            time.sleep(max(delay_s, asked_for_s))
+        raise AssertionError("the last delay is None")
+
+    def send_once(self, method: str, path: str, body: Any = None) -> Reply:
+        """The answer to a request that is made once, but for redirects and a token that had expired.
+
+        Raises:
+            LostAnswer: no answer came; whether the request was carried out is not known.
+            RegistryError: the request was not carried out, and repeating it would not help.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        base = self._bases[self._base]
+        url = f"{base}/admin/v2/{path}"
+        for _ in range(_MAX_REDIRECTS):
+            response = self._authorized(method, url, data)
+            if response.status not in _REDIRECTS:
+                return response
+            url = self._redirected(url, response.reason)
+        raise LostAnswer(
+            f"{self.url}: redirected more than {_MAX_REDIRECTS} times: no broker owns {path} yet"
+        )
+
+    def expect(self, reply: Reply, what: str) -> None:
+        """Nothing, if `reply` is a success.
+
+        Raises:
+            RegistryError: it is not; with the broker's words, and the next step where it is known.
+        """
+        if reply.fine:
+            return
+        fix = ""
+        if reply.status == _UNAUTHORIZED:
+            fix = "check the target's credentials, and what its role may do: docs/pulsar.md lists the permissions"
+        elif reply.status == _FORBIDDEN:
+            fix = "give the role the permission: docs/pulsar.md lists those that plan and apply need"
+        said = self.words(reply)
+        raise RegistryError(f"{self.url}: {what} answers {reply.status}{': ' if said else ''}{said}", fix=fix)
+
+    def words(self, reply: Reply) -> str:
+        """What the broker says, without secrets, in at most a few lines."""
+        return self._credentials.cleared(words(reply))
+
+    @contextmanager
+    def threads(self) -> Iterator[ThreadPoolExecutor]:
+        """Threads for as many requests as may run at once; what has not begun when an exception comes never does."""
+        executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="pulsar")
+        try:
+            yield executor
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+    def _delays(self) -> Iterator[float | None]:
+        """How long to wait before each further attempt; None: there is none."""
+        start_s = time.monotonic()
+        for attempt in count():
+            # Spread out, so that many clients of a broker that comes back do not come at once.
+            delay_s = min(0.05 * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
+            patience_s = _PATIENCE_S if self._answered else _FIRST_PATIENCE_S
+            if time.monotonic() + delay_s > start_s + patience_s:
+                yield None
+                return
+            yield delay_s
+
+    def _authorized(self, method: str, url: str, data: bytes | None) -> Reply:
+        bearer = self._credentials.bearer
+        if bearer is None:
+            return self._request(method, url, data, None)
+        token = bearer.token()
+        reply = self._request(method, url, data, token)
+        if reply.status == _UNAUTHORIZED and bearer.renew(token):
+            return self._request(method, url, data, bearer.token())
+        return reply
+
+    def _request(self, method: str, url: str, data: bytes | None, token: str | None) -> Reply:
+        headers = {"Accept": "application/json, text/plain;q=0.9, */*;q=0.1"}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            response = self._pool.urlopen(
+                method, url, body=data, headers=headers, redirect=False, preload_content=False
+            )
+            try:
+                fine = response.status < 300
+                body = response.read(None if fine else MAX_REFUSAL_BYTES)
+                whole = fine or len(body) < MAX_REFUSAL_BYTES
+            finally:
+                response.release_conn()
+            if not whole:
+                response.close()
+        except HTTPError as error:
+            raise self._no_answer(url, error) from None
+        self._answered = True
+        retry_after = response.headers.get("Retry-After", "")
+        if response.status in _REDIRECTS:
+            return Reply(response.status, response.headers.get("Location", ""), "", b"")
+        return Reply(
+            response.status,
+            response.reason or "",
+            response.headers.get("Content-Type", ""),
+            body,
+            float(retry_after) if retry_after.isdecimal() else None,
+        )
+
+    def _no_answer(self, url: str, error: HTTPError) -> RegistryError:
+        host, port = _host_port(url)
+        if isinstance(error, SSLError):
+            return RegistryError(
+                f"{self.url}: no trust in {host}:{port}: {_cause(error)}",
+                fix="name the cluster's certificate authority as `ca_file` of the target; check the host's name",
+            )
+        if isinstance(error, NewConnectionError) and len(self._bases) > 1:
+            with self._lock:
+                self._base = (self._base + 1) % len(self._bases)
+        return LostAnswer(
+            f"{self.url}: {host}:{port} does not answer ({_cause(error)})",
+            fix="check that the cluster runs, and that `registry` of the target is the address of its admin API",
+        )
+
+    def _redirected(self, url: str, location: str) -> str:
+        target = urljoin(url, location)
+        parts = urlsplit(target)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RegistryError(
+                f"{self.url}: redirected to {location[:200]!r}, which is no address of a broker"
+            )
+        if urlsplit(url).scheme == "https" and parts.scheme == "http":
+            raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
+        if self._credentials.secret and not self._is_of_cluster(_host_port(target)):
+            raise RegistryError(
+                f"{self.url}: redirected to {parts.hostname}:{_host_port(target)[1]}, which is not known to be of the "
+                "cluster, so the credentials were not sent there",
+                fix="if it is a broker of yours, add it to the target: registry: "
+                f"{self.url},{parts.scheme}://{parts.hostname}:{_host_port(target)[1]}",
+            )
+        return target
+
+    def _is_of_cluster(self, address: HostPort) -> bool:
+        """Whether the project file or the cluster itself names that address."""
+        if address in self._cluster:
+            return True
+        with self._lock:
+            if not self._asked_for_brokers:
+                self._asked_for_brokers = True
+                self._cluster |= self._brokers()
+        return address in self._cluster
+
+    def _brokers(self) -> set[HostPort]:
+        """The brokers as the cluster lists them, on the ports that it or the project file names."""
+        listed = {_host_port(f"//{one}") for one in self._asked("brokers", list)}
+        ports = {port for _, port in self._cluster}
+        for name in self._asked("clusters", list):
+            told = self._asked(f"clusters/{name}", dict)
+            for key in ("serviceUrl", "serviceUrlTls"):
+                ports |= {_host_port(base)[1] for base in _bases(told.get(key) or "")}
+        return listed | {(host, port) for host, _ in listed for port in ports}
+
+    def _asked(self, path: str, kind: type[Any]) -> Any:
+        """What a configured host says; nothing, where the role may not ask (it takes a superuser)."""
+        reply = self._authorized("GET", f"{self._bases[self._base]}/admin/v2/{path}", None)
+        value = reply.json() if reply.fine else None
+        return value if isinstance(value, kind) else kind()
+
+
+def _bases(url: str) -> Sequence[str]:
+    """`https://a:1,b:2` and `https://a:1,https://b:2` are two addresses."""
+    first, *others = [part.strip().rstrip("/") for part in url.split(",")]
+    scheme = first.partition("://")[0]
+    return [first, *(other if "://" in other else f"{scheme}://{other}" for other in others if other)]
+
+
+def _host_port(url: str) -> HostPort:
+    parts = urlsplit(url)
+    return (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _cause(error: HTTPError) -> str:
+    """The last and most telling part of urllib3's words, which may otherwise name objects."""
+    cause: BaseException = error
+    while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
+        cause = inner
+    text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
+    return text.rpartition("object at ")[2].partition(">: ")[2] or text

@@ -1,0 +1,231 @@
+"""What proves to a broker who asks. Nothing in here shows a secret, and the texts of errors are cleared of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+import urllib3
+
+from schemactl.errors import RegistryError
+
+_TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
+
+
+class Bearer(Protocol):
+    """A source of bearer tokens."""
+
+    def token(self) -> str:
+        """The token to send now.
+
+        Raises:
+            RegistryError: there is none.
+        """
+        ...
+
+    def renew(self, refused: str) -> bool:
+        """Whether there is another token now that a broker refused `refused`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a target says of `token_env`, `token_file`, `oauth2`, `cert_file` with `key_file`, and `ca_file`."""
+
+    bearer: Bearer | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    has_certificate: bool = False
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any], folder: Path) -> Credentials:
+        """As written in the project file; relative paths start at `folder`.
+
+        Raises:
+            RegistryError: a file cannot be used, or an environment variable is not set.
+        """
+        tls = _tls(written, folder)
+        bearer: Bearer | None = None
+        if "token_env" in written:
+            bearer = _Static(_environment(written["token_env"]))
+        elif "token_file" in written:
+            bearer = _InFile(folder / written["token_file"])
+        elif "oauth2" in written:
+            secret = _environment(written["oauth2"]["client_secret_env"])
+            bearer = _OAuth2(written["oauth2"], secret, tls)
+        return cls(bearer, tls, "cert_file" in written)
+
+    @property
+    def secret(self) -> bool:
+        """There is something that only the cluster may see."""
+        return self.bearer is not None or self.has_certificate
+
+    def cleared(self, text: str) -> str:
+        """`text` without the token, should somebody's answer quote it."""
+        if self.bearer is None:
+            return text
+        return text.replace(self.bearer.token(), "***")
+
+
+class _Static:
+    """The token of an environment variable."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def token(self) -> str:
+        return self._token
+
+    def renew(self, refused: str) -> bool:
+        return self._token != refused
+
+
+class _InFile:
+    """The token in a file, which may be replaced by a fresh one at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._token = self._read()
+
+    def token(self) -> str:
+        return self._token
+
+    def renew(self, refused: str) -> bool:
+        self._token = self._read()
+        return self._token != refused
+
+    def _read(self) -> str:
+        try:
+            token = self._path.read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise RegistryError(
+                f"the token file {self._path} cannot be read: {error.strerror}",
+                fix="check `token_file` of the target",
+            ) from None
+        except UnicodeDecodeError:
+            token = ""
+        return _checked(token, f"the token file {self._path}")
+
+
+class _OAuth2:
+    """Tokens for client credentials (RFC 6749, 4.4), each used until shortly before it expires."""
+
+    def __init__(self, written: Mapping[str, str], secret: str, tls: ssl.SSLContext | None) -> None:
+        self._written = written
+        self._secret = secret
+        self._http = urllib3.PoolManager(
+            ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0)
+        )
+        self._lock = Lock()
+        self._token = ""
+        self._until_s = 0.0
+
+    def token(self) -> str:
+        with self._lock:
+            if time.monotonic() >= self._until_s:
+                self._token, lifetime_s = self._fetch()
+                self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
+            return self._token
+
+    def renew(self, refused: str) -> bool:
+        with self._lock:
+            if self._token == refused:
+                self._until_s = 0.0
+        return self.token() != refused
+
+    def _fetch(self) -> tuple[str, float]:
+        issuer = self._written["issuer"].rstrip("/")
+        found = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
+        endpoint = found.get("token_endpoint")
+        if not isinstance(endpoint, str):
+            raise self._trouble("its configuration names no token_endpoint")
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": self._written["client_id"],
+            "client_secret": self._secret,
+            "audience": self._written["audience"],
+        }
+        answer = self._ask("POST", endpoint, urlencode(form))
+        token, lifetime_s = answer.get("access_token"), answer.get("expires_in", 300)
+        if not isinstance(token, str) or not isinstance(lifetime_s, (int, float, str)):
+            raise self._trouble("its answer holds no access_token")
+        try:
+            return _checked(token, f"the answer of {issuer}"), float(lifetime_s)
+        except ValueError:
+            raise self._trouble("its answer says no time in `expires_in`") from None
+
+    def _ask(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        try:
+            reply = self._http.request(method, url, body=form, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            # Its text may hold the request, so only the kind of trouble is told.
+            raise self._trouble(
+                f"{url.partition('?')[0]} cannot be reached ({type(error).__name__})"
+            ) from None
+        try:
+            value = json.loads(reply.data)
+        except ValueError:
+            value = None
+        if reply.status != 200 or not isinstance(value, dict):
+            said = value.get("error") if isinstance(value, dict) else None
+            why = f": {said}" if isinstance(said, str) and self._secret not in said else ""
+            raise self._trouble(f"{url.partition('?')[0]} answers {reply.status}{why}")
+        return value
+
+    def _trouble(self, what: str) -> RegistryError:
+        return RegistryError(
+            f"no token from {self._written['issuer']}: {what}",
+            fix=f"check `oauth2` of the target and the variable {self._written['client_secret_env']}",
+        )
+
+
+def _environment(name: str) -> str:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise RegistryError(
+            f"the environment variable {name} is not set, and the target's credentials come from it",
+            fix=f"set {name} where schemactl runs",
+        )
+    return _checked(value, f"the environment variable {name}")
+
+
+def _checked(token: str, where: str) -> str:
+    # A header cannot hold anything else, and the error of whoever tried would show it.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise RegistryError(f"{where} holds no token: expected one line of printable ASCII without spaces")
+    return token
+
+
+def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
+    """How to speak TLS; None: as the system does by default."""
+    if not {"ca_file", "cert_file"} & written.keys():
+        return None
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+
+    def load(what: str, how: Callable[[], None]) -> None:
+        try:
+            how()
+        except (OSError, ssl.SSLError) as error:
+            why = getattr(error, "strerror", None) or "it is not PEM, or the key does not fit the certificate"
+            raise RegistryError(f"{what} cannot be used: {why}", fix="check the target's files") from None
+
+    if "ca_file" in written:
+        path = folder / written["ca_file"]
+        load(f"the ca_file {path}", lambda: context.load_verify_locations(path))
+    if "cert_file" in written:
+        certificate, key = folder / written["cert_file"], folder / written["key_file"]
+        load(
+            f"the cert_file {certificate} with the key_file {key}",
+            # An encrypted key must not make a prompt appear.
+            lambda: context.load_cert_chain(certificate, key, password=lambda: b""),
+        )
+    return context

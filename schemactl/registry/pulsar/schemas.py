@@ -1,0 +1,185 @@
+"""Schemas: what is stored of a topic, uploads, tests and deletions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+
+from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused
+from schemactl.formats import key_value
+from schemactl.model import (
+    Answer,
+    CompatibilityStrategy,
+    Outcome,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    TopicName,
+)
+from schemactl.registry.pulsar.answers import (
+    Reply,
+    can_succeed_later,
+    exception,
+    is_concurrent_modification,
+    is_too_big,
+)
+from schemactl.registry.pulsar.connection import Connection, LostAnswer
+
+_CONFLICT, _INVALID = 409, 422
+_REFUSED_BY = {
+    "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
+    "InvalidSchemaDataException": Outcome.INVALID,
+}
+_NEVER_UPLOADED = frozenset({SchemaType.BYTES, SchemaType.NONE})
+_ATTEMPTS = 8
+
+
+def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...]:
+    """Every entry stored of the topic, in order of number.
+
+    Pulsar tells the contents of those behind the last tombstone alone. What stands before can no longer be read by
+    anybody, so it counts as tombstones, too.
+    """
+    answers = connection.get(f"{_path(topic)}/schemas")["getSchemaResponses"]
+    readable = [_version(topic, answer) for answer in answers]
+    first = readable[0].number if readable else _next_number(connection, topic)
+    return (*(SchemaVersion(number, None) for number in range(first)), *readable)
+
+
+def get(connection: Connection, topic: TopicName, number: int | None) -> SchemaVersion | None:
+    """The readable version with that number (None: the latest); None: there is none."""
+    where = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
+    answer = connection.get(where, absent=None)
+    return None if answer is None else _version(topic, answer)
+
+
+def put(connection: Connection, topic: TopicName, info: SchemaInfo) -> int:
+    """The number that the registry gives to the upload.
+
+    Raises:
+        SchemaRefused: the registry's own "no".
+        RegistryError: there is no answer, or the upload would do harm that Pulsar does not prevent.
+    """
+    if info.type in _NEVER_UPLOADED:
+        raise RegistryError(
+            f"{topic}: a {info.type.name} schema is not uploaded: Pulsar would store it, and then refuse every other one",
+            fix="declare the topic without `schema`",
+        )
+    payload = _payload(info)
+    reply = connection.send("POST", f"{_path(topic)}/schema", payload)
+    if reply.fine:
+        number: int = reply.json()["version"]["version"]
+        return number
+    if is_too_big(reply, len(info.schema)):
+        raise SchemaRefused(
+            Outcome.ERROR,
+            f"{topic}: the definition is too big for Pulsar: {len(info.schema):,} bytes",
+            fix="stay below 5,242,710 bytes",
+        )
+    outcome = _outcome(reply)
+    if outcome is None:
+        connection.expect(reply, f"upload to {topic}")
+    raise SchemaRefused(outcome or Outcome.ERROR, connection.words(reply))
+
+
+def test(connection: Connection, topic: TopicName, info: SchemaInfo) -> Answer:
+    """What the compatibility endpoint says; a refusal is an unexpected error there."""
+    reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(info))
+    if reply.fine:
+        return Answer(Outcome.OK)
+    if reply.status != 500:
+        connection.expect(reply, f"compatibility test for {topic}")
+    name = exception(reply)
+    return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.words(reply), name)
+
+
+def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | None:
+    """The number of the tombstone; None after a forced deletion, which leaves nothing."""
+    where = f"{_path(topic)}/schema"
+    if force:
+        connection.expect(connection.send("DELETE", f"{where}?force=true"), f"DELETE {where}")
+        return None
+    # Each soft delete that reaches the registry writes a tombstone, so an unclear end is looked into before another one.
+    before = _next_number(connection, topic)
+    for attempt in count(1):
+        trouble: RegistryError | None = None
+        try:
+            reply = connection.send_once("DELETE", where)
+        except LostAnswer as error:
+            trouble = error
+        else:
+            if reply.fine:
+                number: int = reply.json()["version"]
+                return number
+            if not can_succeed_later(reply):
+                connection.expect(reply, f"DELETE {where}")
+        time.sleep(min(0.1 * 2**attempt, 5.0))
+        now = _next_number(connection, topic)
+        if now > before:
+            return now - 1
+        if attempt == _ATTEMPTS:
+            if trouble is None:
+                connection.expect(reply, f"DELETE {where}")
+            raise trouble or AssertionError("expect raises for what can succeed later")
+    raise AssertionError("counted to the end")
+
+
+def _path(topic: TopicName) -> str:
+    return f"schemas/{topic.tenant}/{topic.namespace}/{quote(topic.topic, safe='')}"
+
+
+def _next_number(connection: Connection, topic: TopicName) -> int:
+    """One more than the number of the last entry, tombstones included."""
+    told = connection.get(f"{_path(topic)}/metadata", absent=None)
+    return told["info"]["version"] + 1 if told else 0
+
+
+def _payload(info: SchemaInfo) -> dict[str, Any]:
+    # Types of halves stand in the properties, and without them Pulsar drops both halves without a word.
+    if info.type is SchemaType.KEY_VALUE:
+        missing = {"key.schema.type", "value.schema.type"} - info.properties.keys()
+        if missing:
+            raise RegistryError(f"a KEY_VALUE schema needs the properties {', '.join(sorted(missing))}")
+        text = key_value.to_text(info)
+    else:
+        try:
+            text = info.schema.decode()
+        except UnicodeDecodeError as error:
+            raise SchemaRefused(Outcome.INVALID, f"the {info.type.name} definition is not UTF-8") from error
+    return {"type": info.type.name, "schema": text, "properties": dict(info.properties)}
+
+
+def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
+    try:
+        kind = SchemaType[answer["type"]]
+    except KeyError:
+        raise RegistryError(
+            f"{topic}: v{answer.get('version')} has the schema type {answer.get('type')!r}, which is not known here",
+            fix="upgrade schemactl",
+        ) from None
+    text, properties = answer.get("data") or "", answer.get("properties") or {}
+    info = SchemaInfo(kind, text.encode(), properties)
+    if kind is SchemaType.KEY_VALUE:
+        try:
+            info = key_value.from_text(text, properties)
+        except (InvalidSchema, ValueError) as error:
+            raise RegistryError(f"{topic}: v{answer['version']} is no KEY_VALUE schema: {error}") from error
+    return SchemaVersion(answer["version"], info, timestamp_ms=answer.get("timestamp"))
+
+
+def _outcome(reply: Reply) -> Outcome | None:
+    """What the answer to an upload says of the definition; None: nothing, it speaks of something else."""
+    if reply.status == _CONFLICT and not is_concurrent_modification(reply):
+        return Outcome.INCOMPATIBLE
+    if reply.status == _INVALID:
+        return Outcome.INVALID
+    return Outcome.ERROR if reply.status == 500 and exception(reply) else None
+
+
+def strategy_in_force(connection: Connection, topic: TopicName) -> CompatibilityStrategy | None:
+    """The strategy that the compatibility endpoint names for `topic`, which need not exist; None: it may not be asked."""
+    reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
+    return CompatibilityStrategy(reply.json()["schemaCompatibilityStrategy"]) if reply.fine else None
