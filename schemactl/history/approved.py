@@ -74,6 +74,8 @@ def _refuse_partial_history(repository: Repository) -> None:
             f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
             fix=f"remove it: `rm {grafts}`",
         )
+    if repository.partial:
+        repository.partial.refuse_without_trees()
 
 
 def _short(ref: str) -> str:

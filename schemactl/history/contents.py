@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from posixpath import dirname
 
 from schemactl.declare.files import SUFFIXES
 from schemactl.history.files import Entry, TreeFiles, entry
@@ -24,17 +25,20 @@ class RecordFiles(TreeFiles):
         super().__init__(repository, self._entries)
         self._contents: dict[str, Blob] = {}
         self._kept_bytes = 0
+        # In a partial clone: what was not fetched, by folder.
+        self._elsewhere: dict[str, list[str]] = {}
 
     def ahead(self, steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[Step]:
         """The same steps; the contents that they bring to wanted paths are read many at a time."""
+        if self.repository.partial:
+            steps = list(steps)
+            self.repository.partial.fetch(_wanted(steps, is_wanted))
+            self._elsewhere = _elsewhere(steps, is_wanted)
         waiting: list[Step] = []
         wanted: dict[str, None] = {}
         for step in steps:
             waiting.append(step)
-            for change in step.changes:
-                found = entry(change.mode, change.blob)
-                if found and found.kind == "file" and is_wanted(change.path):
-                    wanted[found.blob] = None
+            wanted |= dict.fromkeys(_wanted([step], is_wanted))
             if len(wanted) >= _AHEAD:
                 yield from self._with_contents(waiting, wanted)
                 waiting, wanted = [], {}
@@ -48,6 +52,12 @@ class RecordFiles(TreeFiles):
         before = self._entries.get(change.path)
         self._entries[change.path] = found
         return before != found
+
+    def read(self, path: str) -> bytes:
+        """The content of the file; where one definition is fetched, those beside it and older ones are, too."""
+        if self._elsewhere and self.repository.partial:
+            self.repository.partial.fetch(self._elsewhere.pop(dirname(path), ()))
+        return super().read(path)
 
     def blob(self, blob_id: str) -> Blob:
         """The blob with this id, from what was read before where possible."""
@@ -69,3 +79,23 @@ class RecordFiles(TreeFiles):
         while self._kept_bytes > _KEPT_BYTES and len(self._contents) > 1:
             oldest = next(iter(self._contents))
             self._kept_bytes -= len(self._contents.pop(oldest).content)
+
+
+def _wanted(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[str]:
+    """The ids of the contents that `steps` bring to wanted paths."""
+    for step in steps:
+        for change in step.changes:
+            found = entry(change.mode, change.blob)
+            if found and found.kind == "file" and is_wanted(change.path):
+                yield found.blob
+
+
+def _elsewhere(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The ids of the contents of all other files that may be definitions, by folder."""
+    found: dict[str, list[str]] = {}
+    for step in steps:
+        for change in step.changes:
+            at = entry(change.mode, change.blob)
+            if at and at.kind == "file" and change.path.endswith(SUFFIXES) and not is_wanted(change.path):
+                found.setdefault(dirname(change.path), []).append(at.blob)
+    return found

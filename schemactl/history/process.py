@@ -13,7 +13,7 @@ from schemactl.errors import HistoryError
 
 CHUNK_BYTES = 1 << 16
 
-FSCK = "look at the repository with `git fsck`; what is missing or broken comes back with a fresh clone"
+FSCK = "what is missing comes back with `git fetch --refetch` (Git 2.36 or newer) or a fresh clone; `git fsck` lists it"
 
 
 class GitFailed(HistoryError):
@@ -25,7 +25,7 @@ class GitFailed(HistoryError):
         self.words = words
 
 
-def run(directory: Path, *arguments: str) -> bytes:
+def run(directory: Path, *arguments: str, standard_input: bytes = b"") -> bytes:
     """The standard output of one git command.
 
     Raises:
@@ -36,7 +36,7 @@ def run(directory: Path, *arguments: str) -> bytes:
             ["git", *arguments],  # noqa: S607  git is the one on PATH, as everywhere
             cwd=directory,
             env=_environment(),
-            stdin=subprocess.DEVNULL,
+            input=standard_input,
             capture_output=True,
             check=False,
         )

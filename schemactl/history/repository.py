@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from io import BufferedReader
 from itertools import takewhile
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NamedTuple, Self
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
+from schemactl.history.partial import PartialClone
 from schemactl.history.process import CHUNK_BYTES, FSCK, GitFailed, Process, run
 from schemactl.model import Commit
 
@@ -106,9 +108,9 @@ class Repository:
             self._objects.close()
             self._objects = None
 
-    def run(self, *arguments: str) -> bytes:
+    def run(self, *arguments: str, standard_input: bytes = b"") -> bytes:
         """The standard output of one git command; GitFailed when it ends with another status than 0."""
-        return run(self.directory, *arguments)
+        return run(self.directory, *arguments, standard_input=standard_input)
 
     def stream(self, *arguments: str) -> Iterator[bytes]:
         """The NUL-terminated records of one git command's standard output, while it runs."""
@@ -143,12 +145,19 @@ class Repository:
             yield from self._ask(lines[start:end])
             start = end
 
+    @cached_property
+    def partial(self) -> PartialClone | None:
+        """What was left out of the clone; None: nothing."""
+        return PartialClone.of(self.directory, self.common_directory)
+
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
-        """The blobs with these ids, in order.
+        """The blobs with these ids, in order; those that a partial clone lacks are fetched together.
 
         Raises:
             HistoryError: the repository does not have one of them.
         """
+        if self.partial:
+            self.partial.fetch(ids)
         for blob_id, blob in zip(ids, self.objects(ids), strict=True):
             if blob is None or blob.type != "blob":
                 raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)

@@ -186,8 +186,10 @@ class Fold:
 
     def _is_wanted(self, path: str) -> bool:
         """Whether the content at `path` will be asked for, as far as can be told before."""
-        return path in self._used_by or (
-            path.endswith(SUFFIXES) and in_roots(path, self._project, previous=True)
+        return (
+            path in self._used_by
+            or path == self._project.path
+            or (path.endswith(SUFFIXES) and in_roots(path, self._project, previous=True))
         )
 
     def _compare_roots(self, commit: Commit) -> None:

@@ -1,0 +1,86 @@
+"""A partial clone: what it lacks is fetched at once, where git by itself would start a process for each object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from schemactl.errors import HistoryError
+from schemactl.history.process import GitFailed, run
+
+
+class PartialClone:
+    """What a clone that was made with `--filter` has, and where the rest comes from.
+
+    Attributes:
+        remote: has what this clone lacks.
+        filter: what was left out: `blob:none`, `tree:0`.
+    """
+
+    def __init__(self, directory: Path, remote: str, filter_: str) -> None:
+        self.remote = remote
+        self.filter = filter_
+        self._directory = directory
+        self._here: set[bytes] | None = None
+
+    @classmethod
+    def of(cls, directory: Path, common_directory: Path) -> PartialClone | None:
+        """The facts of the clone around `directory`; None: nothing was left out of it."""
+        if not any((common_directory / "objects" / "pack").glob("*.promisor")):
+            return None
+        keys = r"^remote\..*\.(promisor|partialclonefilter)$"
+        filters: dict[str, str] = {}
+        promisors = []
+        for entry in run(directory, "config", "--null", "--get-regexp", keys).decode().split("\0"):
+            key, _, value = entry.partition("\n")
+            remote, _, name = key.removeprefix("remote.").rpartition(".")
+            if name == "partialclonefilter":
+                filters[remote] = value
+            elif value == "true":
+                promisors.append(remote)
+        return cls(directory, promisors[0], filters.get(promisors[0], "")) if promisors else None
+
+    def refuse_without_trees(self) -> None:
+        """The clone has the names of every commit's files: only contents are fetched when needed.
+
+        Raises:
+            HistoryError: it has not; says the command that brings them.
+        """
+        if "tree:" in self.filter or "object:type=" in self.filter:
+            raise HistoryError(
+                f"this partial clone was made without the file names of older commits (filter {self.filter}): reading its "
+                "history would fetch them one commit at a time",
+                fix=f"`git config remote.{self.remote}.partialclonefilter blob:none && git fetch --refetch {self.remote}`",
+            )
+
+    def fetch(self, blob_ids: Iterable[str]) -> None:
+        """The blobs with these ids are here: one `git fetch` brings all that were not.
+
+        Raises:
+            HistoryError: git cannot fetch them.
+        """
+        if self._here is None:
+            # The one listing of objects that asks no remote for those that are missing.
+            listed = run(
+                *(self._directory, "cat-file", "--batch-all-objects", "--unordered"),
+                "--batch-check=%(objectname)",
+            )
+            self._here = set(listed.split())
+        missing = {blob_id.encode() for blob_id in blob_ids} - self._here
+        if not missing:
+            return
+        try:
+            # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
+            run(
+                *(self._directory, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),
+                *("--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"),
+                *("--filter=blob:none", "--stdin", self.remote),
+                standard_input=b"".join(blob_id + b"\n" for blob_id in sorted(missing)),
+            )
+        except GitFailed as failure:
+            raise HistoryError(
+                f"this partial clone lacks {len(missing)} files of the approved history, and {self.remote} does not give them: "
+                f"{' '.join(failure.words.split())}",
+                fix=f"see to it that `git fetch {self.remote}` works, or use a whole clone",
+            ) from failure
+        self._here |= missing

@@ -1,0 +1,207 @@
+"""Clones that do not have everything: refused with the command that repairs them, or completed in one go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl import history
+from schemactl.cli import main
+from schemactl.errors import HistoryError
+from schemactl.model import Project, TopicName
+
+PROJECT = Project(roots=("topics",))
+ORDERS = TopicName.parse("shop/sales/orders")
+USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Scratch:
+    """Twenty versions of a topic, half of them by a definition outside the roots, and a branch."""
+    made = Scratch(tmp_path / "upstream")
+    references = "  references: [../common/money.avsc]\n"
+    made.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:registry.db'}}\n",
+            "topics/orders.yaml": declared(more=references),
+            "topics/orders.avsc": USES_MONEY,
+            "common/money.avsc": record("amount", name="Money"),
+        }
+    )
+    for number in range(1, 20):
+        money = record("amount", name="Money", field=number)
+        made.commit({"common/money.avsc": money, "README.md": str(number)})
+    made.commit({"README.md": "branch"}, branch="work", start=20)
+    made.git("config", "uploadpack.allowFilter", "true")
+    made.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    return made
+
+
+def clone(upstream: Scratch, *options: str) -> Path:
+    path = upstream.path.parent / "clone"
+    upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(path))
+    return path
+
+
+def shell(folder: Path, command: str) -> None:
+    """Runs what an error advised."""
+    subprocess.run(["sh", "-c", command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+
+
+def advised(fix: str) -> str:
+    """The command in an advice."""
+    return fix.split("`")[1]
+
+
+def started(trace: Path) -> list[list[str]]:
+    """The commands of the git processes that were started."""
+    events = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
+    return [event["argv"] for event in events if event["event"] == "start"]
+
+
+def versions(folder: Path) -> int:
+    with history.Repository.open(folder) as repository:
+        return len(history.read(repository, PROJECT).catalog.topics[ORDERS].versions)
+
+
+COMMANDS = (
+    ["log", "--all"],
+    ["show", "orders"],
+    ["diff", "orders"],
+    ["check"],
+    ["check", "--staged"],
+    ["plan"],
+    ["apply", "--auto-approve"],
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_refuses_a_shallow_clone_and_works_after_the_command_it_advises(
+    upstream: Scratch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    folder = clone(upstream, "--depth", "3")
+    assert main(["-C", str(folder), *command]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "version numbers are counted from the first commit" in said.err
+    assert "fetch-depth: 0" in said.err
+    assert not (folder / "registry.db").exists()
+    shell(folder, advised(said.err))
+    assert main(["-C", str(folder), *command]) == 0
+
+
+def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(
+    upstream: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = 21
+    merge = upstream.commit({"README.md": "branch"}, "Merge work", branch="ci", start=20, merge=work)
+    upstream.git("update-ref", "refs/pull/7/merge", upstream.id(merge))
+    folder = upstream.path.parent / "checkout"
+    folder.mkdir()
+    # As actions/checkout does it.
+    shell(folder, f"git init -q . && git remote add origin {upstream.path.as_uri()}")
+    refspec = "+refs/pull/7/merge:refs/remotes/pull/7/merge"
+    shell(folder, f"git fetch -q --no-tags --depth=1 origin {refspec}")
+    shell(folder, "git checkout -q --force refs/remotes/pull/7/merge")
+    assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 1
+    said = capsys.readouterr().err
+    assert "there is no ref 'origin/main'" in said
+    shell(folder, advised(said))
+    assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 1
+    said = capsys.readouterr().err
+    assert "shallow" in said
+    shell(folder, advised(said))
+    assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 0
+
+
+def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_that_is(
+    upstream: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = clone(upstream, "--filter=blob:none", "--no-checkout")
+    trace = tmp_path / "trace"
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
+    assert versions(folder) == 20
+    # One for what the roots hold, one for the definitions outside of them that this shows to be needed.
+    fetches = [argv for argv in started(trace) if "fetch" in argv]
+    assert len(fetches) == 2
+    assert all("--stdin" in argv and "--filter=blob:none" in argv for argv in fetches)
+    trace.unlink()
+    assert versions(folder) == 20
+    assert [argv for argv in started(trace) if "fetch" in argv] == []
+    assert not (folder / ".git" / "FETCH_HEAD").exists()
+    # Nothing else was fetched: README.md has twenty contents, too.
+    monkeypatch.delenv("GIT_TRACE2_EVENT")
+    missing = subprocess.run(
+        ["git", "rev-list", "--objects", "--missing=print", "main"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert missing.count("\n?") == 19
+
+
+def test_a_pull_request_is_checked_in_a_clone_without_blobs(
+    upstream: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upstream.commit(
+        {"common/money.avsc": record("amount", name="Money", good=0).replace(', "default": 0', "")},
+        "break",
+        branch="work",
+    )
+    upstream.commit({"common/money.avsc": record("amount", name="Money", good=0)}, "mend", branch="work")
+    upstream.flush()
+    folder = clone(upstream, "--filter=blob:none", "--branch", "work")
+    assert main(["-C", str(folder), "check", "--base", "origin/main", "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [(each["rule"], each["commit"]["subject"]) for each in report["findings"]] == [
+        ("STEP_REFUSED", "break")
+    ]
+
+
+def test_a_clone_whose_remote_is_gone_is_refused(
+    upstream: Scratch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = clone(upstream, "--filter=blob:none")
+    upstream.path.rename(tmp_path / "away")
+    assert main(["-C", str(folder), "log", "--all"]) == 1
+    said = capsys.readouterr().err
+    assert "this partial clone lacks" in said
+    assert "`git fetch origin`" in said
+    (tmp_path / "away").rename(upstream.path)
+    assert main(["-C", str(folder), "log", "--all"]) == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_refuses_a_clone_without_trees_and_works_after_the_command_it_advises(
+    upstream: Scratch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    folder = clone(upstream, "--filter=tree:0")
+    assert main(["-C", str(folder), *command]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "made without the file names of older commits" in said.err
+    shell(folder, advised(said.err))
+    assert main(["-C", str(folder), *command]) == 0
+    assert versions(folder) == 20
+
+
+def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised(
+    upstream: Scratch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = clone(upstream)
+    shell(folder, "git unpack-objects -q < .git/objects/pack/*.pack; mv .git/objects/pack/*.pack .git/x.pack")
+    shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
+    blob = upstream.git("rev-parse", "main~5:common/money.avsc")
+    (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with history.Repository.open(folder) as repository, pytest.raises(HistoryError, match=blob) as caught:
+        history.read(repository, PROJECT)
+    assert "`git fetch --refetch`" in caught.value.fix
+    shell(folder, advised(caught.value.fix))
+    assert versions(folder) == 20
+    capfd.readouterr()
