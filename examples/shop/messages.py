@@ -107,6 +107,16 @@ def page_view(rng: random.Random, version: int) -> dict[str, Any]:
     return value | {"referrer": rng.choice((None, "https://example.com/"))} if version >= 1 else value
 
 
+def click(rng: random.Random, version: int) -> dict[str, Any]:
+    """Where somebody clicked."""
+    value: dict[str, Any] = {
+        "visitor": f"v{rng.randrange(5_000)}",
+        "target": rng.choice(("buy", "search", "logo")),
+        "clicked_at_ms": int(_moment(rng).timestamp() * 1000),
+    }
+    return value | {"path": ["body", "main", "a"][: rng.randrange(4)]} if version >= 1 else value
+
+
 def cart(rng: random.Random, version: int) -> dict[str, Any]:
     """A cart by its number."""
     value: dict[str, Any] = {
@@ -134,6 +144,7 @@ TOPICS: Mapping[str, Messages] = {
     ),
     "persistent://shop/sales/receipts": Messages(5_000, lambda rng, _: f"Käse {rng.randrange(1, 90)},-"),
     "persistent://shop/web/page-views": Messages(25_000, page_view),
+    "persistent://shop/web/clicks": Messages(10_000, click),
     "persistent://shop/web/carts": Messages(15_000, cart),
     "persistent://shop/web/sessions": Messages(10_000, session),
     "persistent://shop/ops/stock-levels": Messages(5_000, lambda rng, _: rng.randrange(10_000)),
@@ -143,7 +154,7 @@ TOPICS: Mapping[str, Messages] = {
     "persistent://shop/ops/deliveries": Messages(5_000, lambda rng, _: _moment(rng)),
     "persistent://shop/ops/shift-starts": Messages(5_000, lambda rng, _: _moment(rng).replace(tzinfo=None)),
 }
-"""Every topic that has a codec; PROTOBUF and PROTOBUF_NATIVE have none yet."""
+"""Every topic that has a codec. The invoices have none: PROTOBUF needs the `.proto` beside the Avro definition."""
 
 
 def write(path: Path, codecs: Mapping[str, Any], *, seed: int = 7, count: int | None = None) -> int:

@@ -216,8 +216,8 @@ def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
         return _alike(given.value_type, wanted)
     if kinds.is_timestamp(wanted):
         return kinds.is_timestamp(given) and (given.tz is None) == (wanted.tz is None)
-    if kinds.is_time(wanted):
-        return bool(kinds.is_time(given))
+    if kinds.is_time(wanted) or kinds.is_duration(wanted):
+        return bool(kinds.is_time(given) if kinds.is_time(wanted) else kinds.is_duration(given))
     if kinds.is_string(wanted):
         return bool(kinds.is_string(given) or kinds.is_large_string(given))
     if kinds.is_binary(wanted):
@@ -225,7 +225,11 @@ def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
             kinds.is_binary(given) or kinds.is_large_binary(given) or kinds.is_fixed_size_binary(given)
         )
     if kinds.is_map(wanted):
-        return kinds.is_map(given) and _alike(given.item_type, wanted.item_type)
+        return (
+            kinds.is_map(given)
+            and _alike(given.key_type, wanted.key_type)
+            and _alike(given.item_type, wanted.item_type)
+        )
     if kinds.is_list(wanted):
         return (kinds.is_list(given) or kinds.is_large_list(given)) and _alike(
             given.value_type, wanted.value_type
@@ -245,6 +249,8 @@ def _units(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_time(kind):
         return TIME
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
     if pa.types.is_struct(kind):
         return pa.struct([(part.name, _units(part.type)) for part in kind])
     if pa.types.is_map(kind):
@@ -255,7 +261,11 @@ def _units(kind: pa.DataType) -> pa.DataType:
 
 
 def _number_type(column_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(column_type) or pa.types.is_time64(column_type):
+    if (
+        pa.types.is_timestamp(column_type)
+        or pa.types.is_time64(column_type)
+        or pa.types.is_duration(column_type)
+    ):
         return pa.int64()
     if pa.types.is_date32(column_type):
         return pa.int32()

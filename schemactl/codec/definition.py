@@ -15,11 +15,13 @@ class Definition:
         type: Pulsar's SchemaType by name.
         text: AVRO, JSON and PROTOBUF: the Avro schema as JSON. PROTOBUF_NATIVE: the wrapper of its descriptor set.
         properties: of the SchemaInfo; `__charset` of a STRING is the only one that matters here.
+        proto: of a PROTOBUF schema, the wrapper of the descriptor set that describes its payloads; "" if none is declared.
     """
 
     type: str
     text: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
+    proto: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from . import avro_payload, json_payload, primitive
+from . import avro_payload, json_payload, primitive, proto_payload
 from .columns import Group, Options, shape_of
 from .definition import Definition
 from .errors import CodecUnavailable
@@ -16,17 +16,16 @@ from .writing import Writing
 
 _AVRO_DESCRIBED: Final = frozenset({"AVRO", "JSON"})
 
+_PROTOBUF: Final = frozenset({"PROTOBUF", "PROTOBUF_NATIVE"})
+
 _UNAVAILABLE: Final = {
-    "PROTOBUF": "there is no codec for PROTOBUF yet: its payload is protobuf's wire format, which the Avro definition "
-    "does not describe",
-    "PROTOBUF_NATIVE": "there is no codec for PROTOBUF_NATIVE yet",
     "EXTERNAL": "there is no codec for EXTERNAL: only the external system knows its payload",
 }
 
 
 def available(schema: Definition) -> None:
     """Raises CodecUnavailable if there is no codec for the schema's type."""
-    if schema.type not in _AVRO_DESCRIBED and schema.type not in primitive.PRIMITIVE_TYPES:
+    if schema.type not in _AVRO_DESCRIBED | _PROTOBUF | primitive.PRIMITIVE_TYPES:
         raise CodecUnavailable(_UNAVAILABLE.get(schema.type, f"there is no codec for {schema.type}"))
 
 
@@ -40,6 +39,8 @@ def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool
     available(schema)
     if schema.type in primitive.PRIMITIVE_TYPES:
         return primitive.column_type(schema.type, options), False
+    if schema.type in _PROTOBUF:
+        return proto_payload.column_type(schema, options), True
     shape = shape_of(parse(schema.text), options)
     return shape.type, isinstance(shape, Group)
 
@@ -59,6 +60,8 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Reading
         return avro_payload.reading(writer, reader, options)
     if reader.type == "JSON":
         return json_payload.reading(reader, options)
+    if reader.type in _PROTOBUF:
+        return proto_payload.reading(reader, options)
     return primitive.reading(writer, options)
 
 
@@ -70,5 +73,7 @@ def writing(writer: Definition, options: Options) -> Writing:
         InvalidDefinition: the definition cannot be used.
     """
     available(writer)
-    formats = {"AVRO": avro_payload.writing, "JSON": json_payload.writing}
+    formats = {"AVRO": avro_payload.writing, "JSON": json_payload.writing} | dict.fromkeys(
+        _PROTOBUF, proto_payload.writing
+    )
     return formats.get(writer.type, primitive.writing)(writer, options)

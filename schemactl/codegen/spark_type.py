@@ -52,10 +52,11 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """From strings to `value`."""
+    """From `key` to `value`."""
 
     value: SparkType
     value_contains_null: bool
+    key: SparkType = Atomic("string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,10 @@ def to_json(spark_type: SparkType) -> Any:
             return f"decimal({precision},{scale})"
         case Array(element, contains_null):
             return {"type": "array", "elementType": to_json(element), "containsNull": contains_null}
-        case Map(value, value_contains_null):
+        case Map(value, value_contains_null, key):
             return {
                 "type": "map",
-                "keyType": "string",
+                "keyType": to_json(key),
                 "valueType": to_json(value),
                 "valueContainsNull": value_contains_null,
             }
@@ -125,8 +126,8 @@ def to_source(spark_type: SparkType) -> Expression:
             return Call("DecimalType", (Literal(str(precision)), Literal(str(scale))))
         case Array(element, contains_null):
             return Call("ArrayType", (to_source(element), Literal(str(contains_null))))
-        case Map(value, value_contains_null):
-            return Call("MapType", (Call("StringType"), to_source(value), Literal(str(value_contains_null))))
+        case Map(value, value_contains_null, key):
+            return Call("MapType", (to_source(key), to_source(value), Literal(str(value_contains_null))))
         case Struct(fields):
             parts = tuple(
                 Call("StructField", (Literal.of(f.name), to_source(f.type), Literal(str(f.nullable))))
@@ -137,7 +138,7 @@ def to_source(spark_type: SparkType) -> Expression:
 
 def constructors(spark_type: SparkType) -> set[str]:
     """The names of `pyspark.sql.types` that `to_source(spark_type)` uses."""
-    found = {"StringType"} if isinstance(spark_type, Map) else set()
+    found: set[str] = set()
     match spark_type:
         case Atomic(name):
             source = _atomic_source(name)
@@ -146,8 +147,8 @@ def constructors(spark_type: SparkType) -> set[str]:
             found.add("DecimalType")
         case Array(element):
             found |= {"ArrayType"} | constructors(element)
-        case Map(value):
-            found |= {"MapType"} | constructors(value)
+        case Map(value, key=key):
+            found |= {"MapType"} | constructors(key) | constructors(value)
         case Struct(fields):
             found.add("StructType")
             for field in fields:

@@ -92,7 +92,14 @@ def topic_module(approved: Approved, *, runtime: str, options: Options, release:
     name = str(approved.topic.name)
     summary = f"{reader.type.name}, {spans}, read as version {number}; as of commit {approved.since[:12]}."
     if struct is None:
-        summary += f"\n\nThere is no codec for {reader.type.name} yet: the functions raise CodecUnavailable."
+        reason = (
+            "without `proto:` nothing describes its payloads"
+            if reader.type is SchemaType.PROTOBUF
+            else "nothing describes them"
+        )
+        summary += (
+            f"\n\nThere is no codec for {reader.type.name} ({reason}): the functions raise CodecUnavailable."
+        )
     parts = [
         HEADER,
         f'"""Messages of {_docstring(name)}.\n\n{summary}\n"""\n\n',
@@ -155,6 +162,8 @@ def _schema(info: SchemaInfo) -> Expression:
     keywords: tuple[tuple[str, Expression], ...] = ()
     if charset is not None:
         keywords = (("properties", Mapping((("__charset", Literal.of(charset)),))),)
+    if info.type is SchemaType.PROTOBUF and info.proto is not None:
+        keywords = (("proto", _text(info.proto)[0]),)
     arguments = (Literal.of(info.type.name), *_text(info))
     return Call("Definition", arguments, keywords)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
+from schemactl.codegen.proto_struct import struct_of_message
 from schemactl.codegen.spark_type import Field, SparkType, Struct
 from schemactl.codegen.struct import Converted, Options, convert
 from schemactl.formats.avro.parse import parse
@@ -57,15 +58,26 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
     found = _value(info, options, release)
     if found is None:
         return None
-    if info.type in _AVRO_PAYLOADS and isinstance(parse(info.schema, release), Record):
-        assert isinstance(found.type, Struct)  # noqa: S101  what a record becomes
+    if isinstance(found.type, Struct) and (
+        info.type not in _AVRO_PAYLOADS or isinstance(parse(info.schema, release), Record)
+    ):
         return found.type
     return Struct((Field("value", found.type, found.nullable),))
+
+
+def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:
+    """The PROTOBUF_NATIVE schema that describes the payloads of `info`; None: they are no protobuf, or nothing does."""
+    if info.type is SchemaType.PROTOBUF:
+        return info.proto
+    return info if info.type is SchemaType.PROTOBUF_NATIVE else None
 
 
 def _value(info: SchemaInfo, options: Options, release: Release) -> Converted | None:
     if info.type in _AVRO_PAYLOADS:
         return convert(parse(info.schema, release), options)
+    native = protobuf_of(info)
+    if native is not None:
+        return Converted(struct_of_message(native.schema, options), nullable=False)
     if info.type in _TIMES:
         return Converted(spark.TIME if options.release >= (4, 2) else spark.LONG, nullable=False)
     known = _PRIMITIVES.get(info.type)

@@ -17,6 +17,7 @@ _ATOMIC: dict[pa.DataType, type[spark.DataType]] = {
     pa.string(): spark.StringType,
     pa.binary(): spark.BinaryType,
     pa.date32(): spark.DateType,
+    pa.duration("us"): spark.DayTimeIntervalType,
     pa.timestamp("us", tz="UTC"): spark.TimestampType,
     pa.timestamp("us"): spark.TimestampNTZType,
 }
@@ -40,7 +41,7 @@ def type_of(arrow_type: pa.DataType) -> spark.DataType:
     if pa.types.is_struct(arrow_type):
         return struct_of(pa.schema(list(arrow_type)))
     if pa.types.is_map(arrow_type):
-        return spark.MapType(spark.StringType(), type_of(arrow_type.item_type))
+        return spark.MapType(type_of(arrow_type.key_type), type_of(arrow_type.item_type))
     if pa.types.is_list(arrow_type):
         return spark.ArrayType(type_of(arrow_type.value_type))
     if pa.types.is_time64(arrow_type):

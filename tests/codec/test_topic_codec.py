@@ -219,11 +219,10 @@ def test_a_version_of_another_type_is_a_reason_not_an_exception() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["PROTOBUF", "PROTOBUF_NATIVE", "EXTERNAL"])
-def test_types_without_a_codec_say_so_on_use(name: str) -> None:
-    codec = Codec([Version(0, Definition(name, "{}"))])
+def test_a_type_without_a_codec_says_so_on_use() -> None:
+    codec = Codec([Version(0, Definition("EXTERNAL", "{}"))])
     for use in (lambda: codec.columns, lambda: codec.decode_one(b""), lambda: codec.encode_one({})):
-        with pytest.raises(CodecUnavailable, match=f"no codec for {name}"):
+        with pytest.raises(CodecUnavailable, match="no codec for EXTERNAL"):
             use()
 
 

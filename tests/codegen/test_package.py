@@ -75,7 +75,7 @@ def test_struct_and_columns_say_the_same(package: ModuleType) -> None:
 
 def test_a_type_without_a_codec_says_so(package: ModuleType) -> None:
     bills = package.topic("persistent://shop/sales/bills")
-    assert "no codec for PROTOBUF" in bills.__doc__
+    assert "no codec for PROTOBUF (without `proto:` nothing describes its payloads)" in bills.__doc__
     assert not hasattr(bills, "STRUCT")
     with pytest.raises(CodecUnavailable, match="PROTOBUF"):
         bills.decode_one(b"")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from schemactl.codegen.topic_module import Approved
 from schemactl.formats.key_value import join
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Commit, Generate, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 
 GENERATE = Generate("shop_schemas")
@@ -35,6 +37,24 @@ ORDERS = (
         {"name": "größe", "type": "string", "default": "\"'\\ M"},
     ),
 )
+CLICK = compile_proto(
+    Proto.of_text(
+        """
+        syntax = "proto3"; package web;
+        import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
+        message Click {
+          message Element { string tag = 1; map<int32, bytes> parts = 2; Nothing nothing = 3; }
+          message Nothing {}
+          enum Kind { LEFT = 0; RIGHT = 1; }
+          uint64 id = 1; optional uint32 x = 2; Kind kind = 3; repeated Element path = 4;
+          google.protobuf.Timestamp at = 5; google.protobuf.Duration held = 6; oneof by { string key = 7; double pen = 8; }
+          sint32 a = 9; sint64 b = 10; fixed32 c = 11; fixed64 d = 12; sfixed32 e = 13; sfixed64 f = 14;
+          float g = 15; bool h = 16; int32 i = 17; int64 j = 18; map<string, Element> by_tag = 19;
+        }
+        """,
+        "web.Click",
+    )
+)
 TYPES = {
     "orders": ORDERS,
     "views": (avro(ID, kind=SchemaType.JSON),),
@@ -45,6 +65,8 @@ TYPES = {
     "stock-levels": (join(key=ORDERS[0], value=SchemaInfo(SchemaType.INT32), encoding="SEPARATED"),),
     "plain": (SchemaInfo(SchemaType.AVRO, b'["null", "long"]'),),
     "bills": (avro(ID, kind=SchemaType.PROTOBUF),),
+    "clicks": (CLICK,),
+    "described": (replace(avro(ID, kind=SchemaType.PROTOBUF), proto=CLICK),),
 }
 
 

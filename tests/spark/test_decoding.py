@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import decode, encode, split
 
 
@@ -145,6 +148,42 @@ def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
     assert [row["__error"] for row in rows] == [None, None, "key, LOCAL_DATE_TIME takes 16 bytes, found 1"]
 
 
+def test_protobuf_messages_are_columns_too(spark: SparkSession) -> None:
+    text = """
+        syntax = "proto3"; import "google/protobuf/duration.proto"; import "google/protobuf/timestamp.proto";
+        message M { uint64 id = 1; map<int32, string> names = 2; google.protobuf.Duration took = 3;
+                    google.protobuf.Timestamp at = 4; optional string note = 5; repeated M2 parts = 6; }
+        message M2 { bytes raw = 1; }
+    """
+    definition = Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, "M")).schema.decode())
+    codec = Codec([Version(0, definition)])
+    values = [
+        {
+            "id": Decimal(2**64 - 1),
+            "names": {1: "a"},
+            "took": timedelta(seconds=-1.5),
+            "at": datetime(2026, 1, 2, 3, 4, 5, 678, UTC),
+            "note": None,
+            "parts": [{"raw": b"x"}, {"raw": b""}],
+        },
+        {"id": Decimal(0), "names": {}, "took": None, "at": None, "note": "", "parts": []},
+    ]
+    sent = [(codec.encode_one(value), 0) for value in values] + [(b"\x08", 0)]
+    messages = spark.createDataFrame(sent, "payload binary, schema_version long")
+    decoded = decode(messages, codec)
+    assert dict(decoded.dtypes)["took"] == "interval day to second"
+    rows = decoded.collect()
+    found = [row.asDict(recursive=True) for row in rows]
+    for row, value in zip(found, values, strict=False):
+        row["at"] = row["at"] and row["at"].astimezone(UTC)
+        assert {name: row[name] for name in value} == value
+    assert found[2]["__error"] == "id, byte 1: the message ends inside a number"
+    encoded = encode(decoded.where("__error is null").drop("__error", "__schemaVersion"), codec)
+    assert [bytes(row.payload) for row in encoded.select("payload").collect()] == [
+        payload for payload, _ in sent[:2]
+    ]
+
+
 def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFrame) -> None:
     with pytest.raises(ValueError, match="no column body; they have payload"):
         decode(messages, ORDERS, payload="body")
@@ -154,4 +193,4 @@ def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFr
     with pytest.raises(ValueError, match="no column k;"):
         decode(messages, pairs, key="k")
     with pytest.raises(CodecUnavailable):
-        decode(messages, Codec([Version(0, Definition("PROTOBUF_NATIVE"))]))
+        decode(messages, Codec([Version(0, Definition("EXTERNAL"))]))

@@ -1,0 +1,144 @@
+"""From protobuf messages to values: by field number alone, whichever version wrote them, as protobuf reads."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .columns import TIMESTAMP
+from .errors import Unreadable
+from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+from .proto_wire import find_fault
+from .values import to_python
+
+_MICROS: Final = 1_000_000
+_LIMIT: Final = 2**63
+
+_Read = Callable[[Any], Any]
+
+
+def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
+    """From a payload to its value: in storage form (see `columns`), or in Python's own types.
+
+    The function raises Unreadable.
+    """
+    from google.protobuf.message import DecodeError
+
+    message_class, name = root.message_class, root.shape.full_name
+    read = _message(root.shape, as_python=as_python)
+
+    def read_payload(payload: bytes) -> Any:
+        message = message_class()
+        try:
+            message.ParseFromString(payload)
+        except DecodeError:
+            find_fault(payload, message_class.DESCRIPTOR)
+            raise Unreadable(f"the bytes are no message {name}") from None
+        if not message.IsInitialized():
+            missing = ", ".join(message.FindInitializationErrors())
+            raise Unreadable(f"required fields are missing: {missing}")
+        return read(message)
+
+    return read_payload
+
+
+def _message(shape: Message, *, as_python: bool) -> _Read:
+    parts = [(part.name, _part(part, as_python=as_python)) for part in shape.parts]
+
+    def read_message(message: Any) -> Any:
+        value = {}
+        name = ""
+        try:
+            for name, read in parts:
+                value[name] = read(message)
+        except Unreadable as error:
+            error.inside(name)
+            raise
+        return value
+
+    return read_message
+
+
+def _part(part: Part, *, as_python: bool) -> _Read:
+    name = part.name
+    read = _value(part.shape, as_python=as_python)
+    if part.key is not None:
+        return _entries(name, _value(part.key, as_python=as_python), read, as_python=as_python)
+    if part.repeated:
+        if read is None:
+            return lambda message: list(getattr(message, name))
+        return lambda message: [read(item) for item in getattr(message, name)]
+    if part.presence:
+        if read is None:
+            return lambda message: getattr(message, name) if message.HasField(name) else None
+        return lambda message: read(getattr(message, name)) if message.HasField(name) else None
+    if read is None:
+        return lambda message: getattr(message, name)
+    return lambda message: read(getattr(message, name))
+
+
+def _entries(name: str, key: _Read | None, value: _Read | None, *, as_python: bool) -> _Read:
+    collect: Callable[[Any], Any] = dict if as_python else list
+
+    def read_entries(message: Any) -> Any:
+        held = getattr(message, name)
+        # Not by `items()`: what is not there would be put there by asking for it.
+        return collect((key(one) if key else one, value(held[one]) if value else held[one]) for one in held)
+
+    return read_entries
+
+
+def _value(shape: Shape, *, as_python: bool) -> _Read | None:
+    """How a value is read; None: it is taken as it is."""
+    match shape:
+        case Message():
+            return _message(shape, as_python=as_python)
+        case Moment():
+            return (
+                _timestamp(as_python=as_python) if shape.type == TIMESTAMP else _duration(as_python=as_python)
+            )
+        case Scalar(kind="enum"):
+            names = shape.names or {}
+            # A number without a name stays visible.
+            return lambda number: names.get(number) or str(number)
+        case Scalar() if pa.types.is_decimal(shape.type):
+            return None if as_python else decimal.Decimal
+        case Scalar():
+            return None
+
+
+def _timestamp(*, as_python: bool) -> _Read:
+    convert = to_python(TIMESTAMP) if as_python else None
+
+    def read_timestamp(moment: Any) -> Any:
+        micros = _micros(moment)
+        return micros if convert is None else convert(micros)
+
+    return read_timestamp
+
+
+def _duration(*, as_python: bool) -> _Read:
+    def read_duration(moment: Any) -> Any:
+        micros = _micros(moment)
+        if not as_python:
+            return micros
+        try:
+            return timedelta(microseconds=micros)
+        except OverflowError:
+            raise Unreadable(f"{micros} microseconds are longer than Python's timedelta") from None
+
+    return read_duration
+
+
+def _micros(moment: Any) -> int:
+    """Seconds and nanoseconds as microseconds; what is finer is cut off."""
+    seconds: int = moment.seconds
+    nanos: int = moment.nanos
+    micros = seconds * _MICROS + nanos // 1000
+    if not -_LIMIT <= micros < _LIMIT:
+        raise Unreadable(f"{seconds} seconds do not fit 64 bits as microseconds")
+    return micros

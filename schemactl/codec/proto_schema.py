@@ -1,0 +1,252 @@
+"""Protobuf messages as columns: the descriptor set of a PROTOBUF_NATIVE schema, and what its root message becomes in Arrow.
+
+The mapping is that of Spark's protobuf support with its safe options: unsigned numbers take the next wider type, since
+their own would turn negative (`upcast.unsigned.ints`), and fields without presence have their default where nothing was
+sent (`emit.default.values`). Messages without fields have no columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .columns import TIMESTAMP, Options
+from .definition import Definition
+from .errors import CodecUnavailable, InvalidDefinition
+
+DURATION: Final = pa.duration("us")
+
+SCALARS: Final[dict[str, pa.DataType]] = {
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "int64": pa.int64(),
+    "uint64": pa.decimal128(20, 0),
+    "int32": pa.int32(),
+    "fixed64": pa.decimal128(20, 0),
+    "fixed32": pa.int64(),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "uint32": pa.int64(),
+    "enum": pa.string(),
+    "sfixed32": pa.int32(),
+    "sfixed64": pa.int64(),
+    "sint32": pa.int32(),
+    "sint64": pa.int64(),
+}
+"""By the type's name in a `.proto`."""
+
+_MOMENTS: Final = {"google.protobuf.Timestamp": TIMESTAMP, "google.protobuf.Duration": DURATION}
+
+_KINDS: Final = {
+    1: "double",
+    2: "float",
+    3: "int64",
+    4: "uint64",
+    5: "int32",
+    6: "fixed64",
+    7: "fixed32",
+    8: "bool",
+    9: "string",
+    10: "message",
+    11: "message",
+    12: "bytes",
+    13: "uint32",
+    14: "enum",
+    15: "sfixed32",
+    16: "sfixed64",
+    17: "sint32",
+    18: "sint64",
+}
+"""`FieldDescriptorProto.Type`; a group is a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number, text, bytes or an enum: `kind` is the type's name in a `.proto`, `names` an enum's values."""
+
+    kind: str
+    type: pa.DataType
+    names: dict[int, str] | None = None
+    open_enum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """google.protobuf.Timestamp, or Duration."""
+
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A field.
+
+    Attributes:
+        name: as the `.proto` has it.
+        shape: of its value, or of each of its values.
+        repeated: it is a list, or (with `key`) a map.
+        presence: it may be unset, and is null then.
+        key: the shape of a map's keys.
+        oneof: the name of the group of which at most one field is set.
+    """
+
+    name: str
+    shape: Shape
+    repeated: bool
+    presence: bool
+    key: Scalar | None = None
+    oneof: str | None = None
+
+    @property
+    def type(self) -> pa.DataType:
+        """Of the column."""
+        if self.key is not None:
+            return pa.map_(self.key.type, pa.field("value", self.shape.type))
+        return pa.list_(pa.field("element", self.shape.type)) if self.repeated else self.shape.type
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message; `parts` are its fields in the order of the `.proto`, without those that have no columns."""
+
+    full_name: str
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def type(self) -> pa.DataType:
+        """Of the column."""
+        return pa.struct([pa.field(part.name, part.type) for part in self.parts])
+
+
+Shape = Scalar | Moment | Message
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What a definition's messages are: the class that parses them, and their columns."""
+
+    message_class: Any
+    shape: Message
+
+
+def root_of(definition: Definition, options: Options) -> Root:
+    """The root message of a PROTOBUF_NATIVE definition, or of a PROTOBUF one with its descriptor set.
+
+    Raises:
+        CodecUnavailable: protobuf is not installed, or a PROTOBUF definition has no descriptor set.
+        InvalidDefinition: the descriptor set cannot be used, or a message holds itself and no depth is given.
+    """
+    text = definition.text if definition.type == "PROTOBUF_NATIVE" else definition.proto
+    if not text:
+        raise CodecUnavailable(
+            "the payload of PROTOBUF is protobuf's wire format, which the Avro definition does not describe: declare "
+            "`proto:` and `message:` beside it"
+        )
+    try:
+        from google.protobuf import descriptor_pool, message_factory
+        from google.protobuf.descriptor_pb2 import FileDescriptorSet
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise CodecUnavailable(
+            "reading protobuf needs the package protobuf: install schemactl[proto]"
+        ) from None
+    try:
+        wrapper = json.loads(text)
+        files = FileDescriptorSet.FromString(base64.b64decode(wrapper["fileDescriptorSet"]))
+        name, file_name = wrapper["rootMessageTypeName"], wrapper["rootFileDescriptorName"]
+    except (ValueError, KeyError, TypeError, binascii.Error, DecodeError) as error:
+        raise InvalidDefinition(f"the definition is no descriptor set of Pulsar's: {error!r}") from None
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        _add_all(pool, files.file)
+        package = pool.FindFileByName(file_name).package
+        descriptor = _message(pool, name, package)
+    except (KeyError, TypeError) as error:
+        raise InvalidDefinition(f"the descriptor set cannot be used: {error}") from None
+    shape = _Shaper(options).message(descriptor, {})
+    assert shape is not None  # noqa: S101  the outermost message is never cut: its depth is 0
+    return Root(message_factory.GetMessageClass(descriptor), shape)
+
+
+def _add_all(pool: Any, files: Any) -> None:
+    """Adds every file behind those that it imports."""
+    left = {file.name: file for file in files}
+
+    def add(name: str) -> None:
+        file = left.pop(name, None)
+        if file is not None:
+            for imported in file.dependency:
+                add(imported)
+            pool.Add(file)
+
+    for file in files:
+        add(file.name)
+
+
+def _message(pool: Any, name: str, package: str) -> Any:
+    """The root, also by a name without its package, as Pulsar takes it."""
+    try:
+        return pool.FindMessageTypeByName(name)
+    except KeyError:
+        return pool.FindMessageTypeByName(f"{package}.{name}")
+
+
+class _Shaper:
+    """None stands for what has no columns: a message without fields, and what is cut where a recursion ends."""
+
+    def __init__(self, options: Options) -> None:
+        self._limit = options.recursion_depth
+
+    def message(self, descriptor: Any, depths: dict[str, int]) -> Message | None:
+        name = descriptor.full_name
+        depth = depths.get(name, 0)
+        if depth > 0 and self._limit <= 0:
+            raise InvalidDefinition(
+                f"the message {name} holds itself: Spark needs to know how deep to follow"
+            )
+        if depth > 0 and depth >= self._limit:
+            return None
+        inner = {**depths, name: depth + 1}
+        parts = tuple(part for field in descriptor.fields if (part := self._part(field, inner)) is not None)
+        return Message(name, parts) if parts or not depths else None
+
+    def _part(self, field: Any, depths: dict[str, int]) -> Part | None:
+        value, key = field, None
+        entry = field.message_type
+        if entry is not None and entry.GetOptions().map_entry:
+            key = self._scalar(entry.fields_by_name["key"])
+            value = entry.fields_by_name["value"]
+        shape = self._shape(value, depths)
+        if shape is None:
+            return None
+        oneof = field.containing_oneof
+        return Part(
+            field.name,
+            shape,
+            repeated=field.is_repeated,
+            presence=field.has_presence,
+            key=key,
+            # The oneof that protoc makes for `optional` has one field, and says nothing more.
+            oneof=oneof.name if oneof is not None and len(oneof.fields) > 1 else None,
+        )
+
+    def _shape(self, field: Any, depths: dict[str, int]) -> Shape | None:
+        if field.message_type is None:
+            return self._scalar(field)
+        moment = _MOMENTS.get(field.message_type.full_name)
+        return Moment(moment) if moment is not None else self.message(field.message_type, depths)
+
+    @staticmethod
+    def _scalar(field: Any) -> Scalar:
+        kind = _KINDS[field.type]
+        if field.enum_type is None:
+            return Scalar(kind, SCALARS[kind])
+        names = {value.number: value.name for value in reversed(field.enum_type.values)}
+        return Scalar(kind, SCALARS[kind], names, not field.enum_type.is_closed)

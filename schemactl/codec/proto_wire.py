@@ -1,0 +1,100 @@
+"""Why bytes are no message: a walk over protobuf's wire format (protobuf.dev/programming-guides/encoding)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .errors import Unreadable
+
+_MAX_DEPTH: Final = 100
+"""As deep as the parsers of C++, Java and Python go by default."""
+
+_VARINT, _FIXED64, _SIZED, _START, _END, _FIXED32 = range(6)
+
+_PACKED_SIZES: Final = {1: 8, 2: 4, 6: 8, 7: 4, 15: 4, 16: 8}
+"""Bytes an item of a packed list, by `FieldDescriptorProto.Type`; all others are variable-length numbers."""
+
+_STRING, _GROUP, _MESSAGE, _BYTES = 9, 10, 11, 12
+
+
+def find_fault(payload: bytes, descriptor: Any) -> None:
+    """Nothing, where the walk finds no fault.
+
+    Raises:
+        Unreadable: the first fault, with the byte where it shows and the field it is in.
+    """
+    _Walk(payload).message(descriptor, 0, len(payload), depth=0, group=None)
+
+
+class _Walk:
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+
+    def message(self, descriptor: Any, at: int, end: int, *, depth: int, group: int | None) -> int:
+        """The position behind the message's fields; `group` is the number of the group that they are in."""
+        if depth > _MAX_DEPTH:
+            raise Unreadable(f"messages are nested deeper than {_MAX_DEPTH}", at)
+        while at < end:
+            start = at
+            tag, at = self._number(at, end)
+            number, wire = tag >> 3, tag & 7
+            if not 0 < number < 2**29:
+                raise Unreadable(f"{number} is no field number", start)
+            if wire == _END:
+                if number != group:
+                    raise Unreadable(f"a group {number} ends that did not begin", start)
+                return at
+            field = descriptor.fields_by_number.get(number) if descriptor is not None else None
+            try:
+                at = self._value(field, number, wire, at, end, depth)
+            except Unreadable as error:
+                error.inside(field.name if field is not None else f"field {number}")
+                raise
+        if group is not None:
+            raise Unreadable(f"the message ends inside the group {group}", at)
+        return at
+
+    def _value(self, field: Any, number: int, wire: int, at: int, end: int, depth: int) -> int:
+        if wire == _VARINT:
+            return self._number(at, end)[1]
+        if wire in (_FIXED32, _FIXED64):
+            size = 4 if wire == _FIXED32 else 8
+            if end - at < size:
+                raise Unreadable(f"{size} bytes are expected, {end - at} are left", at)
+            return at + size
+        if wire == _START:
+            inner = field.message_type if field is not None and field.type == _GROUP else None
+            return self.message(inner, at, end, depth=depth + 1, group=number)
+        if wire != _SIZED:
+            raise Unreadable(f"there is no wire type {wire}", at)
+        size, start = self._number(at, end)
+        if size > end - start:
+            raise Unreadable(f"a length of {size} bytes, but {end - start} are left", at)
+        if field is not None:
+            self._content(field, start, start + size, depth)
+        return start + size
+
+    def _content(self, field: Any, at: int, end: int, depth: int) -> None:
+        if field.type == _MESSAGE:
+            self.message(field.message_type, at, end, depth=depth + 1, group=None)
+        elif field.type == _STRING:
+            try:
+                self._payload[at:end].decode()
+            except UnicodeDecodeError as error:
+                raise Unreadable("text that is not UTF-8", at + error.start) from None
+        elif field.is_repeated and field.type not in (_BYTES, _GROUP):
+            size = _PACKED_SIZES.get(field.type)
+            if size is not None and (end - at) % size:
+                raise Unreadable(f"{end - at} bytes are no whole number of items of {size} bytes", at)
+            while size is None and at < end:
+                at = self._number(at, end)[1]
+
+    def _number(self, at: int, end: int) -> tuple[int, int]:
+        """The variable-length number at `at`, and the position behind."""
+        value = 0
+        for place, byte in enumerate(self._payload[at : min(end, at + 10)]):
+            value |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                return value, at + place + 1
+        what = "a number has more than 10 bytes" if end - at > 9 else "the message ends inside a number"
+        raise Unreadable(what, at)

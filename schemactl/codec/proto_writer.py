@@ -1,0 +1,233 @@
+"""From values to protobuf messages, deterministically: the same value gives the same bytes."""
+
+from __future__ import annotations
+
+import decimal
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from .columns import TIMESTAMP
+from .errors import Unwritable
+from .fitting import raw, text
+from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+from .values import to_storage
+
+_MICROS: Final = 1_000_000
+
+_RANGES: Final = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), (-(2**63), 2**63 - 1)),
+    **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
+    **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
+}
+
+_Fill = Callable[[Any, Any], None]
+"""Puts a value into a message."""
+
+_Fit = Callable[[Any], Any]
+"""From a value to what protobuf takes; raises Unwritable."""
+
+
+def writer(root: Root) -> Callable[[Any], bytes]:
+    """Writes values in the form that reading gives; raises Unwritable for any other.
+
+    A field that is absent or null is not set.
+    """
+    fill, message_class = _message(root.shape, root.message_class.DESCRIPTOR), root.message_class
+
+    def write(value: Any) -> bytes:
+        message = message_class()
+        fill(message, value)
+        if not message.IsInitialized():
+            missing = ", ".join(message.FindInitializationErrors())
+            raise Unwritable(f"required fields are missing: {missing}")
+        written: bytes = message.SerializeToString(deterministic=True)
+        return written
+
+    return write
+
+
+def _message(shape: Message, descriptor: Any) -> _Fill:
+    parts = {part.name: (part, _part(part, descriptor.fields_by_name[part.name])) for part in shape.parts}
+
+    def fill(message: Any, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise Unwritable(f"expected the fields of {shape.full_name}, found {value!r}")
+        unknown = value.keys() - parts.keys()
+        if unknown:
+            raise Unwritable(f"{shape.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+        chosen: dict[str, str] = {}
+        for name, held in value.items():
+            if held is None:
+                continue
+            part, put = parts[name]
+            if part.oneof is not None and chosen.setdefault(part.oneof, name) != name:
+                raise Unwritable(f"only one of {chosen[part.oneof]} and {name} can be set ({part.oneof})")
+            try:
+                put(message, held)
+            except Unwritable as error:
+                error.inside(name)
+                raise
+
+    return fill
+
+
+def _part(part: Part, field: Any) -> _Fill:
+    name = part.name
+    if part.key is not None:
+        return _entries(name, _scalar(part.key), part.shape, field.message_type.fields_by_name["value"])
+    put = _put(part.shape, field)
+    if part.repeated:
+        return _items(name, part.shape, put)
+    if isinstance(part.shape, Scalar):
+        fit = _scalar(part.shape)
+
+        def set_scalar(message: Any, value: Any) -> None:
+            setattr(message, name, fit(value))
+
+        return set_scalar
+
+    def set_message(message: Any, value: Any) -> None:
+        inner = getattr(message, name)
+        inner.SetInParent()
+        put(inner, value)
+
+    return set_message
+
+
+def _put(shape: Shape, field: Any) -> _Fill:
+    """Fills a message that is a value."""
+    if isinstance(shape, Message):
+        return _message(shape, field.message_type)
+    if isinstance(shape, Moment):
+        return _timestamp if shape.type == TIMESTAMP else _duration
+
+    def nothing(_: Any, __: Any) -> None:
+        """A scalar is no message."""
+
+    return nothing
+
+
+def _items(name: str, shape: Shape, put: _Fill) -> _Fill:
+    fit = _scalar(shape) if isinstance(shape, Scalar) else None
+
+    def append(message: Any, value: Any) -> None:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise Unwritable(f"expected a list, found {value!r}")
+        held = getattr(message, name)
+        try:
+            for item in value:
+                if fit is not None:
+                    held.append(fit(item))
+                else:
+                    put(held.add(), item)
+        except Unwritable as error:
+            # A message that does not fit is in the list already.
+            error.inside(f"[{len(held) - (fit is None)}]")
+            raise
+
+    return append
+
+
+def _entries(name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
+    fit = _scalar(shape) if isinstance(shape, Scalar) else None
+    put = _put(shape, field)
+
+    def fill(message: Any, value: Any) -> None:
+        if not isinstance(value, Mapping | list):
+            raise Unwritable(f"expected a dict, found {value!r}")
+        held = getattr(message, name)
+        for key, item in value.items() if isinstance(value, Mapping) else value:
+            try:
+                if fit is not None:
+                    held[fit_key(key)] = fit(item)
+                else:
+                    put(held[fit_key(key)], item)
+            except Unwritable as error:
+                error.inside(f"[{key!r}]")
+                raise
+
+    return fill
+
+
+def _scalar(shape: Scalar) -> _Fit:
+    if shape.kind == "enum":
+        return _enum(shape)
+    if shape.kind in _RANGES:
+        return _integer(shape.kind)
+    return {"bool": _boolean, "float": _float, "double": _double, "string": text, "bytes": raw}[shape.kind]
+
+
+def _integer(kind: str) -> _Fit:
+    low, high = _RANGES[kind]
+
+    def fit(value: Any) -> int:
+        if isinstance(value, decimal.Decimal) and value == value.to_integral_value():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Unwritable(f"expected a whole number, found {value!r}")
+        if not low <= value <= high:
+            raise Unwritable(f"{value!r} is out of the range of {kind}")
+        return value
+
+    return fit
+
+
+def _enum(shape: Scalar) -> _Fit:
+    numbers = {name: number for number, name in (shape.names or {}).items()}
+
+    def fit(value: Any) -> int:
+        if isinstance(value, str):
+            if value in numbers:
+                return numbers[value]
+            # A number without a name is read as its digits.
+            if shape.open_enum and value.lstrip("-").isdecimal() and -(2**31) <= int(value) < 2**31:
+                return int(value)
+        raise Unwritable(f"{value!r} is none of {', '.join(numbers)}")
+
+    return fit
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Unwritable(f"expected true or false, found {value!r}")
+    return value
+
+
+def _double(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise Unwritable(f"expected a number, found {value!r}")
+    return float(value)
+
+
+def _float(value: Any) -> float:
+    number = _double(value)
+    try:
+        struct.pack("<f", number)
+    except OverflowError:
+        raise Unwritable(f"{value!r} is out of the range of float") from None
+    return number
+
+
+def _timestamp(message: Any, value: Any) -> None:
+    convert = to_storage(TIMESTAMP)
+    _set_micros(message, value if convert is None else convert(value))
+
+
+def _duration(message: Any, value: Any) -> None:
+    if isinstance(value, timedelta):
+        value = value // timedelta(microseconds=1)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Unwritable(f"expected a timedelta, found {value!r}")
+    if not -(2**63) < value < 2**63:
+        raise Unwritable(f"{value} microseconds do not fit 64 bits")
+    # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).
+    sign = -1 if value < 0 else 1
+    seconds, micros = divmod(abs(value), _MICROS)
+    message.seconds, message.nanos = sign * seconds, sign * micros * 1000
+
+
+def _set_micros(message: Any, micros: int) -> None:
+    message.seconds, message.nanos = micros // _MICROS, micros % _MICROS * 1000

@@ -1,0 +1,301 @@
+"""Protobuf payloads against protobuf itself: columns, values, versions, damage."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl.codec import (
+    Codec,
+    CodecUnavailable,
+    Definition,
+    InvalidDefinition,
+    KeyValue,
+    Options,
+    Unreadable,
+    Unwritable,
+    Version,
+)
+from schemactl.codec.columns import to_numbers
+from schemactl.codec.proto_schema import root_of
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+
+ORDER = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+message Order {
+  enum Status { NEW = 0; PAID = 1; GONE = -1; }
+  message Line { string sku = 1; uint32 quantity = 2; Nothing nothing = 3; }
+  message Nothing {}
+  double a_double = 1; float a_float = 2; int64 an_int64 = 3; uint64 a_uint64 = 4; int32 an_int32 = 5;
+  fixed64 a_fixed64 = 6; fixed32 a_fixed32 = 7; bool a_bool = 8; string a_string = 9; bytes a_bytes = 10;
+  uint32 a_uint32 = 11; Status status = 12; sfixed32 an_sfixed32 = 13; sfixed64 an_sfixed64 = 14;
+  sint32 an_sint32 = 15; sint64 an_sint64 = 16;
+  optional string note = 17;
+  oneof payment { string card = 18; int32 voucher = 19; Line bonus = 20; }
+  Line line = 21; repeated Line lines = 22; repeated sint32 numbers = 23; map<string, Line> by_sku = 24;
+  map<int32, string> names = 25; google.protobuf.Timestamp at = 26; google.protobuf.Duration took = 27;
+  repeated string from = 28; map<string, Status> states = 29;
+}
+"""
+
+
+def native(text: str, message: str) -> Definition:
+    info = compile_proto(Proto(message, "a.proto", {"a.proto": text.encode()}))
+    return Definition("PROTOBUF_NATIVE", info.schema.decode())
+
+
+def codec_of(*texts: str, message: str = "shop.Order", **options: Any) -> Codec:
+    definitions = [native(text, message) for text in texts]
+    return Codec([Version(number, one) for number, one in enumerate(definitions)], options=Options(**options))
+
+
+CODEC = codec_of(ORDER)
+MESSAGE = root_of(native(ORDER, "shop.Order"), Options()).message_class
+
+
+def integers(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
+    return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else st.integers(0, 2**bits - 1)
+
+
+LINES = st.fixed_dictionaries({"sku": st.text(max_size=5), "quantity": integers(32, signed=False)})
+STATUS = st.sampled_from(["NEW", "PAID", "GONE", "7"])
+MOMENTS = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)).map(  # noqa: DTZ001  a zone follows
+    lambda moment: moment.replace(tzinfo=UTC)
+)
+VALUES = st.fixed_dictionaries(
+    {
+        "a_double": st.floats(allow_nan=False),
+        "a_float": st.floats(width=32, allow_nan=False),
+        "an_int64": integers(64),
+        "a_uint64": integers(64, signed=False),
+        "an_int32": integers(32),
+        "a_fixed64": integers(64, signed=False),
+        "a_fixed32": integers(32, signed=False),
+        "a_bool": st.booleans(),
+        "a_string": st.text(max_size=5),
+        "a_bytes": st.binary(max_size=5),
+        "a_uint32": integers(32, signed=False),
+        "status": STATUS,
+        "an_sfixed32": integers(32),
+        "an_sfixed64": integers(64),
+        "an_sint32": integers(32),
+        "an_sint64": integers(64),
+        "note": st.none() | st.text(max_size=3),
+        "line": st.none() | LINES,
+        "lines": st.lists(LINES, max_size=3),
+        "numbers": st.lists(integers(32), max_size=3),
+        "by_sku": st.dictionaries(st.text(max_size=2), LINES, max_size=2),
+        "names": st.dictionaries(integers(32), st.text(max_size=2), max_size=2),
+        "at": st.none() | MOMENTS,
+        "took": st.none() | st.timedeltas(timedelta(days=-100_000_000), timedelta(days=100_000_000)),
+        "from": st.lists(st.text(max_size=2), max_size=2),
+        "states": st.dictionaries(st.text(max_size=2), STATUS, max_size=2),
+    }
+)
+PAYMENTS = st.sampled_from(
+    [
+        {"card": None, "voucher": None, "bonus": None},
+        {"card": "", "voucher": None, "bonus": None},
+        {"card": None, "voucher": 0, "bonus": None},
+        {"card": None, "voucher": None, "bonus": {"sku": "b", "quantity": 1}},
+    ]
+)
+
+
+@given(VALUES, PAYMENTS)
+@settings(max_examples=60, deadline=None)
+def test_a_value_comes_back_and_a_batch_is_its_messages(
+    value: dict[str, Any], payment: dict[str, Any]
+) -> None:
+    value = value | payment
+    payload = CODEC.encode_one(value)
+    assert payload is not None
+    assert CODEC.decode_one(payload) == value
+    message = MESSAGE.FromString(payload)
+    assert message.SerializeToString(deterministic=True) == payload
+    assert (message.a_uint64, message.WhichOneof("payment"), len(message.lines)) == (
+        value["a_uint64"],
+        next((name for name, held in payment.items() if held is not None), None),
+        len(value["lines"]),
+    )
+    decoded = CODEC.decode_batch(pa.array([payload, payload]))
+    assert decoded.errors.null_count == 2
+    decoded.rows.validate(full=True)
+    assert CODEC.encode_batch(decoded.rows).payloads.to_pylist() == [payload, payload]
+
+
+def test_columns_are_those_of_spark_with_its_safe_options() -> None:
+    kinds = {field.name: field.type for field in CODEC.columns}
+    assert list(kinds)[:5] == ["a_double", "a_float", "an_int64", "a_uint64", "an_int32"]
+    assert kinds["a_uint64"] == kinds["a_fixed64"] == pa.decimal128(20, 0)
+    assert kinds["a_uint32"] == kinds["a_fixed32"] == pa.int64()
+    assert kinds["status"] == pa.string()
+    # A message without fields has no column.
+    assert [field.name for field in kinds["line"]] == ["sku", "quantity"]
+    assert kinds["names"].key_type == pa.int32()
+    assert (kinds["at"], kinds["took"]) == (pa.timestamp("us", "UTC"), pa.duration("us"))
+
+
+def test_what_was_not_sent_is_the_default_or_null_where_it_can_be_unset() -> None:
+    value = CODEC.decode_one(b"")
+    assert (value["an_int64"], value["a_string"], value["status"], value["lines"], value["names"]) == (
+        0,
+        "",
+        "NEW",
+        [],
+        {},
+    )
+    for name in ("note", "card", "voucher", "bonus", "line", "at", "took"):
+        assert value[name] is None
+
+
+def test_fields_are_read_by_number_whichever_version_wrote_them() -> None:
+    old = 'syntax = "proto3"; package shop; message Order { int32 id = 1; string gone = 2; }'
+    new = 'syntax = "proto3"; package shop; message Order { int64 number = 1; optional string note = 3; }'
+    codec = codec_of(old, new)
+    payload = codec.encode_one({"id": 7, "gone": "x"}, 0)
+    assert codec.decode_one(payload, 0) == {"number": 7, "note": None}
+
+
+def test_an_unknown_number_of_an_enum_stays_visible() -> None:
+    assert CODEC.decode_one(MESSAGE(status=42).SerializeToString())["status"] == "42"
+    with pytest.raises(Unwritable, match="status: 'LOST' is none of"):
+        CODEC.encode_one({"status": "LOST"})
+
+
+@given(st.binary(max_size=40) | VALUES.map(lambda value: CODEC.encode_one(value) or b""), st.data())
+@settings(max_examples=200, deadline=None)
+def test_damage_is_refused_exactly_where_protobuf_refuses_it(payload: bytes, data: st.DataObject) -> None:
+    if payload:
+        at = data.draw(st.integers(0, len(payload) - 1))
+        payload = (
+            payload[:at] + data.draw(st.binary(max_size=2)) + payload[at + data.draw(st.integers(0, 3)) :]
+        )
+    try:
+        MESSAGE.FromString(payload)
+    except DecodeError:
+        with pytest.raises(Unreadable) as refused:
+            CODEC.decode_one(payload)
+        assert refused.value.offset is not None, refused.value.reason
+        return
+    decoded = CODEC.decode_batch(pa.array([payload]))
+    reason = decoded.errors.to_pylist()[0]
+    assert reason is None or "seconds do not fit" in reason
+
+
+def test_the_reason_names_the_field_and_the_byte() -> None:
+    payload = MESSAGE(line=MESSAGE.Line(sku="abc")).SerializeToString()
+    with pytest.raises(Unreadable) as refused:
+        CODEC.decode_one(payload.replace(b"abc", b"a\xffc"))
+    assert refused.value.reason == "line.sku, byte 6: text that is not UTF-8"
+
+
+def test_messages_nested_without_end_are_refused() -> None:
+    tree = 'syntax = "proto3"; message Tree { Tree next = 1; int32 x = 2; }'
+    with pytest.raises(InvalidDefinition, match="Tree holds itself"):
+        _ = codec_of(tree, message="Tree").columns
+    codec = codec_of(tree, message="Tree", recursion_depth=2)
+    assert codec.decode_one(b"\x0a\x02\x10\x07\x10\x01") == {"next": {"x": 7}, "x": 1}
+    deep = b""
+    for _ in range(200):
+        deep = (
+            b"\x0a"
+            + (bytes([len(deep)]) if len(deep) < 128 else bytes([len(deep) & 127 | 128, len(deep) >> 7]))
+            + deep
+        )
+    with pytest.raises(Unreadable, match="nested deeper than 100"):
+        codec.decode_one(deep)
+
+
+def test_required_fields_that_are_missing_make_an_error() -> None:
+    codec = codec_of(
+        'syntax = "proto2"; package shop; message Order { required int32 id = 1; optional int32 b = 2; }'
+    )
+    with pytest.raises(Unreadable, match="required fields are missing: id"):
+        codec.decode_one(b"\x10\x01")
+    with pytest.raises(Unwritable, match="required fields are missing: id"):
+        codec.encode_one({"b": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"odd": 1}, "shop.Order has no field odd"),
+        ({"an_int32": 2**31}, "an_int32: 2147483648 is out of the range of int32"),
+        ({"a_uint32": -1}, "a_uint32: -1 is out of the range of uint32"),
+        ({"a_bool": 1}, "a_bool: expected true or false, found 1"),
+        ({"a_float": 1e300}, "a_float: 1e+300 is out of the range of float"),
+        ({"a_string": "\ud800"}, "a_string: '\\ud800' has half a character"),
+        ({"lines": [{"sku": "a"}, {"sku": 1}]}, "lines[1].sku: expected text, found 1"),
+        ({"numbers": [1, None]}, "numbers[1]: expected a whole number, found None"),
+        ({"by_sku": {"a": {"quantity": 1.5}}}, "by_sku['a'].quantity: expected a whole number, found 1.5"),
+        ({"took": timedelta.max}, "took: 86399999999999999999 microseconds do not fit 64 bits"),
+        ({"card": "c", "voucher": 1}, "only one of card and voucher can be set (payment)"),
+        ([], "expected the fields of shop.Order, found []"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_with_its_place(value: Any, reason: str) -> None:
+    with pytest.raises(Unwritable) as refused:
+        CODEC.encode_one(value)
+    assert refused.value.reason.startswith(reason)
+
+
+def test_protobuf_described_by_avro_needs_its_descriptor_set() -> None:
+    text = native(ORDER, "shop.Order").text
+    described = Codec([Version(0, Definition("PROTOBUF", '"string"', proto=text))])
+    assert described.columns == CODEC.columns
+    with pytest.raises(CodecUnavailable, match="declare `proto:`"):
+        _ = Codec([Version(0, Definition("PROTOBUF", '"string"'))]).columns
+
+
+def test_a_half_of_a_pair_may_be_protobuf() -> None:
+    value = native('syntax = "proto3"; message V { uint64 x = 1; }', "V")
+    codec = Codec([Version(0, KeyValue(Definition("STRING"), value, "SEPARATED"))])
+    rows = pa.RecordBatch.from_pylist(
+        [{"key": "a", "value": {"x": Decimal(2**64 - 1)}}], schema=codec.columns
+    )
+    encoded = codec.encode_batch(rows)
+    assert codec.decode_batch(encoded.payloads, keys=encoded.keys).rows.equals(rows)
+
+
+def test_a_definition_that_is_no_descriptor_set_is_refused() -> None:
+    good = json.loads(native(ORDER, "shop.Order").text)
+    for text in (
+        "",
+        "{}",
+        "nonsense",
+        json.dumps(good | {"fileDescriptorSet": "AAAA"}),
+        json.dumps(good | {"rootMessageTypeName": "shop.None"}),
+    ):
+        with pytest.raises((InvalidDefinition, CodecUnavailable)):
+            _ = Codec([Version(0, Definition("PROTOBUF_NATIVE", text))]).columns
+
+
+def test_moments_outside_of_what_columns_hold_are_told() -> None:
+    message = MESSAGE()
+    message.at.seconds = 2**62
+    reason = CODEC.decode_batch(pa.array([message.SerializeToString()])).errors.to_pylist()[0]
+    assert reason == f"at: {2**62} seconds do not fit 64 bits as microseconds"
+    message.at.seconds = 10**12
+    row = CODEC.decode_batch(pa.array([message.SerializeToString()])).rows
+    assert to_numbers(row.column("at")).to_pylist() == [10**18]
+    with pytest.raises(Unreadable, match="years 1 to 9999"):
+        CODEC.decode_one(message.SerializeToString())
+
+
+def test_a_negative_duration_is_written_with_one_sign() -> None:
+    message = MESSAGE.FromString(CODEC.encode_one({"took": timedelta(seconds=-1.5)}) or b"")
+    assert (message.took.seconds, message.took.nanos) == (-1, -500_000_000)
+    assert math.copysign(1, CODEC.decode_one(MESSAGE(a_double=-0.0).SerializeToString())["a_double"]) == -1
