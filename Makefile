@@ -2,12 +2,13 @@
 # make test     every test
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
+# make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test install lint format docs constraints clean
+.PHONY: demo test install lint broker format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -23,6 +24,10 @@ $(STAMP): constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+broker:
+	sh tests/broker_recipe/broker.sh jars
+	PULSAR_VERSION=4.2.4 sh tests/broker_recipe/broker.sh jars
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import brokers
 import pytest
 
 
@@ -15,3 +16,19 @@ def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        brokers.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        brokers.end()
+
+
+@pytest.fixture(scope="session")
+def broker() -> brokers.Broker:
+    """A real Pulsar 4.0, shared by all tests: each works in a tenant of its own."""
+    return brokers.running("4.0")

@@ -136,14 +136,16 @@ class Connection:
             f"{self.url}: redirected more than {_MAX_REDIRECTS} times: no broker owns {path} yet"
         )
 
-    def expect(self, reply: Reply, what: str) -> None:
-        """Nothing, if `reply` is a success.
+    def expect(self, reply: Reply, what: str, *, of: object = "") -> None:
+        """Nothing, if `reply` is a success. A 404 is about `of`, if given.
 
         Raises:
             RegistryError: it is not; with the broker's words, and the next step where it is known.
         """
         if reply.fine:
             return
+        if of and reply.status == 404:
+            raise RegistryError(f"{of} does not exist in the registry")
         fix = ""
         if reply.status == _UNAUTHORIZED:
             fix = "check the target's credentials, and what its role may do: docs/pulsar.md lists the permissions"

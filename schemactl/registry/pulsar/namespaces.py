@@ -73,9 +73,8 @@ def set_policies(connection: Connection, name: NamespaceName, policies: Policies
     """Each policy that is not None is in force, and has been read back."""
     for policy, value in managed(policies).items():
         method, path = _SETTERS[policy]
-        connection.expect(
-            connection.send(method, f"namespaces/{name}/{path}", value), f"{method} namespaces/{name}/{path}"
-        )
+        reply = connection.send(method, f"namespaces/{name}/{path}", value)
+        connection.expect(reply, f"{method} namespaces/{name}/{path}", of=f"namespace {name}")
 
     def seen() -> Policies | None:
         found = read(connection, name)

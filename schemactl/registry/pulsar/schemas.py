@@ -81,7 +81,7 @@ def put(connection: Connection, topic: TopicName, info: SchemaInfo) -> int:
         )
     outcome = _outcome(reply)
     if outcome is None:
-        connection.expect(reply, f"upload to {topic}")
+        connection.expect(reply, f"upload to {topic}", of=f"namespace {topic.namespace_name}")
     raise SchemaRefused(outcome or Outcome.ERROR, connection.words(reply))
 
 
@@ -91,7 +91,7 @@ def test(connection: Connection, topic: TopicName, info: SchemaInfo) -> Answer:
     if reply.fine:
         return Answer(Outcome.OK)
     if reply.status != 500:
-        connection.expect(reply, f"compatibility test for {topic}")
+        connection.expect(reply, f"compatibility test for {topic}", of=f"namespace {topic.namespace_name}")
     name = exception(reply)
     return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.words(reply), name)
 

@@ -61,7 +61,7 @@ def create(connection: Connection, name: TopicName, count: int | None) -> None:
         if has != count:
             raise RegistryError(f"{name} exists with {_counted(has)}")
         return
-    connection.expect(reply, f"PUT {where}")
+    connection.expect(reply, f"PUT {where}", of=f"namespace {name.namespace_name}")
 
 
 def grow(connection: Connection, name: TopicName, count: int) -> None:
@@ -113,10 +113,10 @@ def set_policies(connection: Connection, name: TopicName, wanted: Policies) -> N
     if own is not None:
         # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
         reply = connection.send("PUT", f"{where}/schemaCompatibilityStrategy", own)
-        connection.expect(reply, f"PUT {where}/schemaCompatibilityStrategy")
+        connection.expect(reply, f"PUT {where}/schemaCompatibilityStrategy", of=f"topic {name}")
     if enforced is not None:
         reply = connection.send("POST", f"{where}/schemaValidationEnforced", enforced)
-        connection.expect(reply, f"POST {where}/schemaValidationEnforced")
+        connection.expect(reply, f"POST {where}/schemaValidationEnforced", of=f"topic {name}")
     wait_until_in_force(str(name), wanted, lambda: policies(connection, name))
 
 

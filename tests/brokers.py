@@ -1,0 +1,149 @@
+"""Real brokers for tests: each kind is started once in a run, by whichever worker needs it first, and serves them all.
+
+Tests share a broker, so each works in a tenant of its own: `new_tenant`.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).parent / "broker_recipe" / "broker.sh"
+FOLDER = "SCHEMACTL_TEST_BROKERS"
+"""The environment variable with the folder of this run's brokers; workers inherit it."""
+
+RELEASES = {"4.0": "4.0.7", "4.2": "4.2.4"}
+KEY = b"the key of the test broker's tokens: 32 bytes and more"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker that answers.
+
+    Attributes:
+        url: of its admin API.
+        service_url: for clients.
+        environment: what `broker.sh` needs to know to stop it or start it again.
+    """
+
+    url: str
+    service_url: str
+    environment: Mapping[str, str]
+
+
+def new_tenant() -> str:
+    """A tenant that no other test has."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+def token(subject: str) -> str:
+    """A token (JWT, HMAC-SHA256) that the broker of kind "token" takes for the role `subject`."""
+
+    def encoded(data: bytes) -> str:
+        return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    head = encoded(b'{"alg":"HS256"}') + "." + encoded(json.dumps({"sub": subject}).encode())
+    return f"{head}.{encoded(hmac.digest(KEY, head.encode(), hashlib.sha256))}"
+
+
+def running(kind: str) -> Broker:
+    """The run's broker of `kind`: "4.0" or "4.2", a release; "token", which checks tokens and permissions.
+
+    The test is skipped where there is no Java or the jars were not fetched.
+    """
+    version = RELEASES.get(kind, RELEASES["4.0"])
+    _need(version)
+    folder = Path(os.environ[FOLDER])
+    with _locked(folder / f"{kind}.lock"):
+        state = folder / f"{kind}.json"
+        if not state.exists():
+            broker = start(folder / kind, version, checks_tokens=kind == "token")
+            told = {
+                "url": broker.url,
+                "service_url": broker.service_url,
+                "environment": dict(broker.environment),
+            }
+            state.write_text(json.dumps(told))
+        return Broker(**json.loads(state.read_text()))
+
+
+def start(folder: Path, version: str = RELEASES["4.0"], *, checks_tokens: bool = False) -> Broker:
+    """A new broker with its data in `folder`; whoever starts it stops it."""
+    _need(version)
+    http, binary = _free_port(), _free_port()
+    environment = {
+        "SCHEMACTL_BROKER_DATA": str(folder),
+        "SCHEMACTL_HTTP_PORT": str(http),
+        "SCHEMACTL_BROKER_PORT": str(binary),
+        "PULSAR_VERSION": version,
+    }
+    if checks_tokens:
+        folder.mkdir(parents=True)
+        (folder / "key").write_bytes(KEY)
+        environment |= {
+            "SCHEMACTL_TOKEN_SECRET": str(folder / "key"),
+            "SCHEMACTL_ADMIN_TOKEN": token("admin"),
+        }
+    recipe("start", environment)
+    return Broker(f"http://127.0.0.1:{http}", f"pulsar://127.0.0.1:{binary}", environment)
+
+
+def recipe(command: str, environment: Mapping[str, str]) -> None:
+    """`broker.sh` has carried out the command."""
+    done = subprocess.run(
+        ["nice", "sh", str(RECIPE), command],
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def begin() -> None:
+    """There is a folder for the run's brokers."""
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="schemactl-brokers-")
+
+
+def end() -> None:
+    """All brokers of the run have stopped."""
+    folder = Path(os.environ.pop(FOLDER))
+    for state in folder.glob("*.json"):
+        recipe("stop", json.loads(state.read_text())["environment"])
+    shutil.rmtree(folder)
+
+
+def _need(version: str) -> None:
+    cache = Path(os.environ.get("SCHEMACTL_BROKER_CACHE") or RECIPE.parent.parent.parent / ".broker")
+    if not (cache / f"lib-{version}" / ".complete").exists() or shutil.which("java") is None:
+        pytest.skip(f"no Java, or no jars of Pulsar {version}: make broker")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
