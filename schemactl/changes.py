@@ -6,7 +6,7 @@ against the registry is what `plan` carries out, the registry against history is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
@@ -162,7 +162,7 @@ def compare(base: Catalog, target: Catalog) -> tuple[Change, ...]:
 
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
     """Whether two definitions say the same, doc, aliases and properties included; layout and commit stamp do not count."""
-    one, other = replace(one, properties=_own(one)), replace(other, properties=_own(other))
+    one, other = unstamped(one), unstamped(other)
     if one == other:
         return True
     try:
@@ -178,6 +178,14 @@ def upload(version: SchemaVersion) -> SchemaInfo:
     if version.commit is None:
         return version.info
     return replace(version.info, properties={**version.info.properties, COMMIT_PROPERTY: version.commit.id})
+
+
+def unstamped(info: SchemaInfo) -> SchemaInfo:
+    """`info` without the commit that `upload` wrote beside it."""
+    if COMMIT_PROPERTY not in info.properties:
+        return info
+    own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
+    return replace(info, properties=own)
 
 
 def identity(info: SchemaInfo) -> Hashable:
@@ -298,10 +306,6 @@ def _versions(name: TopicName, held: Contents, wanted: Contents) -> Iterator[Cha
         yield NumbersDiffer(name, tuple(pairs))
 
 
-def _own(info: SchemaInfo) -> Mapping[str, str]:
-    return {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
-
-
 def _text(info: SchemaInfo) -> Hashable:
     # KEY_VALUE keeps the types of its halves and its encoding in properties, so they belong to the content.
-    return info.type, info.schema, frozenset(_own(info).items())
+    return info.type, info.schema, frozenset(unstamped(info).properties.items())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 
-from schemactl.model import Breakage, Commit, CompatibilityStrategy, Level, SchemaVersion, TopicName
+from schemactl.model import Breakage, Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -31,6 +32,21 @@ def whence(level: Level) -> str:
         "namespace": "set by its namespace",
         "default": "the default of schemactl.yaml",
     }[level]
+
+
+def policy_words(policies: Policies) -> dict[str, str]:
+    """The policies that are managed, by name, each as the YAML files spell it."""
+    managed = {name: value for name, value in asdict(policies).items() if value is not None}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in managed.items()
+    }
+
+
+def moment(timestamp_ms: int | None) -> str:
+    """A registry's time of upload in UTC, to the second: 2026-03-02 09:15:00; a dash where it gives none."""
+    if timestamp_ms is None:
+        return "-"
+    return f"{datetime.fromtimestamp(timestamp_ms // 1000, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def day(commit: Commit) -> str:

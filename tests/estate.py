@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from scratch import Scratch, declared, record
 
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.changes import unstamped
 from schemactl.cli import main
 from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
@@ -77,16 +76,9 @@ class Estate:
         """What the registry holds, by number, without commit stamps."""
         with self.registry() as registry:
             found = registry.read(Scope(frozenset(), frozenset({topic}))).topics.get(topic)
-        return [unstamped(version.info) for version in found.versions] if found else []
+        versions = found.versions if found else ()
+        return [version.info and unstamped(version.info) for version in versions]
 
     def json(self, name: str) -> Any:
         """A file of the repository, read as JSON."""
         return json.loads((self.scratch.path / name).read_text())
-
-
-def unstamped(info: SchemaInfo | None) -> SchemaInfo | None:
-    """`info` without the commit that `apply` writes beside it."""
-    if info is None:
-        return None
-    own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
-    return replace(info, properties=own)

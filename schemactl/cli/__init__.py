@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "diff": "what changed between two versions, and who can read whom",
     "plan": "what apply would do, with the registry's predicted answer for every step",
     "apply": "carry out a plan",
+    "drift": "what a registry holds otherwise than Git approved",
     "generate": "write StructTypes and codec modules for every approved version",
     "compare": "the engine on JSON lines: definitions in, verdicts out",
     "explain": "a rule: what, why, example, fix",

@@ -10,7 +10,6 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.show import stored_text
 from schemactl.cli.topics import HELP, Chosen, choose
 from schemactl.errors import UsageError
 from schemactl.report.style import paint
@@ -58,17 +57,9 @@ class Side:
     @property
     def text(self) -> list[str]:
         """The definition's lines, laid out the same on both sides: layout is no difference."""
-        from schemactl.formats.outline import outline
-        from schemactl.model import SchemaType
+        from schemactl.formats.layout import lines
 
-        if self.info.type is SchemaType.PROTOBUF_NATIVE:
-            # What is stored is a descriptor set in Base64.
-            return [f"{part}: {what}" for part, what in outline(self.info).items()]
-        text = stored_text(self.info) or ""
-        try:
-            return json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines()
-        except ValueError:
-            return text.splitlines()
+        return lines(self.info)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

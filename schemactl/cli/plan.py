@@ -42,8 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detailed-exitcode", action="store_true", help="exit with 2 when there are changes")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that `plan` and `apply` share."""
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say of which registry and which topics a command speaks."""
     parser.add_argument(
         "--target", metavar="NAME", help="one of the project file's targets (default: the only one)"
     )
@@ -57,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NS",
         help="only topics of this namespace, and itself",
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that `plan` and `apply` share."""
+    add_selection(parser)
     parser.add_argument(
         "--allow-delete",
         action="append",

@@ -47,6 +47,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         print(json.dumps(_facts(history, chosen, info), indent=2, ensure_ascii=False))
         return 0
     context.say(headline(history, chosen, info))
+    from schemactl.formats.layout import stored_text
+
     text = stored_text(info)
     if text is None:
         raise SchemactlError(
@@ -56,19 +58,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     # Text goes out as it is stored: a definition's own last newline is not doubled.
     print(text, end="" if text.endswith("\n") or not text else "\n")
     return 0
-
-
-def stored_text(info: SchemaInfo) -> str | None:
-    """The definition as the admin API shows it; "" for a type without one, None for bytes that are no text."""
-    from schemactl.formats.key_value import to_text
-    from schemactl.model import SchemaType
-
-    if info.type is SchemaType.KEY_VALUE:
-        return to_text(info)
-    try:
-        return info.schema.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
@@ -109,6 +98,8 @@ def _readable(chosen: Chosen, info: SchemaInfo) -> tuple[list[int], list[int]]:
 
 
 def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]:
+    from schemactl.formats.layout import stored_text
+
     text = stored_text(info)
     reads, read_by = _readable(chosen, info)
     topic = chosen.topic

@@ -6,6 +6,7 @@ whose tombstone takes one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +14,8 @@ from typing import Literal
 from schemactl.broker import live
 from schemactl.changes import COMMIT_PROPERTY, Contents
 from schemactl.model import SchemaVersion
+
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["readable", "deleted", "tombstone", "missing"]
 
@@ -44,7 +47,8 @@ class Pair:
     def stamp(self) -> str | None:
         """The id of the commit that an `apply` uploaded the entry from; None: something else uploaded it."""
         info = self.registry.info if self.registry else None
-        return info.properties.get(COMMIT_PROPERTY) if info else None
+        said = info.properties.get(COMMIT_PROPERTY, "") if info else ""
+        return said if _COMMIT_ID.fullmatch(said) else None
 
     @property
     def is_apart(self) -> bool:

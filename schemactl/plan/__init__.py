@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemactl.plan.planner import Permissions, make_plan
-from schemactl.plan.state import State, observe, renamed, renamed_topic, scope_of, select
+from schemactl.plan.planner import Permissions, applicable, make_plan
+from schemactl.plan.state import State, matches, observe, renamed, renamed_topic, scope_of, select
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -38,7 +38,9 @@ __all__ = [
     "SetPolicies",
     "State",
     "Step",
+    "applicable",
     "make_plan",
+    "matches",
     "observe",
     "renamed",
     "renamed_topic",

@@ -95,7 +95,7 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
-    planner = _Planner(base, _applicable(target), origin, permissions)
+    planner = _Planner(base, applicable(target), origin, permissions)
     planner.work_out()
     drafts = [
         Note(name, NoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -112,7 +112,7 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
     )
 
 
-def _applicable(target: Catalog) -> Catalog:
+def applicable(target: Catalog) -> Catalog:
     """`target` without drafts, and with the namespaces that its topics need but no file declares."""
     topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -84,21 +84,27 @@ def scope_of(catalog: Catalog) -> Scope:
     return Scope(frozenset(catalog.namespaces.keys() | spaces), frozenset(catalog.topics))
 
 
-def select(catalog: Catalog, *, topics: Sequence[str] = (), namespaces: Sequence[str] = ()) -> Catalog:
+def select(
+    catalog: Catalog,
+    *,
+    topics: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
+    known: Collection[TopicName] = (),
+) -> Catalog:
     """The part of `catalog` whose topics match one of the globs `topics` and one of `namespaces`; empty: all.
 
     A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
 
     Raises:
-        UsageError: a glob or a namespace matches nothing.
+        UsageError: a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
     """
-    wanted = {name: topic for name, topic in catalog.topics.items() if _matches(name, topics, namespaces)}
+    wanted = {name: topic for name, topic in catalog.topics.items() if matches(name, topics, namespaces)}
     for pattern in topics:
-        if not any(_matches(name, [pattern], namespaces) for name in catalog.topics):
+        if not any(matches(name, [pattern], namespaces) for name in (*catalog.topics, *known)):
             raise UsageError(f"--topic {pattern}: no topic of the approved history is called so")
     spaces = {name.namespace_name for name in catalog.topics} | catalog.namespaces.keys()
     for text in namespaces:
-        if text not in map(str, spaces):
+        if text not in map(str, spaces | {name.namespace_name for name in known}):
             raise UsageError(f"--namespace {text}: no namespace of the approved history is called so")
     if topics:
         kept = {name.namespace_name for name in wanted}
@@ -144,7 +150,8 @@ def _topic(topic: Topic, namespaces: Mapping[NamespaceName, NamespaceName]) -> T
     return replace(topic, name=renamed_topic(topic.name, namespaces))
 
 
-def _matches(name: TopicName, topics: Sequence[str], namespaces: Sequence[str]) -> bool:
+def matches(name: TopicName, topics: Sequence[str], namespaces: Sequence[str]) -> bool:
+    """Whether `name` matches one of the globs `topics` and is in one of `namespaces`; empty: any."""
     if namespaces and str(name.namespace_name) not in namespaces:
         return False
     return not topics or any(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from schemactl.correspondence import Pair
 from schemactl.model import TopicName
 from schemactl.report.style import paint, table
-from schemactl.wording import day
+from schemactl.wording import day, moment
 
 _SAID = {
     "deleted": "no longer readable: a tombstone came after it",
@@ -28,13 +27,6 @@ def render(name: TopicName, pairs: Sequence[Pair], *, color: bool = False) -> st
         else ["  no version, neither in Git nor in the registry"]
     )
     return "\n".join(lines)
-
-
-def moment(timestamp_ms: int | None) -> str:
-    """A registry's time of upload in UTC, to the second: 2026-03-02 09:15:00; a dash where it gives none."""
-    if timestamp_ms is None:
-        return "-"
-    return f"{datetime.fromtimestamp(timestamp_ms // 1000, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _row(pair: Pair) -> tuple[str, ...]:

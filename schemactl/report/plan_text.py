@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from schemactl.apply import Result
 from schemactl.model import NamespaceName, Policies, SchemaVersion, TopicName
@@ -21,7 +20,7 @@ from schemactl.plan import (
     Step,
 )
 from schemactl.report.style import paint
-from schemactl.wording import day, numbers
+from schemactl.wording import day, numbers, policy_words
 
 _SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 
@@ -64,9 +63,7 @@ def describe(step: Step) -> str:
         case GrowPartitions(name, before, after):
             return f"{name}: partitions {before} -> {after}"
         case SetPolicies(name, _, after):
-            return (
-                f"{name}: set {', '.join(f'{key}: {_yaml(value)}' for key, value in _managed(after).items())}"
-            )
+            return f"{name}: set {', '.join(f'{key}: {value}' for key, value in policy_words(after).items())}"
         case RegisterVersion(name, version, answer):
             shifted = "" if answer.version == version.number else f"Git's v{version.number} as "
             return f"{name}: register {shifted}v{answer.version}"
@@ -137,20 +134,12 @@ def _lines(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def _policies(before: Policies, after: Policies) -> Iterator[tuple[str, str]]:
-    for policy, value in _managed(after).items():
-        old = getattr(before, policy)
-        if old in (None, "UNDEFINED"):
-            yield "+", f"{policy}: {_yaml(value)}"
+    held = policy_words(before)
+    for policy, value in policy_words(after).items():
+        if held.get(policy, "UNDEFINED") == "UNDEFINED":
+            yield "+", f"{policy}: {value}"
         else:
-            yield "~", f"{policy}: {_yaml(old)} -> {_yaml(value)}"
-
-
-def _managed(policies: Policies) -> dict[str, object]:
-    return {name: value for name, value in asdict(policies).items() if value is not None}
-
-
-def _yaml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            yield "~", f"{policy}: {held[policy]} -> {value}"
 
 
 def _cited(version: SchemaVersion) -> str:

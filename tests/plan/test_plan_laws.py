@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemactl.apply import apply_plan
+from schemactl.drift import Kind, find
 from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Topic, TopicName
-from schemactl.plan import RegisterVersion
+from schemactl.plan import RegisterVersion, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -109,6 +110,30 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
         for name, declared in target.topics.items():
             expected = [version.info for version in declared.versions] if declared.schema else []
             assert held(registry, name) == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(registries(), catalogs)
+def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegistry, target: Catalog) -> None:
+    """And once a plan is carried out, only what others did is left to tell."""
+    with closing(registry):
+        plan = plan_for(registry, target, relax=True)
+        told = drift(registry, target)
+        assert plan.steps == plan.refusals == () or told
+        if not plan.refusals:
+            apply_plan(plan, registry, progress=lambda _number, _step: None)
+            assert drift(registry, target) <= {
+                Kind.FOREIGN_VERSION,
+                Kind.TOMBSTONE,
+                Kind.NUMBERS_APART,
+                Kind.NO_LONGER_DECLARED,
+            }
+
+
+def drift(registry: EmbeddedRegistry, target: Catalog) -> set[Kind]:
+    state = observe(registry, scope_of(target))
+    found = find(target, state, target="local", release=registry.release, commit=lambda _id: None)
+    return {difference.kind for difference in found}
 
 
 @settings(deadline=None, max_examples=100)

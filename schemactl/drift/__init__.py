@@ -1,0 +1,63 @@
+"""The registry against Git: what it holds that Git does not approve, and what Git approved that it does not hold.
+
+Whatever `apply` left as Git wants it is no difference: a tombstone of a topic that is no longer declared, a definition whose
+doc alone was edited since. A registry's answers show content, type, time and policies. They never show who: a producer
+that registered its schema by connecting, an upload by hand and another tool leave the same entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from schemactl.drift.differences import Difference, Kind
+from schemactl.drift.surroundings import Surroundings, unmanaged
+from schemactl.drift.versions import Versions
+from schemactl.model import Catalog, Commit, Release
+from schemactl.plan import Origin, State, applicable
+
+__all__ = ["Difference", "DriftReport", "Kind", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """What a report tells.
+
+    Attributes:
+        origin: which registry was compared with what.
+        git: what was approved, by the target's names.
+        held: what the registry holds of it, and of what else was asked for.
+    """
+
+    origin: Origin
+    differences: tuple[Difference, ...]
+    git: Catalog
+    held: Catalog
+
+
+def find(
+    git: Catalog,
+    state: State,
+    *,
+    target: str,
+    release: Release,
+    commit: Callable[[str], Commit | None],
+) -> tuple[Difference, ...]:
+    """Everything in which the registry differs from the approved history `git`, in this order: policies and topics, versions, unmanaged.
+
+    What the registry holds and `git` never declared counts as unmanaged: ask for it by putting it into `state`.
+
+    Args:
+        git: by the target's names.
+        state: what the registry shows.
+        target: its name, for the commands that are advised.
+        release: the one whose answers it gives.
+        commit: the commit with an id, if this clone has it.
+    """
+    on = f"--target {target}"
+    approved = applicable(git)
+    return (
+        *Surroundings(approved, state, on).differences(),
+        *Versions(approved, state, on, release, commit).differences(),
+        *unmanaged(git, state, on),
+    )

@@ -1,0 +1,55 @@
+"""What a difference is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from schemactl.model import NamespaceName, SchemaVersion, TopicName
+from schemactl.wording import versions
+
+
+class Kind(StrEnum):
+    """What differs."""
+
+    FOREIGN_VERSION = "foreign version"
+    UNEXPLAINED_VERSION = "unexplained version"
+    MISSING_VERSIONS = "missing versions"
+    TOMBSTONE = "tombstone"
+    NUMBERS_APART = "numbers apart"
+    POLICY = "policy"
+    PARTITIONS = "partitions"
+    NAMESPACE_MISSING = "namespace missing"
+    TOPIC_MISSING = "topic missing"
+    NO_LONGER_DECLARED = "no longer declared"
+    RELAXED = "relaxed"
+    UNMANAGED_NAMESPACE = "unmanaged namespace"
+    UNMANAGED_TOPIC = "unmanaged topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that the registry has otherwise than Git approved.
+
+    Attributes:
+        name: by the target's names.
+        message: what differs, in full sentences.
+        cause: what the registry's answers tell of the cause, and what they cannot.
+        fix: what to do next; where there is a choice, every way.
+        version: the registry's entry that it is about; None: it is about none.
+        nearest: the version of Git's that is most like the entry.
+    """
+
+    name: NamespaceName | TopicName
+    kind: Kind
+    message: str
+    cause: str
+    fix: str
+    version: SchemaVersion | None = None
+    nearest: SchemaVersion | None = None
+
+
+def listed(entries: Sequence[SchemaVersion]) -> str:
+    """`version 3` or `versions 0-3, 5`."""
+    return versions([entry.number for entry in entries])

@@ -1,0 +1,148 @@
+"""What differs around the versions: namespaces, topics, policies, partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from schemactl.broker import live
+from schemactl.changes import (
+    NamespaceAdded,
+    PartitionsChanged,
+    PoliciesChanged,
+    SchemaRemoved,
+    TopicAdded,
+    TopicRemoved,
+    compare,
+)
+from schemactl.drift.differences import Difference, Kind, listed
+from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName
+from schemactl.plan import State
+from schemactl.wording import policy_words
+
+
+class Surroundings:
+    """Policies, partitions, and what is there at all. `on` names the target in the commands that are advised."""
+
+    def __init__(self, git: Catalog, state: State, on: str) -> None:
+        self.git = git
+        self.topics = state.catalog.topics
+        self.spaces = state.catalog.namespaces
+        self.relaxed = state.relaxed
+        self.on = on
+
+    def differences(self) -> Iterator[Difference]:
+        """Everything but versions."""
+        for relaxed, own in sorted(self.relaxed.items()):
+            yield Difference(
+                relaxed,
+                Kind.RELAXED,
+                f"the topic is set to ALWAYS_COMPATIBLE for the time of an `apply`; its own strategy is {own}",
+                "an `apply` that was killed leaves a topic so, and so does one that is running now",
+                f"schemactl apply {self.on}: it restores the strategy first",
+            )
+        managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
+        spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
+        for change in compare(Catalog(spaces, managed), self.git):
+            match change:
+                case NamespaceAdded(name):
+                    yield Difference(
+                        name,
+                        Kind.NAMESPACE_MISSING,
+                        "the registry does not have this namespace",
+                        "whether it was ever there, the registry's answers cannot tell",
+                        f"schemactl apply {self.on} creates it",
+                    )
+                case PoliciesChanged(name, before, after):
+                    yield from self._policies(name, before, after)
+                case TopicAdded(name, topic):
+                    yield self._topic_missing(name, topic)
+                case PartitionsChanged(name, before, after):
+                    yield self._partitions(name, before, after)
+                case TopicRemoved(name) | SchemaRemoved(name) if self._kept(name):
+                    yield self._no_longer_declared(name)
+
+    def _policies(
+        self, name: NamespaceName | TopicName, before: Policies, after: Policies
+    ) -> Iterator[Difference]:
+        for policy, wanted in policy_words(after).items():
+            held = policy_words(before).get(policy, "not set")
+            yield Difference(
+                name,
+                Kind.POLICY,
+                f"{policy} is {held}, and Git approved {wanted}",
+                "since when and by whom, the registry's answers cannot tell: it keeps no history of policies",
+                f"schemactl apply {self.on} sets it to {wanted}; or approve what is there in Git",
+            )
+
+    def _topic_missing(self, name: TopicName, topic: Topic) -> Difference:
+        there = self.topics.get(name)
+        if there is None or not there.versions:
+            lost = f", and none of Git's {listed(topic.versions)}" if topic.versions else ""
+            return Difference(
+                name,
+                Kind.TOPIC_MISSING,
+                f"the registry does not have this topic{lost}",
+                "whether it was ever there, the registry's answers cannot tell: a topic that is deleted, by somebody or by "
+                "the broker because nobody used it, leaves nothing behind",
+                f"schemactl apply {self.on} creates it; if messages of old versions are still to be read, "
+                f"schemactl rebuild {self.on} gives the versions the numbers they had",
+            )
+        return Difference(
+            name,
+            Kind.TOPIC_MISSING,
+            f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
+            "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
+            "topic itself would have taken the schema along",
+            f"schemactl apply {self.on} creates it",
+        )
+
+    def _partitions(self, name: TopicName, before: int | None, after: int) -> Difference:
+        has = "is not partitioned" if before is None else f"has {before} partitions"
+        grows = before is not None and before < after
+        return Difference(
+            name,
+            Kind.PARTITIONS,
+            f"the topic {has}, and Git approved {after}",
+            "since when and by whom, the registry's answers cannot tell",
+            f"schemactl apply {self.on} adds them; or approve the number that is there"
+            if grows
+            else "approve in Git what is there: partitions can only be added, and only to a partitioned topic",
+        )
+
+    def _kept(self, name: TopicName) -> bool:
+        """Whether the registry keeps a schema that Git declared for `name` once and no longer does."""
+        twin = replace(name, domain="non-persistent" if name.domain == "persistent" else "persistent")
+        shared = self.git.topics.get(twin)
+        there = self.topics.get(name)
+        entries = live(there.versions) if there else ()
+        return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
+
+    def _no_longer_declared(self, name: TopicName) -> Difference:
+        return Difference(
+            name,
+            Kind.NO_LONGER_DECLARED,
+            f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
+            "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
+            f"schemactl apply {self.on} --allow-delete {name.schema_id} deletes it; or leave it, so that old messages can be read",
+        )
+
+
+def unmanaged(git: Catalog, state: State, on: str) -> Iterator[Difference]:
+    """What `git` never declared; a draft is declared."""
+    told = {name.schema_id for name in git.topics}
+    spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
+    cause = "the approved history never declared it; who made it, the registry's answers cannot tell"
+    for space in sorted(state.catalog.namespaces.keys() - spaces):
+        message = "the registry has this namespace, and Git does not declare it"
+        fix = f"schemactl import {on} --namespace {space}; or leave it: `apply` never touches it"
+        yield Difference(space, Kind.UNMANAGED_NAMESPACE, message, cause, fix)
+    for name, topic in sorted(state.catalog.topics.items()):
+        if name.schema_id not in told:
+            held = live(topic.versions)
+            kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
+            what = f"{listed(held)} ({kinds})" if held else "no schema"
+            fix = f"schemactl import {on} --topic {name.schema_id}; or leave it: `apply` never touches it"
+            yield Difference(
+                name, Kind.UNMANAGED_TOPIC, f"Git does not declare this topic; it has {what}", cause, fix
+            )

@@ -1,0 +1,174 @@
+"""What differs in versions, tombstones and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from schemactl.broker import live, put
+from schemactl.changes import upload
+from schemactl.correspondence import Pair, pair_up
+from schemactl.drift.differences import Difference, Kind, listed
+from schemactl.drift.nearest import nearest
+from schemactl.model import (
+    Catalog,
+    Commit,
+    CompatibilityStrategy,
+    Outcome,
+    Release,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.plan import State
+from schemactl.wording import cite, day, moment, numbers
+
+
+class Versions:
+    """The list of each topic. `commit` gives the commit with an id, if this clone has it."""
+
+    def __init__(
+        self, git: Catalog, state: State, on: str, release: Release, commit: Callable[[str], Commit | None]
+    ) -> None:
+        self.git = git
+        self.topics = state.catalog.topics
+        self.spaces = state.catalog.namespaces
+        self.on = on
+        self.release = release
+        self.commit = commit
+
+    def differences(self) -> Iterator[Difference]:
+        """Versions, tombstones and numbers, by topic."""
+        for name, topic in sorted(self.git.topics.items()):
+            there = self.topics.get(name)
+            entries = there.versions if there else ()
+            pairs = pair_up(git=topic.versions, registry=entries)
+            for pair in pairs:
+                if pair.state == "readable" and pair.git is None and pair.registry is not None:
+                    yield self._foreign(name, topic, pair, pair.registry)
+            if topic.schema is None:
+                continue
+            yield from self._tombstones(name, entries)
+            if there and entries:
+                yield from self._missing(name, pairs, entries)
+            elif there and not there.deleted:
+                yield self._schema_gone(name, topic)
+            if apart := [pair for pair in pairs if pair.readable and pair.is_apart]:
+                yield self._apart(name, apart)
+
+    def _foreign(self, name: TopicName, topic: Topic, pair: Pair, entry: SchemaVersion) -> Difference:
+        kind = entry.info.type.name if entry.info else ""
+        what = f"v{entry.number} ({kind}, uploaded {moment(entry.timestamp_ms)} UTC) has a content that Git does not know"
+        like = nearest(entry, topic.versions)
+        if pair.stamp:
+            return self._unexplained(name, entry, what, pair.stamp, like)
+        return Difference(
+            name,
+            Kind.FOREIGN_VERSION,
+            what,
+            f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
+            f"approve it: write it to the topic's definition (schemactl registry get {name.schema_id} --version "
+            f"{entry.number} {self.on}) and commit that; or leave it: Git's next version then has another number here, and "
+            f"schemactl log {name.schema_id} {self.on} shows both. It cannot be taken away without every other version"
+            if topic.schema
+            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {name.schema_id} {self.on}",
+            version=entry,
+            nearest=like,
+        )
+
+    def _who(self, name: TopicName) -> str:
+        space = self.spaces.get(name.namespace_name)
+        allowed = space.policies.is_allow_auto_update_schema if space else None
+        who = "Who did, the registry's answers cannot tell: a producer or consumer that connected, an upload by hand or another "
+        if allowed is False:
+            return f"{who}tool. `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
+        return f"{who}tool; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
+
+    def _unexplained(
+        self, name: TopicName, entry: SchemaVersion, what: str, stamp: str, like: SchemaVersion | None
+    ) -> Difference:
+        found = self.commit(stamp)
+        if found:
+            cause = (
+                f"an `apply` uploaded it from commit {found.short} ({day(found)}: {found.subject}), which this clone has, but the "
+                "approved history does not: that history was rewritten, or the upload came from another branch"
+            )
+            fix = (
+                f"bring that commit back (git merge {found.short}), or approve its content again; until then `apply` refuses to "
+                "touch the topic, because Git's numbers can no longer be trusted"
+            )
+        else:
+            cause = (
+                f"an `apply` uploaded it from commit {stamp[:9]}, which this clone does not have: the clone is behind, or the "
+                "approved history was rewritten"
+            )
+            fix = (
+                "git fetch --all; if no remote has that commit any more, approve the content shown here again"
+            )
+        return Difference(name, Kind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
+
+    def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion]) -> Iterator[Difference]:
+        """Numbers that clients can no longer read; a broker may not even list them."""
+        held = live(entries)
+        first = held[0].number if held else entries[-1].number + 1 if entries else 0
+        if not first:
+            return
+        tombstone = next((each for each in reversed(entries) if each.info is None), None)
+        when = f" at {moment(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
+        yield Difference(
+            name,
+            Kind.TOMBSTONE,
+            f"the schema was deleted{when}: {numbers(range(first))} can no longer be read, nor messages written with "
+            f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
+            "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
+            f"schemactl apply {self.on} registers what is missing under new numbers; to have the old ones back, everything has to "
+            f"go first: schemactl rebuild {self.on} --force-delete {name.schema_id}",
+            version=tombstone,
+        )
+
+    def _missing(
+        self, name: TopicName, pairs: Sequence[Pair], entries: Sequence[SchemaVersion]
+    ) -> Iterator[Difference]:
+        missing = [
+            pair.git
+            for pair in pairs
+            if pair.git and pair.state == "missing" and not self._is_held(pair.git, entries)
+        ]
+        if missing:
+            yield Difference(
+                name,
+                Kind.MISSING_VERSIONS,
+                f"the registry does not have Git's {', '.join(map(cite, missing))}",
+                "they were never applied, or the broker lost them; its answers cannot tell which",
+                f"schemactl apply {self.on} registers them",
+            )
+
+    def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
+        """Whether the registry takes the version for one that it has, so that no upload could ever add it."""
+        answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.release)
+        return answer.outcome is Outcome.UNCHANGED
+
+    def _schema_gone(self, name: TopicName, topic: Topic) -> Difference:
+        return Difference(
+            name,
+            Kind.MISSING_VERSIONS,
+            f"the topic exists without a schema; Git has {listed(topic.versions)}",
+            "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
+            "for that), or somebody deleted it by force; the registry's answers cannot tell which",
+            f"schemactl apply {self.on} registers them; if messages of old versions are still to be read, schemactl rebuild {self.on} gives "
+            "them the numbers they had",
+        )
+
+    def _apart(self, name: TopicName, pairs: Sequence[Pair]) -> Difference:
+        said = ", ".join(
+            f"Git's v{pair.git.number} is v{pair.registry.number}"
+            for pair in pairs
+            if pair.git and pair.registry
+        )
+        return Difference(
+            name,
+            Kind.NUMBERS_APART,
+            f"in the registry {said}",
+            "something else than `apply` took a number, or versions were applied in another order than Git's",
+            f"nothing is broken: messages carry the registry's numbers, and schemactl log {name.schema_id} {self.on} tells the commit "
+            "of each",
+        )

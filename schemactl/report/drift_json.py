@@ -1,0 +1,64 @@
+"""What differs between a registry and Git, for machines; keys are never renamed within a format version."""
+
+from __future__ import annotations
+
+import json
+from difflib import unified_diff
+from importlib.metadata import version
+
+from schemactl.correspondence.file import topic_values
+from schemactl.drift import Difference, DriftReport
+from schemactl.drift.nearest import differences
+from schemactl.formats.layout import lines
+from schemactl.json_values import Json, commit_value, schema_value
+from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
+
+FORMAT_VERSION = 1
+
+
+def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+    """Every difference, and the correspondence of every topic that was looked at: a file that `rebuild` reads."""
+    origin = report.origin
+    told: Json = {
+        "format_version": FORMAT_VERSION,
+        "schemactl": version("schemactl"),
+        "target": origin.target,
+        "registry": origin.registry,
+        "pulsar": origin.release.value,
+        "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
+        "differences": [_difference(difference) for difference in report.differences],
+        "topics": topic_values(git=report.git, registry=report.held),
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def _difference(difference: Difference) -> Json:
+    kind = "namespace" if isinstance(difference.name, NamespaceName) else "topic"
+    told: Json = {
+        kind: str(difference.name),
+        "kind": difference.kind.value,
+        "message": difference.message,
+        "cause": difference.cause,
+        "fix": difference.fix,
+    }
+    if difference.version:
+        told["version"] = _version(difference.version)
+    if difference.version and difference.version.info:
+        told["nearest"] = _nearest(difference.version.info, difference.nearest)
+    return told
+
+
+def _version(entry: SchemaVersion) -> Json:
+    return {"version": entry.number, "time_ms": entry.timestamp_ms, "schema": schema_value(entry.info)}
+
+
+def _nearest(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
+    if nearest is None or nearest.info is None:
+        return None
+    changed = differences(old=nearest.info, new=new)
+    return {
+        "version": nearest.number,
+        "commit": commit_value(nearest.commit),
+        "changes": [{"sign": sign, "what": what} for sign, what in changed],
+        "diff": list(unified_diff(lines(nearest.info), lines(new), "git", "registry", lineterm="")),
+    }

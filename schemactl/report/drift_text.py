@@ -1,0 +1,64 @@
+"""What differs between a registry and Git, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemactl.drift import Difference, DriftReport
+from schemactl.drift.nearest import differences
+from schemactl.model import NamespaceName, TopicName
+from schemactl.report.style import paint
+from schemactl.wording import cite, day
+
+_SHOWN = 40
+"""How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
+
+_SHADES = {"+": "green", "-": "red", "~": "yellow"}
+
+
+def render(report: DriftReport, *, color: bool = False) -> str:
+    """A block for each namespace and topic that differs, then the sum."""
+    blocks = [_head(report)]
+    for name, found in _by_name(report).items():
+        kind = "namespace" if isinstance(name, NamespaceName) else "topic"
+        lines = [f"{kind} {paint(str(name), 'bold', color=color)}"]
+        for difference in found:
+            lines += [f"  {line}" for line in _difference(difference, color=color)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join([*blocks, summary(report, color=color)])
+
+
+def summary(report: DriftReport, *, color: bool = False) -> str:
+    """One line: how much differs, and where."""
+    count, names = len(report.differences), len(_by_name(report))
+    if not count:
+        return paint("No drift. The registry holds what Git approved.", "green", color=color)
+    things = "1 difference" if count == 1 else f"{count} differences"
+    where = "1 place" if names == 1 else f"{names} places"
+    return paint(f"Drift: {things} in {where}. Nothing was changed.", "yellow", color=color)
+
+
+def _head(report: DriftReport) -> str:
+    origin = report.origin
+    tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
+    return f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
+
+
+def _by_name(report: DriftReport) -> dict[NamespaceName | TopicName, list[Difference]]:
+    found: dict[NamespaceName | TopicName, list[Difference]] = {}
+    for difference in report.differences:
+        found.setdefault(difference.name, []).append(difference)
+    return found
+
+
+def _difference(difference: Difference, *, color: bool) -> Iterator[str]:
+    yield f"{paint(difference.kind, 'yellow', color=color)}: {difference.message}."
+    entry, near = difference.version, difference.nearest
+    if entry and entry.info and near and near.info:
+        yield f"  Against Git's {cite(near)}, the nearest:"
+        told = differences(old=near.info, new=entry.info)
+        yield from (f"    {paint(sign, _SHADES[sign], color=color)} {what}" for sign, what in told[:_SHOWN])
+        if len(told) > _SHOWN:
+            yield f"    and {len(told) - _SHOWN} more"
+    yield f"  Cause: {difference.cause}."
+    yield f"  Next: {difference.fix}."

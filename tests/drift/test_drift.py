@@ -1,0 +1,253 @@
+"""`schemactl drift`, on registries that others have written to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estate import ORDERS, Estate, avro
+from scratch import declared, record
+
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    SchemaInfo,
+    SchemaType,
+    TopicName,
+)
+
+SALES = NamespaceName("shop", "sales")
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """Two versions, applied."""
+    found = Estate(tmp_path / "shop")
+    found.orders("id", note=0)
+    assert found.run("apply", "--auto-approve") == 0
+    return found
+
+
+@pytest.fixture
+def drift(estate: Estate, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What the command tells as JSON."""
+
+    def told(*arguments: str, code: int = 2) -> Any:
+        capsys.readouterr()
+        assert estate.run("drift", "--detailed-exitcode", "--format", "json", *arguments) == code
+        return json.loads(capsys.readouterr().out)["differences"]
+
+    return told
+
+
+def test_what_was_applied_is_no_drift(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert estate.run("drift", "--detailed-exitcode", "--unmanaged") == 0
+    head, _, last = capsys.readouterr().out.splitlines()
+    assert head.startswith("Drift of local (sqlite:.schemactl/registry.db) from main at ")
+    assert last == "No drift. The registry holds what Git approved."
+
+
+def test_a_foreign_version_is_named_with_time_and_what_differs(
+    estate: Estate, drift: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.put(avro("id", note=0, discount=0))
+    [found] = drift()
+    assert (found["topic"], found["kind"]) == (str(ORDERS), "foreign version")
+    assert (found["version"]["version"], found["version"]["schema"]["type"]) == (2, "AVRO")
+    assert found["version"]["time_ms"] > 1_700_000_000_000
+    assert found["nearest"]["version"] == 1
+    assert found["nearest"]["commit"]["id"] == estate.scratch.id(2)
+    assert found["nearest"]["changes"] == [{"sign": "+", "what": "Order.discount: int = 0"}]
+    assert any("discount" in line for line in found["nearest"]["diff"])
+    assert "Who did, the registry's answers cannot tell" in found["cause"]
+    capsys.readouterr()
+    assert estate.run("drift") == 0
+    text = capsys.readouterr().out
+    assert f"topic {ORDERS}\n  foreign version: v2 (AVRO, uploaded 20" in text
+    assert "    + Order.discount: int = 0\n" in text
+    assert text.endswith("Drift: 1 difference in 1 place. Nothing was changed.\n")
+    assert len(estate.held()) == 3
+
+
+def test_auto_update_says_whether_connecting_was_enough(estate: Estate, drift: Any) -> None:
+    estate.put(avro("id", note=0, discount=0))
+    assert "connecting is enough where `is_allow_auto_update_schema` is not false" in drift()[0]["cause"]
+    with estate.registry() as registry:
+        registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
+    assert "no producer or consumer did" in drift()[0]["cause"]
+
+
+def test_another_reading_of_gits_content_is_no_drift(estate: Estate, drift: Any) -> None:
+    estate.orders("id", note=0, doc="What somebody bought")
+    assert drift(code=0) == []
+
+
+def test_an_approved_foreign_version_is_no_drift_any_more(estate: Estate, drift: Any) -> None:
+    estate.put(avro("id", note=0, discount=0))
+    estate.orders("id", note=0, discount=0)
+    assert drift(code=0) == []
+
+
+def test_a_version_that_was_not_applied_is_missing(estate: Estate, drift: Any) -> None:
+    mark = estate.orders("id", note=0, city=0)
+    [found] = drift()
+    assert found["kind"] == "missing versions"
+    assert f"version 2 ({estate.scratch.id(mark)[:9]}" in found["message"]
+    assert found["fix"].startswith("schemactl apply --target local")
+
+
+def test_a_deletion_by_others_is_a_tombstone(estate: Estate, drift: Any) -> None:
+    estate.put(None)
+    tombstone, missing = drift()
+    assert tombstone["kind"] == "tombstone"
+    assert (
+        "0-2 can no longer be read, nor messages written with them; the next versions count from 3"
+        in (tombstone["message"])
+    )
+    assert (tombstone["version"]["version"], tombstone["version"]["schema"]) == (2, None)
+    assert missing["kind"] == "missing versions"
+    assert estate.run("apply", "--auto-approve") == 0
+    assert [each["kind"] for each in drift()] == ["tombstone", "numbers apart"]
+    assert "Git's v0 is v3, Git's v1 is v4" in drift()[1]["message"]
+
+
+def test_an_approved_deletion_is_no_drift(estate: Estate, drift: Any) -> None:
+    estate.scratch.commit({"namespaces/orders.yaml": None, "namespaces/orders.avsc": None})
+    assert [each["kind"] for each in drift()] == ["no longer declared"]
+    assert estate.run("apply", "--auto-approve", "--allow-delete", "orders") == 0
+    assert drift(code=0) == []
+
+
+def test_a_topic_gone_with_its_schema(estate: Estate, drift: Any) -> None:
+    with estate.registry() as registry:
+        registry.delete_topic(ORDERS)
+    [found] = drift()
+    assert found["kind"] == "topic missing"
+    assert "none of Git's versions 0-1" in found["message"]
+    assert "schemactl rebuild --target local" in found["fix"]
+    with estate.registry() as registry:
+        registry.create_topic(ORDERS, None)
+    [found] = drift()
+    assert found["kind"] == "missing versions"
+    assert "the topic exists without a schema" in found["message"]
+
+
+def test_a_schema_without_its_topic(estate: Estate, drift: Any) -> None:
+    with estate.registry() as registry:
+        registry.delete_namespace(SALES)
+    assert [each["kind"] for each in drift()] == ["namespace missing", "policy", "topic missing"]
+    assert "though its schema does" in drift()[2]["message"]
+
+
+def test_a_policy_that_somebody_changed(estate: Estate, drift: Any) -> None:
+    with estate.registry() as registry:
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.FULL))
+        registry.set_topic_policies(ORDERS, Policies(CompatibilityStrategy.FORWARD))
+    [found] = drift()  # the topic's own is not managed in Git
+    assert (found["namespace"], found["kind"]) == ("shop/sales", "policy")
+    assert found["message"] == "schema_compatibility_strategy is FULL, and Git approved BACKWARD"
+
+
+def test_partitions_that_differ(estate: Estate, drift: Any) -> None:
+    refunds = TopicName("shop", "sales", "refunds")
+    estate.scratch.commit({"namespaces/refunds.yaml": "topic: shop/sales/refunds\npartitions: 4\n"})
+    with estate.registry() as registry:
+        registry.create_topic(refunds, 2)
+    [found] = drift()
+    assert (found["kind"], found["message"]) == (
+        "partitions",
+        "the topic has 2 partitions, and Git approved 4",
+    )
+    assert "adds them" in found["fix"]
+
+
+def test_a_killed_apply_leaves_a_trace(estate: Estate, drift: Any) -> None:
+    with estate.registry() as registry:
+        registry.relax(ORDERS)
+    assert [each["kind"] for each in drift()] == ["relaxed"]
+
+
+def test_a_stamped_version_that_git_lost_has_a_way_out(estate: Estate, drift: Any) -> None:
+    """After a force push: the commit is in this clone, but on no approved line."""
+    lost = estate.scratch.id(2)
+    estate.scratch.git("reset", "-q", "--hard", estate.scratch.id(1))
+    [found] = drift()
+    assert found["kind"] == "unexplained version"
+    assert lost[:9] in found["cause"]
+    assert "which this clone has, but the approved history does not" in found["cause"]
+    assert f"git merge {lost[:9]}" in found["fix"]
+    estate.scratch.git("merge", "-q", lost[:9])
+    assert drift(code=0) == []
+
+
+def test_a_stamp_of_a_commit_that_is_nowhere(estate: Estate, drift: Any) -> None:
+    stamped = avro("id", note=0, other=0)
+    estate.put(SchemaInfo(stamped.type, stamped.schema, {COMMIT_PROPERTY: "ab" * 20}))
+    [found] = drift()
+    assert found["kind"] == "unexplained version"
+    assert "abababab" in found["cause"]
+    assert "git fetch" in found["fix"]
+
+
+def test_a_stamp_that_is_no_commit_explains_nothing(estate: Estate, drift: Any) -> None:
+    stamped = avro("id", note=0, other=0)
+    estate.put(SchemaInfo(stamped.type, stamped.schema, {COMMIT_PROPERTY: "--upload-pack=x"}))
+    assert [each["kind"] for each in drift()] == ["foreign version"]
+
+
+def test_a_version_on_a_topic_that_is_declared_without_schema(estate: Estate, drift: Any) -> None:
+    pings = TopicName("shop", "sales", "pings")
+    estate.scratch.commit({"namespaces/pings.yaml": "topic: shop/sales/pings\n"})
+    assert estate.run("apply", "--auto-approve") == 0
+    estate.put(SchemaInfo(SchemaType.STRING), topic=pings)
+    [found] = drift()
+    assert (found["topic"], found["kind"], found["nearest"]) == (str(pings), "foreign version", None)
+
+
+def test_drafts_are_left_alone(estate: Estate, drift: Any) -> None:
+    draft = declared("shop/sales/trials", "trials.avsc").replace("schema:", "lifecycle: draft\nschema:", 1)
+    estate.scratch.commit({"namespaces/trials.yaml": draft, "namespaces/trials.avsc": record("id")})
+    assert drift("--unmanaged", code=0) == []
+
+
+def test_what_git_never_declared_is_told_on_request(estate: Estate, drift: Any) -> None:
+    lab, probe = NamespaceName("lab", "tries"), TopicName("lab", "tries", "probe", "non-persistent")
+    with estate.registry() as registry:
+        registry.create_namespace(lab)
+        registry.create_topic(probe, None)
+        registry.put_schema(probe, avro("id"))
+    assert drift(code=0) == []
+    space, topic = drift("--unmanaged")
+    assert (space["namespace"], space["kind"]) == ("lab/tries", "unmanaged namespace")
+    assert (topic["topic"], topic["kind"]) == (str(probe), "unmanaged topic")
+    assert "version 0 (AVRO)" in topic["message"]
+    assert [each["kind"] for each in drift("--unmanaged", "--namespace", "lab/tries")] == [
+        "unmanaged namespace",
+        "unmanaged topic",
+    ]
+    assert [each["kind"] for each in drift("--unmanaged", "--topic", "*/probe")] == [
+        "unmanaged namespace",
+        "unmanaged topic",
+    ]
+    assert drift("--unmanaged", "--topic", "*/orders", code=0) == []
+
+
+def test_a_filter_that_matches_nothing_is_wrong_usage(estate: Estate) -> None:
+    assert estate.run("drift", "--topic", "nothing*") == 64
+    assert estate.run("drift", "--unmanaged", "--topic", "nothing*") == 64
+
+
+def test_the_targets_own_names_are_told(estate: Estate, drift: Any) -> None:
+    project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
+    estate.scratch.commit({"schemactl.yaml": project})
+    assert {each.get("namespace", each.get("topic")) for each in drift()} == {
+        "prod/sales",
+        "persistent://prod/sales/orders",
+    }
+    assert estate.run("apply", "--auto-approve") == 0
+    assert drift("--unmanaged", code=0) == []
