@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from schemactl.changes import identity, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
-from schemactl.model import NamespaceName, TopicName
+from schemactl.model import NamespaceName, Policies, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTopic,
@@ -20,6 +20,7 @@ from schemactl.plan import (
     RestoreStrategy,
     SetPolicies,
     Step,
+    TakeNumber,
     observe,
 )
 from schemactl.plan.state import digest
@@ -100,10 +101,8 @@ def _carry_out(step: Step, registry: Registry, relaxed: set[TopicName]) -> None:
     match step:
         case CreateNamespace(name):
             registry.create_namespace(name)
-        case SetPolicies(name, _, after) if isinstance(name, NamespaceName):
-            registry.set_namespace_policies(name, after)
-        case SetPolicies(name, _, after) if isinstance(name, TopicName):
-            registry.set_topic_policies(name, after)
+        case SetPolicies(name, _, after):
+            _set_policies(name, after, registry)
         case CreateTopic(name, partitions):
             registry.create_topic(name, partitions)
         case GrowPartitions(name, _, after):
@@ -118,6 +117,15 @@ def _carry_out(step: Step, registry: Registry, relaxed: set[TopicName]) -> None:
             relaxed.discard(name)
         case DeleteSchema():
             _delete(step, registry)
+        case TakeNumber(name, number):
+            _take(name, number, registry)
+
+
+def _set_policies(name: NamespaceName | TopicName, policies: Policies, registry: Registry) -> None:
+    if isinstance(name, NamespaceName):
+        registry.set_namespace_policies(name, policies)
+    else:
+        registry.set_topic_policies(name, policies)
 
 
 def _register(step: RegisterVersion, registry: Registry) -> None:
@@ -140,6 +148,20 @@ def _delete(step: DeleteSchema, registry: Registry) -> None:
     if topic is None or (topic.schema is None and not step.force):
         return
     registry.delete_schema(step.name, force=step.force)
+
+
+def _take(name: TopicName, number: int, registry: Registry) -> None:
+    # Likewise not to be repeated.
+    topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    taken = [version.number for version in topic.versions if version.info is None] if topic else []
+    if number in taken:
+        return
+    given = registry.delete_schema(name)
+    if given != number:
+        raise RegistryError(
+            f"{name}: a tombstone took v{given} where v{number} was expected: somebody else is writing to it",
+            fix="look at a new plan",
+        )
 
 
 def _restore(registry: Registry, name: TopicName) -> None:

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "plan": "what apply would do, with the registry's predicted answer for every step",
     "apply": "carry out a plan",
     "drift": "what a registry holds otherwise than Git approved",
+    "rebuild": "give a registry that lost its schemas the same version numbers back",
     "generate": "write StructTypes and codec modules for every approved version",
     "compare": "the engine on JSON lines: definitions in, verdicts out",
     "explain": "a rule: what, why, example, fix",

@@ -53,10 +53,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
             print(render(plan, color=context.color))
         if plan.refusals:
             return REFUSED
-        if plan.steps and not args.plan and not args.auto_approve and not _confirmed():
+        if plan.steps and not args.plan and not args.auto_approve and not confirmed():
             print("Nothing was applied.")
             return SchemactlError.exit_code
-        return _apply(plan, registry, args, context)
+        return carry_out(plan, registry, args, context)
 
 
 @contextmanager
@@ -88,7 +88,8 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         yield plan, registry
 
 
-def _apply(plan: Plan, registry: Registry, args: argparse.Namespace, context: Context) -> int:
+def carry_out(plan: Plan, registry: Registry, args: argparse.Namespace, context: Context) -> int:
+    """The exit code of `apply` after the plan was carried out, with its result in the file that --result names."""
     from schemactl.apply import Result, apply_plan
     from schemactl.plan.file import write_json
     from schemactl.report.plan_json import result_document
@@ -143,7 +144,7 @@ def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callabl
     return told
 
 
-def _confirmed() -> bool:
+def confirmed() -> bool:
     """Whether the user, at a terminal, says yes."""
     if not sys.stdin.isatty():
         raise UsageError(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from schemactl.changes import upload
 from schemactl.correspondence import Pair, pair_up
-from schemactl.json_values import Json, commit_value, schema_value
-from schemactl.model import Catalog, Topic, TopicName
+from schemactl.errors import SchemactlError
+from schemactl.json_values import Json, commit_value, read_schema, schema_value
+from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
+
+FORMAT_VERSION = 1
+"""Of both files; raised with any change that a reader must know of. New keys alone do not raise it."""
 
 
 def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
@@ -42,3 +48,75 @@ def pair_value(pair: Pair) -> Json:
 
 def _pairs(git: Topic | None, registry: Topic | None) -> Sequence[Pair]:
     return pair_up(git=git.versions if git else (), registry=registry.versions if registry else ())
+
+
+def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tuple[Pair, ...]]:
+    """What each topic's list in the registry was, from a file that `apply --result` or `drift --format json` wrote.
+
+    Args:
+        path: of the file.
+        target: the name of the target that it must have been written for.
+        git: the approved history, by the target's names; contents that the file does not hold come from there.
+
+    Raises:
+        SchemactlError: it is no such file, or for another target; or the history does not have what it refers to.
+    """
+    value = _read(path)
+    if value["target"] != target:
+        raise SchemactlError(
+            f"{path} was written for the target {value['target']}, not for {target}",
+            fix=f"name a file of {target}, or rebuild {value['target']}",
+        )
+    if value["topics"] is None:
+        raise SchemactlError(
+            f"{path} holds no numbers: the registry could not be read when it was written",
+            fix="name an older file; what was approved since follows as `apply` would have added it",
+        )
+    try:
+        return {(name := TopicName.parse(each["topic"])): _list(name, each, git) for each in value["topics"]}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SchemactlError(f"{path} does not hold numbers as schemactl writes them: {error!r}") from error
+
+
+def _read(path: Path) -> Json:
+    expected = "name a file that `schemactl apply --result` or `schemactl drift --format json` wrote"
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise SchemactlError(f"{path} cannot be read: {error.strerror}", fix=expected) from error
+    except (ValueError, RecursionError) as error:
+        raise SchemactlError(f"{path} is not JSON", fix=expected) from error
+    if not isinstance(value, dict) or not {"format_version", "target", "topics"} <= value.keys():
+        raise SchemactlError(f"{path} is no file of numbers", fix=expected)
+    if value["format_version"] != FORMAT_VERSION:
+        raise SchemactlError(
+            f"{path} has format {value['format_version']!r}; this schemactl reads {FORMAT_VERSION}"
+        )
+    return value
+
+
+def _list(name: TopicName, told: Json, git: Catalog) -> tuple[Pair, ...]:
+    topic = git.topics.get(name)
+    known = {version.number: version for version in topic.versions} if topic else {}
+    pairs = [_pair(name, each, known) for each in told["versions"] if each["registry"] is not None]
+    taken = [pair.registry.number for pair in pairs if pair.registry]
+    if taken != sorted(set(taken)):
+        raise ValueError(f"the numbers of {name} are not in order")
+    return tuple(pairs)
+
+
+def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> Pair:
+    number, readable = int(told["registry"]), told["state"] == "readable"
+    git = known.get(told["git"]) if told["git"] is not None else None
+    if git and (git.commit and git.commit.id) != (told["commit"] and told["commit"]["id"]):
+        git = None
+    info = read_schema(told.get("schema"))
+    if readable and info is None:
+        if git is None:
+            raise SchemactlError(
+                f"{name}: v{number} was Git's version {told['git']} of commit {(told['commit'] or {}).get('id', '?')[:9]}, "
+                "which the approved history does not have as that version: it was rewritten, or this clone is behind",
+                fix="git fetch; if the history was rewritten, bring that commit back into it",
+            )
+        info = upload(git)
+    return Pair(SchemaVersion(number, info, timestamp_ms=told["time_ms"]), git, readable)

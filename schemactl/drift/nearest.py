@@ -37,6 +37,11 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
     ]
 
 
+def text_diff(*, old: SchemaInfo, new: SchemaInfo) -> list[str]:
+    """A unified diff of the two texts, laid out the same."""
+    return list(unified_diff(lines(old), lines(new), "git", "registry", lineterm=""))
+
+
 def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:
     # Another type is another schema, however alike the texts are.
     return float("inf") if old.type is not new.type else len(differences(old=old, new=new))

@@ -19,6 +19,7 @@ from schemactl.plan.steps import (
     RestoreStrategy,
     SetPolicies,
     Step,
+    TakeNumber,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "SetPolicies",
     "State",
     "Step",
+    "TakeNumber",
     "applicable",
     "make_plan",
     "matches",

@@ -38,6 +38,7 @@ from schemactl.plan.steps import (
     RestoreStrategy,
     SetPolicies,
     Step,
+    TakeNumber,
 )
 from schemactl.registry.base import Scope
 
@@ -96,6 +97,8 @@ def step_document(step: Step) -> Json:
             return {"action": "restore_strategy", "topic": str(name), "strategy": strategy.value}
         case DeleteSchema(name, versions, force):
             return {"action": "delete_schema", "topic": str(name), "versions": list(versions), "force": force}
+        case TakeNumber(name, number):
+            return {"action": "take_number", "topic": str(name), "number": number}
 
 
 def write(plan: Plan, path: Path) -> None:
@@ -250,5 +253,6 @@ _STEPS: dict[str, Callable[[Json], Step]] = {
     ),
     "relax_strategy": lambda step: RelaxStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),
     "restore_strategy": lambda step: RestoreStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),
+    "take_number": lambda step: TakeNumber(_topic(step), step["number"]),
     "delete_schema": lambda step: DeleteSchema(_topic(step), tuple(step["versions"]), step["force"]),
 }

@@ -95,7 +95,7 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
-    planner = _Planner(base, applicable(target), origin, permissions)
+    planner = Planner(base, applicable(target), origin, permissions)
     planner.work_out()
     drafts = [
         Note(name, NoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -123,7 +123,7 @@ def _is_draft(topic: Topic) -> bool:
     return topic.lifecycle == "draft" and not topic.deleted
 
 
-class _Planner:
+class Planner:
     """The registry's state as it is after the steps so far."""
 
     def __init__(self, base: State, target: Catalog, origin: Origin, permissions: Permissions) -> None:
@@ -157,7 +157,7 @@ class _Planner:
                 case PartitionsChanged(name, before, after):
                     self._grow(name, before, after)
                 case VersionsMissing(name, missing):
-                    self._register(name, missing)
+                    self.register(name, missing)
                 case VersionsUnknown(name, unknown):
                     self.refusals += _unexplained(name, self._unknown(name, unknown))
                 case TopicRemoved(name) | SchemaRemoved(name):
@@ -216,8 +216,9 @@ class _Planner:
         self.steps.append(GrowPartitions(name, before, after))
         self.topics[name] = replace(self.topics[name], partitions=after)
 
-    def _register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
-        strategy = self._strategy(name)
+    def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
+        """`steps` upload the versions that are missing, in this order; or `refusals` say why they cannot."""
+        strategy = self.strategy(name)
         before = self.versions.get(name.schema_id, ())
         steps, refusal = self._upload(name, missing, strategy)
         if (
@@ -225,6 +226,7 @@ class _Planner:
             and refusal.answer
             and refusal.answer.outcome is Outcome.INCOMPATIBLE
             and self.permissions.relax
+            and name in self.topics
         ):
             self.versions[name.schema_id] = before
             steps, refusal = self._upload(name, missing, ALWAYS_COMPATIBLE)
@@ -250,9 +252,10 @@ class _Planner:
                 return steps, _refused(name, version, stored, answer, strategy)
         return steps, None
 
-    def _strategy(self, name: TopicName) -> CompatibilityStrategy:
-        space = self.namespaces.get(name.namespace_name)
-        for policies in (self.topics[name].policies, space.policies if space else Policies()):
+    def strategy(self, name: TopicName) -> CompatibilityStrategy:
+        """The one in force for uploads to the topic."""
+        topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
+        for policies in (topic.policies if topic else Policies(), space.policies if space else Policies()):
             strategy = policies.schema_compatibility_strategy
             if strategy not in (None, CompatibilityStrategy.UNDEFINED):
                 return strategy

@@ -95,6 +95,14 @@ class DeleteSchema:
     force: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TakeNumber:
+    """Let a tombstone take the next number, which is `number`, because no version is to have it."""
+
+    name: TopicName
+    number: int
+
+
 Step = (
     CreateNamespace
     | SetPolicies
@@ -104,6 +112,7 @@ Step = (
     | RelaxStrategy
     | RestoreStrategy
     | DeleteSchema
+    | TakeNumber
 )
 
 

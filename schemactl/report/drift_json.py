@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from difflib import unified_diff
 from importlib.metadata import version
 
-from schemactl.correspondence.file import topic_values
+from schemactl.correspondence.file import FORMAT_VERSION, topic_values
 from schemactl.drift import Difference, DriftReport
-from schemactl.drift.nearest import differences
-from schemactl.formats.layout import lines
+from schemactl.drift.nearest import differences, text_diff
 from schemactl.json_values import Json, commit_value, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
-
-FORMAT_VERSION = 1
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
@@ -60,5 +56,5 @@ def _nearest(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
         "version": nearest.number,
         "commit": commit_value(nearest.commit),
         "changes": [{"sign": sign, "what": what} for sign, what in changed],
-        "diff": list(unified_diff(lines(nearest.info), lines(new), "git", "registry", lineterm="")),
+        "diff": text_diff(old=nearest.info, new=new),
     }

@@ -18,6 +18,7 @@ from schemactl.plan import (
     RestoreStrategy,
     SetPolicies,
     Step,
+    TakeNumber,
 )
 from schemactl.report.style import paint
 from schemactl.wording import day, numbers, policy_words
@@ -73,6 +74,8 @@ def describe(step: Step) -> str:
             return f"{name}: the topic's own strategy again ({strategy})"
         case DeleteSchema(name, _, force):
             return f"{name}: delete the schema{' and its numbering' if force else ''}"
+        case TakeNumber(name, number):
+            return f"{name}: a tombstone takes v{number}"
 
 
 def render_result(result: Result, *, color: bool = False) -> str:
@@ -125,6 +128,8 @@ def _lines(step: Step) -> Iterator[tuple[str, str]]:
             yield "~", f"strategy: {strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
         case RestoreStrategy(_, strategy):
             yield "~", f"the topic's own strategy: back to {strategy}"
+        case TakeNumber(_, number):
+            yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
         case DeleteSchema(_, versions, force):
             then = "numbering starts again at 0" if force else "a tombstone takes the next number"
             yield (

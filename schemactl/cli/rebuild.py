@@ -1,0 +1,168 @@
+"""`schemactl rebuild`: a registry that lost its schemas gets them back under the numbers they had."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.cli.apply import carry_out, confirmed
+from schemactl.cli.plan import REFUSED, add_selection, choose_target, open_target, path_of
+from schemactl.cli.topics import find
+from schemactl.errors import SchemactlError
+
+if TYPE_CHECKING:
+    from schemactl.model import Catalog, TopicName
+    from schemactl.plan import Plan
+    from schemactl.plan.rebuild import Lists
+    from schemactl.registry import Registry
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `rebuild`."""
+    parser.description = (
+        "Give a registry that lost its schemas the same version numbers back, so that old messages decode again. Shows the "
+        "plan first, asks, and reads every number back. From Git alone that is exact where nothing but `apply` ever wrote; "
+        "where producers or deletions took numbers, the list that was kept in FILE says which."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl rebuild --target prod numbers.json          kept by apply --result, or drift --format json\n"
+        "  schemactl rebuild --target prod                       from Git alone\n"
+        "  schemactl rebuild --target prod numbers.json --out plan.json    to be reviewed, then: schemactl apply plan.json\n"
+        "  schemactl rebuild --target prod numbers.json --topic '*/orders' --force-delete shop/sales/orders\n"
+    )
+    parser.add_argument(
+        "numbers",
+        nargs="?",
+        metavar="FILE",
+        help="the newest file that `apply --result` or `drift --format json` wrote while the schemas were there",
+    )
+    add_selection(parser)
+    parser.add_argument(
+        "--force-delete",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="delete what the topic's schema is now, first: what was written with it can then not be read",
+    )
+    parser.add_argument(
+        "--relax-while-replaying",
+        action="store_true",
+        help="register versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="write the plan to FILE for `schemactl apply FILE`; change nothing"
+    )
+    parser.add_argument(
+        "--auto-approve", "--yes", action="store_true", help="do not ask before the plan is applied"
+    )
+    parser.add_argument(
+        "--result",
+        metavar="FILE",
+        help="write what was done, what was not, and every number's commit to FILE as JSON",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
+    from schemactl.plan.file import write
+    from schemactl.report.plan_text import render
+
+    with _planned(args, context) as (plan, registry, sources):
+        print(render(plan, color=context.color))
+        print("\n".join(["", *sources]))
+        if plan.refusals:
+            return REFUSED
+        if args.out:
+            write(plan, path_of(args.out, context))
+            context.say(f"To carry out exactly this: schemactl apply {args.out}")
+            return 0
+        if plan.steps and not args.auto_approve and not confirmed():
+            print("Nothing was applied.")
+            return SchemactlError.exit_code
+        return carry_out(plan, registry, args, context)
+
+
+@contextmanager
+def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
+    """The plan, the registry it is for, and where its numbers come from."""
+    from schemactl import declare, history
+    from schemactl.plan import (
+        Origin,
+        Permissions,
+        applicable,
+        observe,
+        renamed,
+        renamed_topic,
+        scope_of,
+        select,
+    )
+    from schemactl.plan.rebuild import around, make_rebuild
+
+    project, top = declare.load_project(context.directory, context.config)
+    target = choose_target(project, args.target)
+    with history.Repository.open(context.directory) as repository:
+        approved = history.read(repository, project)
+    for note in approved.notes:
+        context.say(f"note: {note}")
+    everything = renamed(approved.catalog, target.namespaces)
+    lists = _lists(args, context, target.name, everything)
+    chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    git = renamed(chosen, target.namespaces)
+    lists = _chosen(lists, git, everything, args)
+    # What is only in the file goes by its name there.
+    named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
+    named |= {
+        renamed_topic(find(text, approved.catalog).name, target.namespaces)
+        for text in args.force_delete
+        if text not in {name.schema_id for name in named}
+    }
+    permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
+    with closing(open_target(target, project, top)) as registry:
+        state = observe(registry, scope_of(around(applicable(git), lists)))
+        origin = Origin(target.name, target.registry, registry.release, approved.ref, approved.tip)
+        plan = make_rebuild(state, git, lists, origin=origin, permissions=permissions)
+        yield plan, registry, list(_sources(git, lists, args.numbers))
+
+
+def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
+    from schemactl.correspondence.file import read_lists
+
+    return read_lists(path_of(args.numbers, context), target=target, git=git) if args.numbers else {}
+
+
+def _chosen(lists: Lists, git: Catalog, everything: Catalog, args: argparse.Namespace) -> Lists:
+    """The lists of the topics that were asked for: Git's by their declared names, others by the registry's."""
+    from schemactl.plan import matches
+
+    return {
+        name: pairs
+        for name, pairs in lists.items()
+        if name in git.topics or (name not in everything.topics and matches(name, args.topic, args.namespace))
+    }
+
+
+def _sources(git: Catalog, lists: Lists, file: str | None) -> Iterator[str]:
+    """Where the numbers come from, and how far they can be trusted."""
+    from schemactl.plan import applicable
+
+    listed = [name for name, pairs in lists.items() if pairs]
+    alone = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
+    gone = [
+        name
+        for name, topic in git.topics.items()
+        if topic.versions and not topic.schema and name not in listed
+    ]
+    if listed:
+        yield f"Numbers of {_counted(listed)}: as {file} has them; what was approved since then follows."
+    if alone:
+        yield f"Numbers of {_counted(alone)}: Git's. They are what they were if nothing but `apply` ever wrote there."
+    if gone:
+        yield f"Left out: {_counted(gone)} without a schema in Git now, and without a list to go by."
+
+
+def _counted(names: list[TopicName]) -> str:
+    return str(names[0]) if len(names) == 1 else f"{len(names)} topics"

@@ -1,0 +1,143 @@
+"""Whatever happened to a registry before it was lost: with what was kept, a rebuild brings its numbers back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from approved import (
+    A_WITH_DOC,
+    CITY,
+    ID,
+    NEEDED,
+    ORDERS,
+    ORIGIN,
+    REFUNDS,
+    SALES,
+    A,
+    B,
+    C,
+    S,
+    carry_out,
+    record,
+    topic,
+)
+from approved import catalog as catalog_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl.apply import apply_plan
+from schemactl.broker import live
+from schemactl.changes import unstamped
+from schemactl.correspondence.file import FORMAT_VERSION, read_lists, topic_values
+from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.plan import Permissions, Plan, applicable, observe, scope_of
+from schemactl.plan.rebuild import Lists, around, make_rebuild
+from schemactl.registry import Registry, Scope
+from schemactl.registry.embedded import EmbeddedRegistry
+
+CONTENTS = [A, B, C, record(ID, NEEDED), SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT64)]
+FOREIGN = [*CONTENTS, A_WITH_DOC, record(ID, CITY), record(ID, owner="somebody"), SchemaInfo(SchemaType.DATE)]
+
+events = st.lists(
+    st.tuples(st.sampled_from(["foreign", "delete", "apply"]), st.integers(0, len(FOREIGN) - 1)), max_size=9
+)
+
+
+def approved(contents: list[SchemaInfo], count: int) -> Catalog:
+    """Git after `count` versions of orders; refunds has one."""
+    anything = Policies(S.ALWAYS_COMPATIBLE)
+    return catalog_of(topic(ORDERS, *contents[:count]), topic(REFUNDS, A), sales=anything)
+
+
+def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
+    state = observe(registry, scope_of(around(applicable(git), lists)))
+    return make_rebuild(state, git, lists, origin=ORIGIN, permissions=Permissions())
+
+
+def kept(registry: Registry, git: Catalog) -> Lists:
+    """The lists, after a journey through a file."""
+    held = registry.read(scope_of(git))
+    told = {
+        "format_version": FORMAT_VERSION,
+        "target": "local",
+        "topics": topic_values(git=git, registry=held),
+    }
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "numbers.json")
+        path.write_text(json.dumps(told))
+        return read_lists(path, target="local", git=git)
+
+
+def lists_of(registry: Registry, name: TopicName) -> tuple[list[tuple[int, SchemaInfo | None]], int]:
+    """What can be read, by number, and the number that would come next."""
+    found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    stored = found.versions if found else ()
+    readable = [(version.number, version.info) for version in live(stored)]
+    return readable, stored[-1].number + 1 if stored else 0
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.permutations(CONTENTS), events, st.booleans())
+def test_a_rebuild_from_what_was_kept_is_exact(
+    contents: list[SchemaInfo],
+    happened: list[tuple[str, int]],
+    stopped: bool,  # noqa: FBT001  Hypothesis gives it
+) -> None:
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        count = 0
+        for what, which in happened:
+            if what == "foreign":
+                _upload(registry, FOREIGN[which])
+            elif what == "delete":
+                registry.delete_schema(ORDERS)
+            else:
+                count = max(count, which % (len(contents) + 1))
+                carry_out(registry, approved(contents, count), relax=True)
+        git = approved(contents, count)
+        carry_out(registry, git, relax=True)
+        before = lists_of(registry, ORDERS)
+        lists = kept(registry, git)
+        for name in (ORDERS, REFUNDS):
+            registry.delete_topic(name)
+        plan = rebuild(registry, git, lists)
+        assert not plan.refusals
+        if stopped and plan.steps:
+            _stop_at(plan, registry, len(plan.steps) // 2)
+            plan = rebuild(registry, git, lists)
+            assert not plan.refusals
+        assert apply_plan(plan, registry, progress=lambda _number, _step: None).failure is None
+        assert lists_of(registry, ORDERS) == before
+        assert rebuild(registry, git, lists).steps == ()
+
+
+def _upload(registry: EmbeddedRegistry, info: SchemaInfo) -> None:
+    registry.create_namespace(SALES)
+    registry.set_namespace_policies(SALES, Policies(S.ALWAYS_COMPATIBLE))
+    registry.put_schema(ORDERS, info)
+
+
+def _stop_at(plan: Plan, registry: Registry, step: int) -> None:
+    def progress(number: int, _step: object) -> None:
+        if number == step:
+            raise KeyboardInterrupt
+
+    apply_plan(plan, registry, progress=progress)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.permutations(CONTENTS), st.integers(0, len(CONTENTS)))
+def test_from_git_alone_a_rebuild_is_exact_where_only_apply_wrote(
+    contents: list[SchemaInfo], count: int
+) -> None:
+    git = approved(contents, count)
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        carry_out(registry, git)
+        before = [(number, info and unstamped(info)) for number, info in lists_of(registry, ORDERS)[0]]
+        assert [number for number, _ in before] == list(range(count))
+        registry.delete_topic(ORDERS)
+        apply_plan(rebuild(registry, git, {}), registry, progress=lambda _number, _step: None)
+        after = [(number, info and unstamped(info)) for number, info in lists_of(registry, ORDERS)[0]]
+        assert after == before
