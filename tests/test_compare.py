@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from schemactl.cli.compare import _fingerprint, _identity, _verdicts, compare_lines
+from schemactl.cli.compare import _fingerprint, _identity, _verdicts
+from schemactl.cli.json_lines import answer_lines
 from schemactl.model import Release
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -35,7 +36,7 @@ def through(requests: Iterable[Row | str], *, release: str = "4.0", category: st
 def answered(requests: Iterable[Row | str], answer: Any) -> list[Row]:
     lines = [request if isinstance(request, str) else json.dumps(request) for request in requests]
     out = io.StringIO()
-    complete = compare_lines(io.BytesIO("\n".join(lines).encode()), out, answer)
+    complete = answer_lines(io.BytesIO("\n".join(lines).encode()), out, answer)
     answers = [json.loads(line) for line in out.getvalue().splitlines()]
     assert len(answers) == len(lines)
     assert complete is all("error" not in each for each in answers)

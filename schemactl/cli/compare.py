@@ -8,15 +8,16 @@ import contextlib
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING
 
 from schemactl import formats
 from schemactl.broker import NO_DATA, live
 from schemactl.broker.checkers import OPTIONAL, checkers
 from schemactl.cli import Context
+from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
@@ -45,13 +46,6 @@ examples:
   schemactl compare --identity < pairs.jsonl          {"id", "equal": [true, false, ...]}, one for each of `existing`
   schemactl compare --fingerprint < schemas.jsonl     {"id", "schema"} in, {"id", "canonical", "crc64", "sha256"} out
 """
-
-Request = dict[str, Any]
-Answer = dict[str, Any]
-
-_CHUNK_BYTES = 1 << 20
-_BATCH_LINES = 200
-"""How much is read ahead where more has arrived: as many `.proto` are compiled in one run of protoc."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -100,49 +94,14 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
         release, optional = Release(args.pulsar), tuple(args.checker)
         checkers(release, optional)  # UsageError where that release has no such checker
         answer = partial(_verdicts, release=release, category=args.proto_rules, optional=optional)
-    return 0 if compare_lines(sys.stdin.buffer, sys.stdout, answer) else 1
+    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=_compile_ahead) else 1
 
 
-def compare_lines(lines: BinaryIO, out: TextIO, answer: Callable[[Request], Answer]) -> bool:
-    """Whether every one of `lines` was read; its answer, or what is wrong with it, is on its line of `out`.
-
-    Answers as soon as there is a line: who asks may wait for the answer before asking again.
-    """
-    complete = True
-    for batch in _batches(lines):
-        requests = [_request(line) for line in batch]
-        _compile_ahead(requests)
-        for request in requests:
-            id_ = request.get("id") if isinstance(request, dict) else None
-            try:
-                if isinstance(request, Unreadable):
-                    raise request
-                said = answer(request)
-            except (Unreadable, SchemactlError) as error:
-                complete = False
-                said = {"error": str(error)}
-            out.write(json.dumps({"id": id_, **said}, ensure_ascii=False) + "\n")
-        out.flush()
-    return complete
-
-
-def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """The lines that have arrived, as they arrive; blank ones left out."""
-    rest = b""
-    while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
-        *lines, rest = (rest + chunk).split(b"\n")
-        for start in range(0, len(lines), _BATCH_LINES):
-            yield [line for line in lines[start : start + _BATCH_LINES] if line.strip()]
-    if rest.strip():
-        yield [rest]
-
-
-def _compile_ahead(requests: Sequence[Request | Unreadable]) -> None:
+def _compile_ahead(requests: Sequence[Request]) -> None:
     """Every `.proto` of some lines is compiled, in one run of protoc."""
     entries = [
         entry
         for request in requests
-        if isinstance(request, dict)
         for entry in (request.get("new"), *_listed(request.get("existing")))
         if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name
     ]
@@ -153,20 +112,8 @@ def _compile_ahead(requests: Sequence[Request | Unreadable]) -> None:
             protobuf_native.load("compile").compile_all(protos)
 
 
-class Unreadable(Exception):
-    """A line is not what the protocol expects."""
-
-
 def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
-
-
-def _request(line: bytes) -> Request | Unreadable:
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Unreadable(f"the line is not JSON: {error}")
-    return request if isinstance(request, dict) else Unreadable("the line is not a JSON object")
 
 
 def _verdicts(

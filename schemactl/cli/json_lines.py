@@ -1,0 +1,75 @@
+"""Commands that answer questions on standard input: one JSON object a line in, one a line out, in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, TextIO
+
+from schemactl.errors import SchemactlError
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+_CHUNK_BYTES = 1 << 20
+_BATCH_LINES = 200
+"""How much is read ahead where more has arrived."""
+
+
+class Unreadable(Exception):
+    """A line is not what the command expects."""
+
+
+def answer_lines(
+    lines: BinaryIO,
+    out: TextIO,
+    answer: Callable[[Request], Answer],
+    *,
+    ahead: Callable[[Sequence[Request]], None] | None = None,
+) -> bool:
+    """Whether every one of `lines` was read; its answer with its `id`, or what is wrong with it, is on its line of `out`.
+
+    Answers as soon as there is a line: who asks may wait for the answer before asking again.
+
+    Args:
+        lines: the questions, one a line; blank lines are left out.
+        out: takes the answers.
+        answer: may raise Unreadable or SchemactlError; that becomes the line's `error`.
+        ahead: is shown the questions that have arrived together, before the first of them is answered.
+    """
+    complete = True
+    for batch in _batches(lines):
+        requests = [_request(line) for line in batch]
+        if ahead is not None:
+            ahead([request for request in requests if isinstance(request, dict)])
+        for request in requests:
+            id_ = request.get("id") if isinstance(request, dict) else None
+            try:
+                if isinstance(request, Unreadable):
+                    raise request
+                said = answer(request)
+            except (Unreadable, SchemactlError) as error:
+                complete = False
+                said = {"error": str(error)}
+            out.write(json.dumps({"id": id_, **said}, ensure_ascii=False) + "\n")
+        out.flush()
+    return complete
+
+
+def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """The lines that have arrived, as they arrive; blank ones left out."""
+    rest = b""
+    while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
+        *lines, rest = (rest + chunk).split(b"\n")
+        for start in range(0, len(lines), _BATCH_LINES):
+            yield [line for line in lines[start : start + _BATCH_LINES] if line.strip()]
+    if rest.strip():
+        yield [rest]
+
+
+def _request(line: bytes) -> Request | Unreadable:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Unreadable(f"the line is not JSON: {error}")
+    return request if isinstance(request, dict) else Unreadable("the line is not a JSON object")
