@@ -12,10 +12,11 @@ is loaded on use: `import schemactl` alone costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# `typing` takes longer to import than the hook may take.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from schemactl.compat import compare, judge
     from schemactl.errors import InvalidSchema, SchemactlError
     from schemactl.formats import identity
@@ -63,6 +64,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'model')}"), name)
 
 

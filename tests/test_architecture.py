@@ -65,6 +65,7 @@ ROOMS: dict[str, set[str]] = {
         "correspondence",
         "drift",
     },
+    "staged": {"model", "declare", "history", "check", "report"},
     "codec": set(),
     "spark": {"codec"},
     "codegen": {"errors", "model", "formats"},

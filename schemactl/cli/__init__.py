@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.report.style import is_welcome
 
 COMMANDS: dict[str, str] = {
     "init": "start a project in this repository",
@@ -157,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not directory.is_dir():
             raise UsageError(f"-C {args.directory}: there is no such folder")
         context = Context(
-            directory=str(directory), config=args.config, quiet=args.quiet, color=_color(args.color)
+            directory=str(directory), config=args.config, quiet=args.quiet, color=is_welcome(args.color)
         )
         code = load(args.command).run(args, context)
         print(end="", flush=True)
@@ -186,11 +187,3 @@ def _forget_output() -> None:
     """What is still buffered for standard output goes nowhere, instead of failing once more when Python ends."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _color(choice: str) -> bool:
-    """Whether reports may use colours. Honours NO_COLOR (no-color.org)."""
-    if choice == "auto":
-        terminal = sys.stdout is not None and sys.stdout.isatty()
-        return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return choice == "always"

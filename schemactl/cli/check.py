@@ -110,10 +110,24 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             if stepwise and branch
             else None,
         )
-    notes = _notes(project, report)
-    if branch and branch.is_updated and base is approved:
-        notes = chain(notes, [_foxtrot(approved)])
-    return replace(report, notes=(*report.notes, *notes))
+        notes = _notes(project, report)
+        if branch and branch.is_updated and base is approved:
+            notes = chain(notes, [_foxtrot(approved)])
+        report = replace(report, notes=(*report.notes, *notes))
+        if isinstance(files, history.IndexFiles) and not (args.topic or args.namespace or context.config):
+            from schemactl.staged.keeping import keep
+
+            keep(
+                repository,
+                context.directory,
+                project=project,
+                files=files,
+                declared=declared,
+                approved=approved,
+                base=base,
+                report=report,
+            )
+    return report
 
 
 def _foxtrot(approved: History) -> str:

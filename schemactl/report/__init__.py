@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+# The hook comes by here, and `typing` takes longer than what it does.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.check import CheckReport
 
@@ -22,5 +21,7 @@ CHECK_FORMATS: dict[str, str] = {
 
 def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:
     """The report in the format `name`, without a final newline."""
+    from importlib import import_module
+
     rendered: str = import_module(CHECK_FORMATS[name]).render(report, color=color)
     return rendered

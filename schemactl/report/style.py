@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -18,3 +21,11 @@ def table(rows: list[tuple[str, ...]]) -> list[str]:
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
+
+
+def is_welcome(choice: str) -> bool:
+    """Whether standard output is to have colours: `always`, `never`, or `auto`, which honours NO_COLOR (no-color.org)."""
+    if choice == "auto":
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return choice == "always"

@@ -1,0 +1,133 @@
+"""What the complete check leaves for the next one: for which state of the index, against what, and what it said.
+
+It is left only by a check that found nothing to remark. The next check of the same index has the same answer; and where
+the index has changed further, it need only look at what that concerns.
+"""
+
+from __future__ import annotations
+
+import os
+
+from schemactl.staged.git import Folders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+SUFFIXES = (b".yaml", b".yml", b".avsc", b".json", b".proto", b".binpb")
+"""How the names of all files end that declarations can consist of (declare.files.SUFFIXES)."""
+
+_PROJECT_FILE = b"schemactl.yaml"
+_FILES = (b"100644", b"100755")
+_NOTHING = b"000000"
+
+_MAGIC = b"schemactl staged 1"
+_HEAD_BYTES = 1 << 16
+_NAMES = (
+    *("program", "prefix", "approved", "ref", "defaults", "stamp", "tip", "base", "roots", "outside"),
+    *("records", "plain", "colored"),
+)
+
+
+class Standing:
+    """The last check that found nothing to remark. All texts are bytes as they come from Git.
+
+    Attributes:
+        program: the release of schemactl.
+        prefix: the folder below the top of the working tree where it ran.
+        approved: the ref that the project names, b"" for none; `ref`: the one that was read.
+        defaults: the remotes' default branches, one a line.
+        stamp: see `folders.stamp`.
+        tip: the id of the newest approved commit; `base`: of the one where the work left it.
+        roots: the folders of declarations, `outside`: the files beside them that definitions are made of; NUL between.
+        records: what of the index concerned the project, as `diff-index` told it against `base`.
+        plain: the report; `colored`: for a terminal.
+    """
+
+    __slots__ = _NAMES
+
+    program: bytes
+    prefix: bytes
+    approved: bytes
+    ref: bytes
+    defaults: bytes
+    stamp: bytes
+    tip: bytes
+    base: bytes
+    roots: bytes
+    outside: bytes
+    records: bytes
+    plain: bytes
+    colored: bytes
+
+    @classmethod
+    def read(cls, folders: Folders) -> Self | None:
+        """What was left in this working tree; None: nothing that can be read."""
+        try:
+            descriptor = os.open(_path(folders), os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            data = os.read(descriptor, _HEAD_BYTES)
+            while chunk := os.read(descriptor, 1 << 20):
+                data += chunk
+        finally:
+            os.close(descriptor)
+        head, _, rest = data.partition(b"\n")
+        if not head.startswith(_MAGIC):
+            return None
+        sizes = [int(size) for size in head[len(_MAGIC) :].split()]
+        if len(sizes) != len(cls.__slots__) or sum(sizes) != len(rest):
+            return None
+        found = cls()
+        at = 0
+        for name, size in zip(cls.__slots__, sizes, strict=True):
+            setattr(found, name, rest[at : at + size])
+            at += size
+        return found
+
+    def write(self, folders: Folders) -> None:
+        """It is left in this working tree, or what was there before is: where nothing can be written, nothing is lost."""
+        fields = [getattr(self, name) for name in self.__slots__]
+        path = _path(folders)
+        beside = f"{path}.{os.getpid()}"
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(beside, "wb") as file:
+                file.write(_MAGIC + b"".join(b" %d" % len(field) for field in fields) + b"\n")
+                file.writelines(fields)
+            os.replace(beside, path)
+        except OSError:
+            from contextlib import suppress
+
+            with suppress(OSError):
+                os.unlink(beside)
+
+
+def _path(folders: Folders) -> str:
+    return os.path.join(folders.own, "schemactl", "staged")
+
+
+def concerning(told: bytes, *, roots: bytes, outside: bytes) -> list[bytes]:
+    """The facts and paths, in turn, of those raw records of `git diff-index -z` that may make a difference to a check.
+
+    Args:
+        told: what git said.
+        roots: the folders of declarations, b"" for the top, with NUL between them.
+        outside: the files beside them that definitions are made of, with NUL between them.
+    """
+    folders = tuple(root + b"/" if root else b"" for root in roots.split(b"\0"))
+    others = set(outside.split(b"\0"))
+    tokens = told.split(b"\0")
+    found = []
+    for facts, path in zip(tokens[::2], tokens[1::2], strict=False):
+        before, after, _, _, status = facts[1:].split(b" ")
+        if path.startswith(folders):
+            # Another kind of file, say a link, may stand in the way; and of a root the last file may go.
+            other = (status != b"A" and before not in _FILES) or after not in _FILES
+            concerns = other or path.endswith(SUFFIXES)
+        else:
+            concerns = path in others or path.endswith(_PROJECT_FILE)
+        if concerns:
+            found += [facts, path]
+    return found
