@@ -66,7 +66,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         with planned(args, context) as found:
             yield found
         return
-    from schemactl import declare
+    from schemactl.history import load_project
     from schemactl.plan.file import read
 
     for option in ("topic", "namespace", "allow_delete", "force_delete", "relax_while_replaying"):
@@ -75,7 +75,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
                 f"--{option.replace('_', '-')} belongs to the making of a plan: give it to `schemactl plan`"
             )
     plan = read(path_of(args.plan, context))
-    project, top = declare.load_project(context.directory, context.config)
+    project, top = load_project(context.directory, context.config)
     if args.target not in (None, plan.origin.target):
         raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
     target = choose_target(project, plan.origin.target)
@@ -122,14 +122,14 @@ def carry_out(plan: Plan, registry: Registry, args: argparse.Namespace, context:
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
     """What tells, whenever it is called, which numbers the registry gave to Git's versions."""
-    from schemactl import declare, history
+    from schemactl import history
     from schemactl.correspondence.file import topic_values
     from schemactl.model import Catalog
     from schemactl.plan import renamed
 
     git = Catalog()
     if plan.origin.tip is not None:
-        project, _ = declare.load_project(context.directory, context.config)
+        project, _ = history.load_project(context.directory, context.config)
         with history.Repository.open(context.directory) as repository:
             approved = history.read(repository, project, plan.origin.tip.id)
         named = renamed(approved.catalog, choose_target(project, plan.origin.target).namespaces)

@@ -80,6 +80,11 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         if args.staged:
             files = history.IndexFiles(repository)
             project = declare.load_project(context.directory, context.config, files=files)[0]
+        elif repository.top is None:
+            raise SchemactlError(
+                "a bare repository has no files to check",
+                fix="check in a clone; `schemactl log` and `plan` work here",
+            )
         else:
             project, top = declare.load_project(context.directory, context.config)
             files = declare.WorktreeFiles(top, folders=(*project.roots,))

@@ -115,15 +115,15 @@ def _print_on_target(
     """The topics' numbers in Git and in the target's registry; or of one message's version only."""
     from contextlib import closing
 
-    from schemactl import declare
     from schemactl.cli.plan import choose_target, open_target
     from schemactl.correspondence import pair_up
     from schemactl.correspondence.file import topic_value
+    from schemactl.history import load_project
     from schemactl.plan import renamed_topic
     from schemactl.registry import Scope
     from schemactl.report.correspondence_text import render
 
-    project, top = declare.load_project(context.directory, context.config)
+    project, top = load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}
     with closing(open_target(target, project, top)) as registry:

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
     """The plan from approved history to the target's registry, and that registry, open."""
-    from schemactl import declare, history
+    from schemactl import history
     from schemactl.cli.topics import find
     from schemactl.plan import (
         Origin,
@@ -116,7 +116,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         select,
     )
 
-    project, top = declare.load_project(context.directory, context.config)
+    project, top = history.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     with history.Repository.open(context.directory) as repository:
         approved = history.read(repository, project)

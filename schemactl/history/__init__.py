@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from schemactl.history.bare import load_project
     from schemactl.history.branch import Branch
     from schemactl.history.files import CommitFiles, IndexFiles
     from schemactl.history.reading import Forked, History, Standing, read, read_forked, read_here
@@ -31,6 +32,7 @@ __all__ = [
     "Repository",
     "Standing",
     "Step",
+    "load_project",
     "read",
     "read_forked",
     "read_here",
@@ -46,6 +48,7 @@ _HOMES = {
     "Repository": "repository",
     "Standing": "reading",
     "Step": "record",
+    "load_project": "bare",
     "read": "reading",
     "read_forked": "reading",
     "read_here": "reading",

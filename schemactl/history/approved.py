@@ -24,7 +24,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         HistoryError: there is no such ref, or the history behind it is not whole; says the command that repairs it.
     """
     name = ref or project.approved
-    candidates = [name] if name else _candidates(repository)
+    candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
     for candidate in candidates:
         if tip := repository.commit(candidate):
             _refuse_partial_history(repository)
@@ -44,6 +44,12 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         "no ref is known to hold the approved history: no remote has told its default branch, and there is no main or master",
         fix=f"name it as `approved:` in {project.path}; {_those(refs, remotes)}",
     )
+
+
+def _own_branch(repository: Repository, name: str) -> list[str]:
+    """What other clones call `origin/main` is `main` in the bare repository that they are clones of."""
+    _, _, branch = name.removeprefix("refs/remotes/").partition("/")
+    return [f"refs/heads/{branch}"] if branch and repository.top is None else []
 
 
 def _candidates(repository: Repository) -> list[str]:

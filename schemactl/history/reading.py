@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from schemactl.declare import load_project
 from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
+from schemactl.history.bare import load_project
 from schemactl.history.branch import Branch, branch
 from schemactl.history.record import record
 from schemactl.history.repository import Repository
@@ -146,7 +146,7 @@ def _state(fold: Fold, ref: str, tip: Commit | None) -> History:
 
 
 def read_here(directory: str, config: str | None = None) -> History:
-    """The approved history of the project that `directory` belongs to (see `declare.load_project`).
+    """The approved history of the project that `directory` belongs to (see `load_project`).
 
     Raises:
         SchemactlError: there is no project, or Git cannot say which schemas were approved.

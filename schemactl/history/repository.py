@@ -184,11 +184,6 @@ class Repository:
             return None
         return self.commit(found)
 
-    def steps(self, base: Commit, head: Commit) -> tuple[Commit, ...]:
-        """The commits on the first-parent line of `head` that `base` does not reach, oldest first."""
-        ids = self.run("rev-list", "--first-parent", "--reverse", head.id, f"^{base.id}").decode().split()
-        return tuple(_commit(found) for found in self.objects(ids) if found)
-
     def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
         if self._objects is None:
             self._objects = Process(self.directory, "cat-file", "--batch")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from scratch import Scratch
 
+from schemactl.cli import main
 from schemactl.errors import HistoryError
 from schemactl.history.files import CommitFiles, IndexFiles, TreeFiles
 from schemactl.history.repository import Repository
@@ -193,21 +194,53 @@ def test_a_commit_has_the_files_of_its_tree(scratch: Scratch) -> None:
         }
 
 
-def test_what_a_branch_adds_is_counted_from_where_it_left(scratch: Scratch) -> None:
-    scratch.commit({"a.yaml": "s1"}, "s1", branch="side", start=1)
-    side = scratch.commit({"a.yaml": "s2"}, "s2", branch="side")
-    scratch.commit({"b.yaml": "m1"}, "m1")
-    with Repository.open(scratch.path) as repository:
-        scratch.flush()
-        main, tip = repository.commit("main"), repository.commit("side")
-        assert main
-        assert tip
-        base = repository.merge_base(main, tip)
-        assert base
-        assert base.id == scratch.id(1)
-        assert [step.subject for step in repository.steps(base, tip)] == ["s1", "s2"]
-        assert repository.steps(tip, tip) == ()
-    assert tip.id == scratch.id(side)
+def staged(scratch: Scratch, name: str) -> None:
+    """A topic is declared in a file of that name, and staged."""
+    (scratch.path / ".git" / "hooks" / "pre-commit").unlink()
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", f"topics/{name}.yaml": "topic: a/b/c\n"}
+    scratch.write(files)
+    scratch.git("add", ".")
+    assert index(scratch.path)[f"topics/{name}.yaml"] == "topic: a/b/c\n"
+
+
+@pytest.mark.parametrize("name", ["[x]*", ":(top)", 'q"uote\\', "e\u0301", "\u00e9", "-x"])
+def test_a_staged_declaration_may_have_an_odd_name(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    staged(scratch, name)
+    for option in ([], ["--staged"]):
+        assert main(["-C", str(scratch.path), "check", *option, "--format", "json"]) == 0
+        (topic,) = json.loads(capsys.readouterr().out)["topics"]
+        assert topic["topic"] == "persistent://a/b/c"
+
+
+@pytest.mark.parametrize("name", ["new\nline", "\udcff", "tab\t"])
+def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    staged(scratch, name)
+    for option in ([], ["--staged"]):
+        assert main(["-C", str(scratch.path), "check", *option]) == 1
+        said = capsys.readouterr().err
+        assert "yaml:1:1: the name of this file is no UTF-8, or holds a line break" in said
+        assert len(said.splitlines()) == 2
+
+
+@pytest.mark.parametrize("path", ["topics/t.yaml", "topics/t.avsc", "schemactl.yaml"])
+def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    topic = "topic: a/b/c\nschema: {type: AVRO, definition: t.avsc}\n"
+    scratch.write(
+        {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/t.yaml": topic, "topics/t.avsc": '"int"'}
+    )
+    scratch.write({path: "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2\n"})
+    scratch.git("add", ".")
+    for option in ([], ["--staged"]):
+        assert main(["-C", str(scratch.path), "check", *option]) == 1
+        said = capsys.readouterr().err
+        assert f"{path}:1:1: " in said
+        assert "Git LFS" in said
 
 
 def test_unrelated_histories_have_no_merge_base(scratch: Scratch) -> None:
