@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from schemactl.changes import identity, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
-from schemactl.model import NamespaceName, Policies, TopicName
+from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTopic,
@@ -61,7 +61,8 @@ def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step]
         raise SchemactlError(
             "the plan expects refusals and cannot be applied", fix="schemactl plan shows them"
         )
-    if digest(observe(registry, plan.scope)) != plan.state_digest:
+    state = observe(registry, plan.scope)
+    if digest(state) != plan.state_digest:
         raise StalePlan(
             f"{registry.url} is no longer as it was when the plan was made; nothing was changed",
             fix="look at a new plan: schemactl plan",
@@ -71,6 +72,8 @@ def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step]
         with _relaxing(registry) as relaxed:
             for step in plan.steps:
                 _carry_out(step, registry, relaxed)
+                if isinstance(step, CreateNamespace):
+                    _expect_known_schemas(step.name, state.catalog, plan.scope, registry)
                 done += 1
                 progress(done, step)
     except SchemactlError as error:
@@ -121,6 +124,25 @@ def _carry_out(step: Step, registry: Registry, relaxed: set[TopicName]) -> None:
             _take(name, number, registry)
 
 
+def _expect_known_schemas(name: NamespaceName, seen: Catalog, scope: Scope, registry: Registry) -> None:
+    """Nothing, if the new namespace came with the schemas that were seen before, mostly none.
+
+    Those of a deleted namespace outlive it, and a broker may show them only when it is there again; then the numbers that
+    the plan expects would be wrong.
+
+    Raises:
+        RegistryError: it came with others.
+    """
+    topics = frozenset(topic for topic in scope.topics if topic.namespace_name == name)
+    for topic in registry.read(Scope(frozenset(), topics)).topics.values():
+        before = seen.topics.get(topic.name)
+        if topic.versions != (before.versions if before else ()):
+            raise RegistryError(
+                f"{topic.name} has schemas from a time when the namespace existed before, and the plan knows nothing of them",
+                fix="look at a new plan: schemactl plan",
+            )
+
+
 def _set_policies(name: NamespaceName | TopicName, policies: Policies, registry: Registry) -> None:
     if isinstance(name, NamespaceName):
         registry.set_namespace_policies(name, policies)
@@ -130,7 +152,7 @@ def _set_policies(name: NamespaceName | TopicName, policies: Policies, registry:
 
 def _register(step: RegisterVersion, registry: Registry) -> None:
     info = upload(step.version)
-    number = registry.put_schema(step.name, info)
+    number = _put(step, info, registry)
     if number != step.answer.version:
         raise RegistryError(
             f"{step.name}: the registry gave Git's v{step.version.number} the number {number} where {step.answer.version} "
@@ -140,6 +162,18 @@ def _register(step: RegisterVersion, registry: Registry) -> None:
     held = registry.get_schema(step.name, number)
     if held is None or held.info is None or identity(held.info) != identity(info):
         raise RegistryError(f"{step.name}: v{number} reads back with another content than was uploaded")
+
+
+def _put(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
+    try:
+        return registry.put_schema(step.name, info)
+    except RegistryError:
+        # Perhaps only the answer was lost, and with a bad default even the repeated upload is refused: what is stored counts.
+        with suppress(RegistryError):
+            held = registry.get_schema(step.name, step.answer.version)
+            if held and held.info and identity(held.info) == identity(info):
+                return held.number
+        raise
 
 
 def _delete(step: DeleteSchema, registry: Registry) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +58,35 @@ class Context:
         """`text` is on standard error, unless the user asked for quiet."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
+
+    def progress(self, what: str, of: str) -> Callable[[int, int], None]:
+        """What, told of "so many of so many", keeps a line on the terminal; on no terminal, or in quiet, nothing is shown."""
+        return Progress(what, of) if not self.quiet and sys.stderr.isatty() else lambda _done, _total: None
+
+
+class Progress:
+    """One line on standard error that is written over as work goes on, and is gone when it is done.
+
+    Work that is done in half a second never shows it.
+    """
+
+    def __init__(self, what: str, of: str) -> None:
+        self._what = what
+        self._of = of
+        self._next_s = 0.0
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        now_s = time.monotonic()
+        if done <= 1:
+            self._next_s = now_s + 0.5
+        elif done == total and self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = False
+        elif now_s >= self._next_s and done < total:
+            print(f"\r\x1b[K{self._what}: {done} of {total} {self._of}", end="", file=sys.stderr, flush=True)
+            self._next_s, self._shown = now_s + 0.1, True
 
 
 class Command(Protocol):

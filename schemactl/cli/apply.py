@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.plan import REFUSED, add_arguments, choose_target, open_target, path_of, planned
-from schemactl.errors import PartlyApplied, SchemactlError, UsageError
+from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
     from schemactl.json_values import Json
@@ -31,11 +31,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl apply --auto-approve            without asking: in a pipeline\n"
         "  schemactl apply plan.json                 what `schemactl plan --out plan.json` showed\n"
         "  schemactl apply plan.json --result result.json\n"
+        "  schemactl apply --require-approved sha256:4f6c...   a new plan, but only if it is the one that was approved\n"
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
     add_arguments(parser)
     parser.add_argument(
         "--auto-approve", "--yes", action="store_true", help="do not ask before applying a new plan"
+    )
+    parser.add_argument(
+        "--require-approved",
+        metavar="DIGEST",
+        help="apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; nobody is asked",
     )
     parser.add_argument(
         "--result",
@@ -53,10 +59,23 @@ def run(args: argparse.Namespace, context: Context) -> int:
             print(render(plan, color=context.color))
         if plan.refusals:
             return REFUSED
-        if plan.steps and not args.plan and not args.auto_approve and not confirmed():
+        if plan.steps and args.require_approved is not None:
+            _expect_approved(plan, args.require_approved)
+        elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
             print("Nothing was applied.")
             return SchemactlError.exit_code
         return carry_out(plan, registry, args, context)
+
+
+def _expect_approved(plan: Plan, approved: str) -> None:
+    from schemactl.plan.file import plan_digest
+
+    found = plan_digest(plan)
+    if found != approved:
+        raise StalePlan(
+            f"this is not the plan that was approved: its digest is {found}, approved was {approved[:80]}; nothing was changed",
+            fix="have the new plan reviewed: schemactl plan",
+        )
 
 
 @contextmanager
@@ -84,7 +103,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
             fix=f"make it again: schemactl plan --target {target.name} --out {args.plan}",
         )
-    with closing(open_target(target, project, top)) as registry:
+    with closing(open_target(target, project, top, context)) as registry:
         yield plan, registry
 
 

@@ -58,7 +58,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
     target = choose_target(project, args.target)
     with (
         history.Repository.open(context.directory) as repository,
-        closing(open_target(target, project, top)) as registry,
+        closing(open_target(target, project, top, context)) as registry,
     ):
         approved = history.read(repository, project)
         for note in approved.notes:
@@ -69,7 +69,9 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         git = renamed(chosen, target.namespaces)
         state = observe(registry, _joined(scope_of(git), others, args))
         found = find(git, state, target=target.name, release=registry.release, commit=repository.commit)
-        origin = Origin(target.name, target.registry, registry.release, approved.ref, approved.tip)
+        origin = Origin(
+            target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
+        )
     return DriftReport(origin, found, git, state.catalog)
 
 

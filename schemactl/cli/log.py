@@ -126,7 +126,7 @@ def _print_on_target(
     project, top = load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}
-    with closing(open_target(target, project, top)) as registry:
+    with closing(open_target(target, project, top, context)) as registry:
         held = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
     pairs = {
         names[topic.name]: pair_up(

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused."""
-    from schemactl.plan.file import write
+    from schemactl.plan.file import plan_digest, write
     from schemactl.report import plan_json, plan_text
 
     with planned(args, context) as (plan, _):
@@ -93,7 +93,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
             write(plan, path_of(args.out, context))
         render = plan_json.render if args.format == "json" else plan_text.render
         print(render(plan, color=context.color and args.format == "text"))
-        if args.out and plan.steps and not plan.refusals:
+        applicable = plan.steps and not plan.refusals
+        if applicable and args.format == "text":
+            print(f"Digest: {plan_digest(plan)}")
+        if args.out and applicable:
             context.say(f"To carry out exactly this: schemactl apply {args.out}")
     if plan.refusals:
         return REFUSED
@@ -141,9 +144,11 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         addressed(args.allow_delete), addressed(args.force_delete), args.relax_while_replaying
     )
     catalog = renamed(selected, target.namespaces)
-    with closing(open_target(target, project, top)) as registry:
+    with closing(open_target(target, project, top, context)) as registry:
         state = observe(registry, scope_of(catalog))
-        origin = Origin(target.name, target.registry, registry.release, approved.ref, approved.tip)
+        origin = Origin(
+            target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
+        )
         yield make_plan(state, catalog, origin=origin, permissions=permissions), registry
 
 
@@ -173,9 +178,11 @@ def choose_target(project: Project, name: str | None) -> Target:
     return project.targets[name]
 
 
-def open_target(target: Target, project: Project, top: str) -> Registry:
+def open_target(target: Target, project: Project, top: str, context: Context) -> Registry:
     """The registry of `target`; a relative path in its URL starts at the project file's folder."""
     from schemactl.registry import open_registry
 
     release = target.release or project.release
-    return open_registry(target, release=release, defaults=project.defaults, folder=Path(top, project.folder))
+    folder = Path(top, project.folder)
+    progress = context.progress(f"reading {target.name}", "topics")
+    return open_registry(target, release=release, defaults=project.defaults, folder=folder, progress=progress)

@@ -121,9 +121,11 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         if text not in {name.schema_id for name in named}
     }
     permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
-    with closing(open_target(target, project, top)) as registry:
+    with closing(open_target(target, project, top, context)) as registry:
         state = observe(registry, scope_of(around(applicable(git), lists)))
-        origin = Origin(target.name, target.registry, registry.release, approved.ref, approved.tip)
+        origin = Origin(
+            target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
+        )
         plan = make_rebuild(state, git, lists, origin=origin, permissions=permissions)
         yield plan, registry, list(_sources(git, lists, args.numbers))
 

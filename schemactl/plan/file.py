@@ -54,6 +54,7 @@ def document(plan: Plan) -> Json:
         "target": plan.origin.target,
         "registry": plan.origin.registry,
         "pulsar": plan.origin.release.value,
+        "registry_version": plan.origin.version,
         "approved": {"ref": plan.origin.ref, "commit": commit_value(plan.origin.tip)},
         "state_digest": plan.state_digest,
         "scope": {
@@ -67,6 +68,12 @@ def document(plan: Plan) -> Json:
         "refusals": [_refusal(refusal) for refusal in plan.refusals],
     }
     return {**told, "digest": _digest(told)}
+
+
+def plan_digest(plan: Plan) -> str:
+    """What a plan is approved by: equal for two plans exactly when they say the same, whoever made them and when."""
+    digest: str = document(plan)["digest"]
+    return digest
 
 
 def step_document(step: Step) -> Json:
@@ -192,6 +199,7 @@ def _plan(value: Json) -> Plan:
         Release(value["pulsar"]),
         value["approved"]["ref"],
         read_commit(value["approved"]["commit"]),
+        value.get("registry_version", ""),
     )
     scope = Scope(
         frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),

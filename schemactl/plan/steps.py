@@ -164,6 +164,7 @@ class Origin:
         registry: its URL.
         release: the Pulsar release whose answers are predicted.
         ref: the approved ref; `tip` is the commit it was at, None in a repository without commits.
+        version: the release that the registry says it is, "" where it does not tell.
     """
 
     target: str
@@ -171,6 +172,7 @@ class Origin:
     release: Release
     ref: str
     tip: Commit | None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,13 @@ from schemactl.model import (
     SchemaVersion,
     TopicName,
 )
+
+Progress = Callable[[int, int], None]
+"""Told, during a long `Registry.read`, how many topics of how many have been read."""
+
+
+def silent(_done: int, _total: int) -> None:
+    """Nobody is told of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,11 @@ class Registry(Protocol):
     """
 
     url: str
+
+    @property
+    def version(self) -> str:
+        """The release that the registry says it is, such as "4.0.7"; "" where it does not tell."""
+        ...
 
     @property
     def release(self) -> Release:

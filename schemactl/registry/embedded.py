@@ -71,6 +71,11 @@ class EmbeddedRegistry:
         self._clock_ms = clock_ms
 
     @property
+    def version(self) -> str:
+        """The Pulsar release whose answers it gives."""
+        return self._release.value
+
+    @property
     def release(self) -> Release:
         """The Pulsar release whose answers it gives."""
         return self._release

@@ -94,7 +94,10 @@ def render_result(result: Result, *, color: bool = False) -> str:
 def _head(plan: Plan) -> str:
     origin = plan.origin
     tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
-    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}, answers as of Pulsar {origin.release}"
+    # A release in between answers as the nearest lower one that is known.
+    known = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
+    but = "" if known else f" (it is {origin.version})"
+    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}, answers as of Pulsar {origin.release}{but}"
 
 
 def _by_name(steps: tuple[Step, ...]) -> dict[NamespaceName | TopicName, list[Step]]:

@@ -29,7 +29,7 @@ from approved import (
 
 from schemactl.apply import Result, apply_plan
 from schemactl.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
-from schemactl.model import Policies, SchemaInfo, TopicName
+from schemactl.model import NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import Plan, RegisterVersion, RelaxStrategy, Step
 from schemactl.registry import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -199,6 +199,38 @@ def test_another_number_than_expected_stops_the_apply(disturbed: Disturb) -> Non
     assert result.failure is not None
     assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.what
     assert held(registry, REFUNDS) == []
+
+
+def test_an_upload_whose_answer_was_lost_counts_as_done() -> None:
+    class Deaf(EmbeddedRegistry):
+        """Stores what is uploaded, and its answers never arrive."""
+
+        def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
+            super().put_schema(topic, info)
+            raise RegistryError("the connection was lost")
+
+    with closing(Deaf(":memory:")) as registry:
+        carry_out(registry, TARGET)
+        assert held(registry, ORDERS) == [A, B, C]
+
+
+def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
+    class Haunted(EmbeddedRegistry):
+        """Shows the schemas of a deleted namespace when it is there again."""
+
+        def create_namespace(self, name: NamespaceName) -> None:
+            super().create_namespace(name)
+            if self.get_schema(ORDERS) is None:
+                self.put_schema(ORDERS, B)
+
+    with closing(Haunted(":memory:")) as registry:
+        result = apply(plan_for(registry, TARGET), registry)
+        assert result.failure is not None
+        assert f"{ORDERS} has schemas from a time when the namespace existed before" in result.failure.what
+        assert held(registry, ORDERS) == [B]
+        # What the next plan knows of does not stop it.
+        carry_out(registry, TARGET)
+        assert held(registry, ORDERS) == [B, A, C]
 
 
 def test_another_content_read_back_stops_the_apply() -> None:

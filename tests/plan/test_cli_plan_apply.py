@@ -95,7 +95,9 @@ def test_plan_shows_apply_does_and_then_there_is_nothing_left(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert shop.run("plan", "--detailed-exitcode") == 2
-    assert capsys.readouterr().out.endswith("Plan: 1 namespace, 1 topic, 2 versions to register.\n")
+    *_, summed_up, digest = capsys.readouterr().out.splitlines()
+    assert summed_up == "Plan: 1 namespace, 1 topic, 2 versions to register."
+    assert digest.startswith("Digest: sha256:")
     assert not (shop.folder / ".schemactl").exists()
     assert shop.run("apply", "--auto-approve") == 0
     said = capsys.readouterr()
@@ -187,6 +189,20 @@ def test_a_predicted_refusal_exits_with_one_hundred_and_applies_nothing(
     assert shop.run("plan", "--topic", "shop/sales/orders", "--relax-while-replaying") == 0
     assert shop.run("apply", "--auto-approve", "--relax-while-replaying") == 0
     assert shop.held() == 3
+
+
+def test_only_the_approved_plan_is_applied(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.run("plan")
+    digest = capsys.readouterr().out.rpartition("Digest: ")[2].strip()
+    assert shop.run("apply", "--require-approved", "sha256:" + "0" * 64) == 4
+    assert "its digest is " + digest in capsys.readouterr().err
+    assert shop.run("plan", "--out", "plan.json") == 0
+    assert json.loads((shop.folder / "plan.json").read_text())["digest"] == digest
+    assert shop.run("apply", "plan.json", "--require-approved", "sha256:" + "0" * 64) == 4
+    assert shop.run("plan", "--detailed-exitcode") == 2
+    assert shop.run("apply", "--require-approved", digest) == 0
+    # Where nothing is left to do, nothing is done that was not approved.
+    assert shop.run("apply", "--require-approved", digest) == 0
 
 
 def test_without_a_terminal_nobody_is_asked(shop: Shop) -> None:

@@ -57,6 +57,7 @@ def test_a_file_says_what_it_is(path: Path) -> None:
         "target",
         "registry",
         "pulsar",
+        "registry_version",
         "approved",
         "state_digest",
         "scope",

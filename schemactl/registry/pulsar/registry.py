@@ -20,7 +20,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.registry.base import Scope
+from schemactl.registry.base import Progress, Scope, silent
 from schemactl.registry.pulsar import namespaces, schemas, topics
 from schemactl.registry.pulsar.connection import Connection
 from schemactl.registry.pulsar.credentials import Credentials
@@ -31,10 +31,6 @@ _Told = TypeVar("_Told")
 _NOT_ALLOWED = frozenset({401, 403})
 _PROBE = "schemactl-asks-for-the-strategy"
 """A topic that is only ever asked about: a test of compatibility needs none, and makes none."""
-
-
-def silent(_done: int, _total: int) -> None:
-    """Nobody is told of progress."""
 
 
 class PulsarRegistry:
@@ -54,7 +50,7 @@ class PulsarRegistry:
         credentials: Credentials = Credentials(),  # noqa: B008  frozen
         release: Release = Release.R4_0,
         defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
-        progress: Callable[[int, int], None] = silent,
+        progress: Progress = silent,
     ) -> None:
         self.url = url
         self._connection = Connection(url, credentials)
