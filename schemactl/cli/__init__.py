@@ -26,7 +26,9 @@ COMMANDS: dict[str, str] = {
     "drift": "what a registry holds otherwise than Git approved",
     "rebuild": "give a registry that lost its schemas the same version numbers back",
     "generate": "write StructTypes and codec modules for every approved version",
+    "decode": "one message as JSON, and which commit brought its schema",
     "compare": "the engine on JSON lines: definitions in, verdicts out",
+    "struct": "Spark's types on JSON lines: definitions in, StructTypes out",
     "explain": "a rule: what, why, example, fix",
     "completion": "print a completion script for your shell",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -86,6 +86,7 @@ class Codec:
         self._readers: dict[int | None, MessageReader] = {}
         self._writers: dict[int | None, MessageWriter] = {}
         self._layouts: dict[int | None, Layout] = {}
+        self._validators: dict[int, Codec] = {}
 
     def __reduce__(self) -> Any:
         """A copy knows the definitions and compiles for itself, in whichever process it is."""
@@ -112,6 +113,37 @@ class Codec:
     def separated(self) -> bool:
         """Whether the keys travel apart from the payloads."""
         return isinstance(self.reader, KeyValue) and self.reader.encoding == "SEPARATED"
+
+    @property
+    def is_record(self) -> bool:
+        """Whether a value's fields are columns of their own."""
+        return self._layout(None).many
+
+    def read_as(self, version: int) -> Codec:
+        """A codec that reads into the schema of `version`.
+
+        Asked for the version that wrote a message, it gives the value as its producer saw it, every field by its own name,
+        as a Pulsar consumer with AUTO_CONSUME does.
+
+        Raises:
+            UnknownVersion: the codec has no such version.
+        """
+        return Codec(self.versions, reader=self._schema(version), options=self.options)
+
+    def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
+        """Nothing, if `payload` is a message of `version` to the last byte.
+
+        For producers that send ready-made bytes, as with AUTO_PRODUCE_BYTES: what they send must be what their version says.
+
+        Raises:
+            Unreadable: it is not; `reason` says where and why.
+            UnknownVersion: the codec has no such version.
+            CodecUnavailable: there is no codec for the schema's type.
+        """
+        if version not in self._validators:
+            options = replace(self.options, strict=True)
+            self._validators[version] = Codec(self.versions, reader=self._schema(version), options=options)
+        self._validators[version].decode_one(payload, version, key)
 
     def commit(self, version: int) -> str:
         """The commit that brought `version`.

@@ -249,3 +249,21 @@ def test_the_last_of_two_equal_map_keys_counts() -> None:
     payload = b"\x04\x02a\x02\x02a\x04\x00"
     assert codec.decode_one(payload) == {"m": {"a": 2}}
     assert codec.decode_batch(pa.array([payload] * 50)).rows.column("m").to_pylist() == [[("a", 2)]] * 50
+
+
+def test_a_message_can_be_read_as_its_producer_saw_it() -> None:
+    payload = ORDERS.encode_one({"id": 2, "customer_id": 2**40, "note": "x"}, 1)
+    assert ORDERS.read_as(1).decode_one(payload, 1) == {"id": 2, "customer_id": 2**40, "note": "x"}
+    with pytest.raises(UnknownVersion):
+        ORDERS.read_as(9)
+
+
+def test_bytes_are_validated_before_they_are_sent() -> None:
+    payload = ORDERS.encode_one({"id": 2, "customer_id": 2**40, "note": "x"}, 1)
+    ORDERS.validate(payload, 1)
+    with pytest.raises(Unreadable, match="follow"):
+        ORDERS.validate((payload or b"") + b"\0", 1)
+    with pytest.raises(Unreadable, match="customer_id"):
+        ORDERS.validate(payload, 0)
+    with pytest.raises(UnknownVersion):
+        ORDERS.validate(payload, 9)

@@ -1,0 +1,201 @@
+"""`schemactl decode`: one message of a topic as JSON, or many on JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import Context
+from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.log import number_of
+from schemactl.cli.struct import definition_text
+from schemactl.cli.topics import HELP, find
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.wording import cite
+
+if TYPE_CHECKING:
+    from schemactl.codec import Codec, Definition, KeyValue
+    from schemactl.model import SchemaInfo, Topic
+
+UNREADABLE = 100
+"""Exit code for a message that cannot be read."""
+
+_EXAMPLES = """\
+The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
+message cannot be read; the reason is on standard error.
+
+examples:
+  schemactl decode orders --version 3 --base64 AAEGZm9v
+  schemactl decode orders --version-bytes 0000000000000003 --file message.bin --read-as 5
+  schemactl decode --jsonl < messages.jsonl
+
+JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
+{"id", "error"} out. There bytes are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities
+texts, and a map is a list of its pairs, sorted by key.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `decode`."""
+    parser.description = "What is in a message of a topic, and which commit brought the schema that wrote it."
+    parser.epilog = _EXAMPLES
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help=HELP)
+    written = parser.add_mutually_exclusive_group()
+    written.add_argument("--version", type=int, metavar="N", help="the schema version that wrote the message")
+    written.add_argument("--version-bytes", metavar="HEX", help="the same, as the message carries it")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--base64", metavar="TEXT", help="the payload")
+    source.add_argument(
+        "--file", metavar="FILE", help="the file that holds the payload (default: standard input)"
+    )
+    parser.add_argument("--key-base64", metavar="TEXT", help="the message's key, of a SEPARATED KEY_VALUE")
+    parser.add_argument(
+        "--read-as", type=int, metavar="N", help="read into this version's schema (default: the writer's own)"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse bytes behind the value, and text that is not UTF-8"
+    )
+    parser.add_argument("--jsonl", action="store_true", help="any definitions and messages, on JSON lines")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
+    _require_codec()
+    if args.jsonl:
+        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _lines) else 1
+    if not args.topic:
+        raise UsageError("name the TOPIC of the message, or ask for --jsonl")
+    if args.version is None and args.version_bytes is None:
+        raise UsageError("say with --version or --version-bytes which schema version wrote the message")
+    from schemactl.codec import CodecError, Options, Unreadable
+    from schemactl.codec.json_form import json_value
+    from schemactl.history import read_here
+
+    topic = find(args.topic, read_here(context.directory, context.config).catalog)
+    number = args.version if args.version is not None else number_of(args.version_bytes)
+    payload, key = (
+        _payload(args),
+        None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64"),
+    )
+    writer = _version(topic, number)
+    reader = number if args.read_as is None else args.read_as
+    _version(topic, reader)
+    try:
+        value = (
+            _codec(topic, Options(strict=args.strict, recursion_depth=64))
+            .read_as(reader)
+            .decode_one(payload, number, key)
+        )
+    except Unreadable as error:
+        print(f"schemactl: {topic.name}, {cite(writer)}: {error.reason}", file=sys.stderr)
+        return UNREADABLE
+    except CodecError as error:
+        raise SchemactlError(f"{topic.name}: {error}") from None
+    context.say(f"{topic.name}, written with {cite(writer)}")
+    print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
+    return 0
+
+
+def _require_codec() -> None:
+    try:
+        import schemactl.codec  # noqa: F401  only whether it can be
+    except ImportError:
+        raise SchemactlError(
+            "decoding needs pyarrow and numpy, which are not installed", fix='pip install "schemactl[codec]"'
+        ) from None
+
+
+def _version(topic: Topic, number: int) -> Any:
+    """The version of the topic."""
+    for version in topic.versions:
+        if version.number == number and version.info is not None:
+            return version
+    known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
+    raise UsageError(f"{topic.name} has no version {number}: the approved history knows {known}")
+
+
+def _payload(args: argparse.Namespace) -> bytes:
+    if args.base64 is not None:
+        return _bytes(args.base64, "--base64")
+    if args.file in (None, "-"):
+        return sys.stdin.buffer.read()
+    try:
+        return Path(args.file).read_bytes()
+    except OSError as error:
+        raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
+
+
+def _bytes(text: str, option: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise UsageError(f"{option}: this is not base64") from None
+
+
+def _codec(topic: Topic, options: Any) -> Codec:
+    from schemactl.codec import Codec, Version
+
+    return Codec(
+        [
+            Version(version.number, _schema(version.info), version.commit.id if version.commit else "")
+            for version in topic.versions
+            if version.info is not None
+        ],
+        options=options,
+    )
+
+
+def _schema(info: SchemaInfo) -> Definition | KeyValue:
+    """The schema as the codec takes it."""
+    from schemactl.codec import Definition, KeyValue
+    from schemactl.formats.key_value import split
+    from schemactl.model import SchemaType
+
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        key, value = _schema(both.key), _schema(both.value)
+        assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
+        assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
+        return KeyValue(key, value, both.encoding)
+    proto = info.proto.schema.decode() if info.proto is not None else ""
+    return Definition(info.type.name, info.schema.decode(errors="replace"), info.properties, proto)
+
+
+def _lines(request: Request) -> Answer:
+    from schemactl.codec import Codec, CodecError, Definition, Version
+    from schemactl.codec import Options as CodecOptions
+    from schemactl.codec.json_form import json_rows
+    from schemactl.codec.schema import parse
+
+    name = request.get("type", "AVRO")
+    if not isinstance(name, str):
+        raise Unreadable("`type` is not a text")
+    options = request.get("options") or {}
+    depth = options.get("recursiveFieldMaxDepth", 0) if isinstance(options, dict) else 0
+    definitions = []
+    for role in ("writer", "reader"):
+        given = request.get(role)
+        definitions.append(Definition(name, definition_text(given, role) if given is not None else ""))
+    writer, reader = definitions
+    payloads = _messages(request.get("messages_b64"))
+    try:
+        if name in ("AVRO", "JSON"):
+            parse(writer.text)
+        codec = Codec([Version(0, writer)], reader=reader, options=CodecOptions(recursion_depth=int(depth)))
+        return {"rows": json_rows(codec, payloads, 0)}
+    except CodecError as error:
+        raise Unreadable(str(error)) from None
+
+
+def _messages(given: Any) -> list[bytes | None]:
+    if not isinstance(given, list):
+        raise Unreadable("`messages_b64` is not a list")
+    try:
+        return [None if text is None else base64.b64decode(text, validate=True) for text in given]
+    except (TypeError, ValueError):
+        raise Unreadable("`messages_b64` holds what is not base64") from None

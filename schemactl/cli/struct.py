@@ -1,0 +1,115 @@
+"""`schemactl struct`: Spark's type for any definition, on JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import Context
+from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+
+if TYPE_CHECKING:
+    from schemactl.codegen.struct import Options
+
+_EXAMPLES = """\
+one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
+  {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
+  {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
+
+`schema` is the definition, as a text or as the JSON itself. Where Spark refuses it, `struct` is null, `error` is the simple name
+of the exception it throws, and `message` says why. Options, as Spark names them: recursiveFieldMaxDepth,
+enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
+
+examples:
+  schemactl struct --spark 4.3 < schemas.jsonl > structs.jsonl
+  echo '{"id": 1, "type": "AVRO", "schema": {"type": "array", "items": "long"}}' | schemactl struct
+"""
+
+_PARSE_ERROR = "SchemaParseException"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `struct`."""
+    parser.description = (
+        "Spark's type for definitions in bulk, as Spark's own SchemaConverters makes it, refusals included."
+    )
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "--spark", default="4.1", metavar="MAJOR.MINOR", help="the release of Spark to follow (default: 4.1)"
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
+    """0: every line was read; 1: at least one was not."""
+    from schemactl.codegen.struct import Options
+
+    _ = Options(args.spark).release  # UsageError for what is no release
+    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_struct, spark=args.spark)) else 1
+
+
+def definition_text(value: Any, where: str) -> str:
+    """The text of a definition that a line gives as a text or as the JSON itself.
+
+    Raises:
+        Unreadable: it is neither.
+    """
+    if value is None or isinstance(value, bool | int | float):
+        raise Unreadable(f"`{where}` is {json.dumps(value)}, which is no definition")
+    # A bare word is the JSON of a primitive type: its text would stand in quotes.
+    if isinstance(value, str) and not value.replace("_", "").isalnum():
+        return value
+    return json.dumps(value)
+
+
+def _struct(request: Request, *, spark: str) -> Answer:
+    from schemactl.codegen.spark_type import to_json
+    from schemactl.codegen.struct import SparkRefuses, convert
+    from schemactl.codegen.topic_struct import struct_of
+    from schemactl.errors import InvalidSchema
+    from schemactl.formats.avro.parse import parse
+    from schemactl.model import Release, SchemaInfo, SchemaType
+
+    name = request.get("type")
+    if not isinstance(name, str) or name not in SchemaType.__members__:
+        raise Unreadable(f"`type` is {json.dumps(name)}, which is no schema type")
+    kind, options = SchemaType[name], _options(request.get("options") or {}, spark)
+    try:
+        if kind in (SchemaType.AVRO, SchemaType.JSON):
+            text = definition_text(request.get("schema"), "schema")
+            # Spark brings an Avro of its own, which reads what Pulsar's newer releases read.
+            found = convert(parse(text, Release.R4_2, validate_defaults=True), options)
+            return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
+        schema = request.get("schema") or ""
+        info = SchemaInfo(kind, (schema if isinstance(schema, str) else json.dumps(schema)).encode())
+        struct = struct_of(info, options, Release.R4_2)
+    except SparkRefuses as error:
+        return {"struct": None, "nullable": None, "error": error.error, "message": error.what}
+    except InvalidSchema as error:
+        return {"struct": None, "nullable": None, "error": _PARSE_ERROR, "message": error.what}
+    if struct is None:
+        raise Unreadable(f"nothing describes the payloads of {name}")
+    return {"struct": to_json(struct), "nullable": False, "error": None}
+
+
+def _options(given: Any, spark: str) -> Options:
+    from schemactl.codegen.struct import Options
+
+    if not isinstance(given, dict):
+        raise Unreadable("`options` is not an object")
+    try:
+        # Spark's options are texts; numbers and booleans are taken as well.
+        depth = int(given.get("recursiveFieldMaxDepth", -1))
+    except (TypeError, ValueError):
+        raise Unreadable("`options.recursiveFieldMaxDepth` is not a number") from None
+    return Options(
+        spark,
+        recursive_field_max_depth=depth,
+        stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType", False)).lower()
+        == "true",
+        stable_union_prefix=str(
+            given.get("stableIdentifierPrefixForUnionType", Options().stable_union_prefix)
+        ),
+    )
