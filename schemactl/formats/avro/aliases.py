@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
@@ -14,6 +14,7 @@ from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     NO_PROPERTIES,
+    PRIMITIVES,
     Array,
     Enum,
     Field,
@@ -29,7 +30,7 @@ from schemactl.model import Release
 
 N = TypeVar("N", Enum, Fixed, Record)
 
-_NOT_SET: Final = (Field("", Primitive("null", NO_PROPERTIES), None, (), "ascending", None, NO_PROPERTIES),)
+_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
 """Stands for the fields of a record that is being rebuilt, which equals no other record yet."""
 
 
@@ -123,11 +124,11 @@ class _Renaming:
             case Array():
                 items = yield self.apply(writer.items)
                 if not equal(items, writer.items):
-                    renamed = dataclasses.replace(writer, items=items)
+                    renamed = Array(items, writer.properties)
             case Map():
                 values = yield self.apply(writer.values)
                 if not equal(values, writer.values):
-                    renamed = dataclasses.replace(writer, values=values)
+                    renamed = Map(values, writer.properties)
             case Union():
                 renamed = yield self._union(writer)
         return renamed
@@ -148,23 +149,25 @@ class _Renaming:
         full_name = self._types.get(named.full_name, named.full_name)
         namespace, _, name = full_name.rpartition(".")
         _check_names([name])
-        return dataclasses.replace(
-            named, full_name=full_name, name=name, namespace=namespace or None, aliases=()
-        )
+        renamed = copy.copy(named)
+        renamed.full_name, renamed.name, renamed.namespace = full_name, name, namespace or None
+        renamed.aliases = ()
+        return renamed
 
     def _record(self, writer: Record) -> Deep[Record]:
-        record = dataclasses.replace(
-            self._renamed(writer), fields=_NOT_SET, fields_by_name={}, properties=NO_PROPERTIES
-        )
+        record = self._renamed(writer)
+        record.fields, record.fields_by_name, record.properties = _NOT_SET, {}, NO_PROPERTIES
         self._rebuilt[writer] = record
         self._open.add(id(record))
         names = self._fields.get(record.full_name, {})
         fields = []
         for field in writer.fields:
-            schema = yield self.apply(field.schema)
-            name = names.get(field.name, field.name)
-            fields.append(dataclasses.replace(field, name=name, schema=schema, aliases=()))
-            self._check_field(fields[-1])
+            renamed = copy.copy(field)
+            renamed.schema = yield self.apply(field.schema)
+            renamed.name = names.get(field.name, field.name)
+            renamed.aliases = ()
+            fields.append(renamed)
+            self._check_field(renamed)
         _check_distinct(record, fields)
         record.fields = tuple(fields)
         record.fields_by_name = {field.name: field for field in fields}

@@ -25,7 +25,7 @@ from schemactl.model import Release
 INT_RANGE: Final = range(-(2**31), 2**31)
 LONG_RANGE: Final = range(-(2**63), 2**63)
 
-_JAVA_DOUBLE: Final = re.compile(
+_JAVA_DOUBLE: Final = (
     r"[+-]?(?:NaN|Infinity|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
     r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
 )
@@ -40,26 +40,26 @@ class NoBranch(Exception):
     """Avro 1.11 looked for the first branch of a union that has none."""
 
 
-def field_default(schema: Schema, value: JsonValue, path: Path) -> JsonValue:
-    """The default that Java's parser takes `value` for: a float's or double's may be written as text.
+def field_default(schema: Schema, text: str, path: Path) -> JsonValue:
+    """What Java's parser takes a default written as `text` for: where the field at `path` is a float or double, a number.
 
     Raises:
-        InvalidAvro: such a text is not a number.
+        InvalidAvro: there the text is none.
     """
-    if not isinstance(value, str) or schema.type not in ("float", "double"):
-        return value
-    text = value.strip(JAVA_SPACES)
-    match = _JAVA_DOUBLE.fullmatch(text)
+    if schema.type not in ("float", "double"):
+        return text
+    number = text.strip(JAVA_SPACES)
+    match = re.fullmatch(_JAVA_DOUBLE, number)
     if not match:
         raise InvalidAvro(
-            f"the default is {shown(value)}; expected a {schema.type}",
-            pointer=pointer(path),
+            f"the default is {shown(text)}; expected a {schema.type}",
+            pointer=pointer((path, "default")),
             exception="NumberFormatException",
         )
     if match["hex"]:
-        sign = -1.0 if text[0] == "-" else 1.0
+        sign = -1.0 if number[0] == "-" else 1.0
         return sign * _from_hex(match["hex"])
-    return float(text.rstrip("fFdD") if match["decimal"] else text)
+    return float(number.rstrip("fFdD") if match["decimal"] else number)
 
 
 def _from_hex(text: str) -> float:

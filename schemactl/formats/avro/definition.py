@@ -7,7 +7,7 @@ has that.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import ClassVar, Final
 
 from schemactl.formats.avro.defaults import FieldDefaults, field_default
@@ -15,9 +15,8 @@ from schemactl.formats.avro.names import Name, Path, first_repeated, is_plain_na
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.references import Holder, Unresolved, check_branches
 from schemactl.formats.avro.schema import (
-    NO_DEFAULT,
     NO_PROPERTIES,
-    PRIMITIVE_TYPES,
+    PRIMITIVES,
     Array,
     Enum,
     Field,
@@ -32,7 +31,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.formats.avro.text import InvalidAvro, shown
+from schemactl.formats.avro.text import InvalidAvro, read, shown
 
 Json = dict[str, JsonValue]
 
@@ -41,12 +40,6 @@ _RESERVED: Final = frozenset(
 )
 _ENUM_RESERVED: Final = _RESERVED | {"default"}
 _FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
-_NEEDED: Final = frozenset({"fields", "name", "namespace", "size", "symbols", "type"})
-"""Keys of a named type that say nothing beyond what it must have."""
-
-_NAMES_ONLY: Final = frozenset({str})
-"""The types of what is in a union's array whose branches need no further reading."""
-
 _ORDERS: Final[Mapping[str, Order]] = {
     "ASCENDING": "ascending",
     "DESCENDING": "descending",
@@ -60,7 +53,9 @@ _MAX_FIXED_SIZE: Final = 2**31 - 9
 class DefinitionReader(ABC):
     """Reads one definition. Those of its methods that lead deeper are generators, see `recursion`."""
 
-    def __init__(self, defaults: FieldDefaults | None) -> None:
+    def __init__(self, text: str, defaults: FieldDefaults | None) -> None:
+        """`defaults` judges the defaults of fields; without it they may be anything."""
+        self._text = text
         self._defaults = defaults
         self._types: dict[str, NamedSchema] = {}
         self._open: set[int] = set()
@@ -68,13 +63,13 @@ class DefinitionReader(ABC):
         self._holders: list[Holder] = []
         """What holds a reference that is not resolved yet."""
 
-    def read(self, json: JsonValue) -> Schema:
-        """The schema that `json` defines; references may be unresolved.
+    def read(self) -> Schema:
+        """The schema that the text defines; references may be unresolved.
 
         Raises:
-            InvalidAvro: it is none.
+            InvalidAvro: it defines none.
         """
-        schema = self._schema(json, None, ())
+        schema = self._schema(read(self._text), None, ())
         return schema if isinstance(schema, Node) else run(schema)
 
     # What dialects differ in.
@@ -91,13 +86,12 @@ class DefinitionReader(ABC):
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         """The type that `{"type": name}` refers to."""
 
-    @abstractmethod
-    def _named(self, named: NamedSchema, path: Path) -> None:
-        """Called when a type is read up to its name, size or symbols: without fields, properties and aliases."""
+    known_inside: ClassVar[bool]
+    """Whether a type is known from its name on, without fields, properties and aliases; else when it is complete."""
 
     @abstractmethod
-    def _complete(self, named: NamedSchema, path: Path) -> None:
-        """Called when a type is read completely."""
+    def _define(self, named: NamedSchema, path: Path) -> None:
+        """Makes a type known by its name."""
 
     @abstractmethod
     def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
@@ -106,100 +100,95 @@ class DefinitionReader(ABC):
     # One method for each kind of schema.
 
     def _schema(self, json: JsonValue, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
-        if isinstance(json, str):
-            if json in PRIMITIVE_TYPES:
-                return Primitive(json, NO_PROPERTIES)
-            return self._reference(json, namespace, path)
-        if isinstance(json, list):
-            if _NAMES_ONLY.issuperset(map(type, json)):
-                return self._union_of_names(json, namespace, path)
+        if type(json) is str:
+            return PRIMITIVES.get(json) or self._reference(json, namespace, path)
+        if type(json) is list:
             return self._union(json, namespace, path)
-        if not isinstance(json, dict):
+        if type(json) is not dict:
             expected = "a type's name, an object or a union's array"
             raise invalid(f"{shown(json)} is not a schema; expected {expected}", path)
         kind = json.get("type")
-        if not isinstance(kind, str):
+        if type(kind) is not str:
             is_nested = isinstance(kind, dict | list)
             fix = "put the inner schema in place of the object around it" if is_nested else ""
             raise invalid(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=fix)
-        if kind in PRIMITIVE_TYPES:
-            return Primitive(kind, _properties(json, _RESERVED))
-        if kind in self._methods:
-            return self._methods[kind](self, json, namespace, path)
+        read_kind = self._kinds.get(kind)
+        if read_kind:
+            return read_kind(self, json, namespace, path)
+        if kind in PRIMITIVES:
+            properties = _properties(json, _RESERVED)
+            return Primitive(kind, properties) if properties else PRIMITIVES[kind]
         return self._wrapped_reference(kind, namespace, path)
 
     def _record(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
         full_name, name, space = self._name(json, namespace, path)
-        record = Record(full_name, name, space, (), None, NO_PROPERTIES, (), {}, json["type"] == "error")
+        record = Record(full_name, name, space, is_error=json["type"] == "error")
         self._open.add(id(record))
-        self._named(record, path)
-        path_of_fields = (path, "fields")
+        if self.known_inside:
+            self._define(record, path)
+        place = (path, "fields")
         fields: dict[str, Field] = {}
         for index, item in enumerate(_list(json, "fields", path)):
             try:
-                field_name, kind = item["name"], item["type"]
+                name, kind = item["name"], item["type"]
             except (KeyError, TypeError):
-                raise _bad_field(item, index, full_name, path_of_fields) from None
+                raise _bad_field(item, index, record, fields, place) from None
             schema: Schema
-            if type(kind) is str and kind in PRIMITIVE_TYPES:  # as most fields are
-                schema = Primitive(kind, NO_PROPERTIES)
+            if type(kind) is str and kind in PRIMITIVES:  # as most fields are
+                schema = PRIMITIVES[kind]
             else:
-                found = self._schema(kind, space, ((path_of_fields, index), "type"))
+                found = self._schema(kind, space, ((place, index), "type"))
                 schema = found if isinstance(found, Node) else (yield found)
-            if type(field_name) is not str:
-                raise _bad_field(item, index, full_name, path_of_fields)
-            if field_name in fields:
-                what = f"record {full_name} has two fields {field_name}"
-                raise invalid(what, (path_of_fields, index), exception="AvroRuntimeException")
-            if not is_plain_name(field_name) and not self._is_name(field_name):
-                raise bad_name(field_name, "the field name", ((path_of_fields, index), "name"))
-            fields[field_name] = field = Field(
-                field_name, schema, NO_DEFAULT, (), "ascending", None, NO_PROPERTIES
-            )
+            if type(name) is not str or name in fields or not (is_plain_name(name) or self._is_name(name)):
+                raise _bad_field(item, index, record, fields, place)
+            fields[name] = field = Field(name, schema)
             if type(schema) is Unresolved:
                 self._holders.append(field)
             if len(item) > 2:
-                self._finish_field(field, item, full_name, (path_of_fields, index))
+                self._finish_field(field, item, full_name, (place, index))
         record.fields = tuple(fields.values())
         record.fields_by_name = fields
         self._open.discard(id(record))
-        if not json.keys() <= _NEEDED:
-            record.doc = _text(json, "doc")
-            record.properties = self._container_properties(json, path)
-            record.aliases = self._aliases(record, json, path)
-        self._complete(record, path)
+        self._finish(record, json, path)
         return record
 
     def _finish_field(self, field: Field, json: Json, record: str, path: Path) -> None:
+        known = 2
         if "default" in json:
-            field.default = field_default(field.schema, json["default"], (path, "default"))
+            known += 1
+            default = json["default"]
+            field.default = field_default(field.schema, default, path) if type(default) is str else default
             if self._defaults:
                 self._defaults.check(field, record, path, self._open)
-            if len(json) == 3:
-                return
+        if "doc" in json:
+            known += 1
+            field.doc = _text(json, "doc")
+        if known == len(json):
+            return
         if "order" in json:
             field.order = _order(json["order"], (path, "order"))
         if "aliases" in json:
             field.aliases = tuple(dict.fromkeys(_names(json, path)))
-        field.doc = _text(json, "doc")
         field.properties = _properties(json, _FIELD_RESERVED)
 
     def _enum(self, json: Json, namespace: str | None, path: Path) -> Enum:
         full_name, name, space = self._name(json, namespace, path)
         symbols = _list(json, "symbols", path)
         for index, symbol in enumerate(symbols):
-            if not isinstance(symbol, str) or not (is_plain_name(symbol) or self._is_name(symbol)):
+            if type(symbol) is not str or not (is_plain_name(symbol) or self._is_name(symbol)):
                 raise bad_name(symbol, "the symbol", ((path, "symbols"), index))
-        twice = first_repeated(symbols)
-        if twice is not None:
+        if len(set(symbols)) < len(symbols):
+            twice = first_repeated(symbols)
             raise invalid(f"enum {full_name} lists {symbols[twice]} twice", ((path, "symbols"), twice))
         default = _text(json, "default")
         if default is not None and default not in symbols:
             what = f"the default of enum {full_name} is {shown(default)}, which is not one of its symbols"
             fix = f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}"
             raise invalid(what, path, "default", fix=fix)
-        enum = Enum(full_name, name, space, (), None, NO_PROPERTIES, tuple(symbols), default)
-        self._finish(enum, json, _ENUM_RESERVED, path)
+        enum = Enum(full_name, name, space, tuple(symbols), default)
+        if self.known_inside:
+            self._define(enum, path)
+        self._finish(enum, json, path)
         return enum
 
     def _fixed(self, json: Json, namespace: str | None, path: Path) -> Fixed:
@@ -211,17 +200,19 @@ class DefinitionReader(ABC):
         if size < 0 or size > _MAX_FIXED_SIZE:
             exception = "AvroRuntimeException" if size < 0 else "UnsupportedOperationException"
             raise invalid(f"fixed {full_name} cannot have {size} bytes", path, "size", exception=exception)
-        fixed = Fixed(full_name, name, space, (), None, NO_PROPERTIES, size)
-        self._finish(fixed, json, _RESERVED, path)
+        fixed = Fixed(full_name, name, space, size)
+        if self.known_inside:
+            self._define(fixed, path)
+        self._finish(fixed, json, path)
         return fixed
 
     def _array(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
         if "items" not in json:
             raise invalid('an array without "items"; expected the schema of its items', path)
         items = self._schema(json["items"], namespace, (path, "items"))
-        array = Array(
-            items if isinstance(items, Node) else (yield items), self._container_properties(json, path)
-        )
+        array = Array(items if isinstance(items, Node) else (yield items), NO_PROPERTIES)
+        if len(json) > 2:
+            array.properties = self._container_properties(json, path)
         if type(array.items) is Unresolved:
             self._holders.append(array)
         return array
@@ -230,9 +221,9 @@ class DefinitionReader(ABC):
         if "values" not in json:
             raise invalid('a map without "values"; expected the schema of its values', path)
         values = self._schema(json["values"], namespace, (path, "values"))
-        found = Map(
-            values if isinstance(values, Node) else (yield values), self._container_properties(json, path)
-        )
+        found = Map(values if isinstance(values, Node) else (yield values), NO_PROPERTIES)
+        if len(json) > 2:
+            found.properties = self._container_properties(json, path)
         if type(found.values) is Unresolved:
             self._holders.append(found)
         return found
@@ -240,27 +231,18 @@ class DefinitionReader(ABC):
     def _union(self, json: list[JsonValue], namespace: str | None, path: Path) -> Deep[Schema]:
         branches: list[Schema] = []
         for index, item in enumerate(json):
-            branch = self._schema(item, namespace, (path, index))
-            branches.append(branch if isinstance(branch, Node) else (yield branch))
-        return self._union_of(branches, path)
-
-    def _union_of_names(self, names: list[str], namespace: str | None, path: Path) -> Union:
-        branches: list[Schema] = [
-            Primitive(name, NO_PROPERTIES)
-            if name in PRIMITIVE_TYPES
-            else self._reference(name, namespace, (path, index))
-            for index, name in enumerate(names)
-        ]
-        return self._union_of(branches, path)
-
-    def _union_of(self, branches: list[Schema], path: Path) -> Union:
+            if type(item) is str and item in PRIMITIVES:
+                branches.append(PRIMITIVES[item])
+            else:
+                branch = self._schema(item, namespace, (path, index))
+                branches.append(branch if isinstance(branch, Node) else (yield branch))
         union = Union(tuple(branches))
         check_branches(union, path)
         if Unresolved in map(type, branches):
             self._holders.append(union)
         return union
 
-    _methods: ClassVar[
+    _kinds: ClassVar[
         Mapping[str, Callable[[DefinitionReader, Json, str | None, Path], Schema | Deep[Schema]]]
     ] = {
         "record": _record,
@@ -274,33 +256,38 @@ class DefinitionReader(ABC):
     # What named types share.
 
     def _name(self, json: Json, namespace: str | None, path: Path) -> Name:
-        given = json.get("name")
-        if type(given) is not str:
-            raise invalid(f'"name" of this {json["type"]} is {shown(given)}; expected a name', path, "name")
-        if "namespace" in json:
-            space = json["namespace"]
-            namespace = space if isinstance(space, str) else namespace
-        found = qualify(given, namespace)
-        full_name, name, _ = found
+        name = json.get("name")
+        if type(name) is not str:
+            raise invalid(f'"name" of this {json["type"]} is {shown(name)}; expected a name', path, "name")
+        if "." in name:
+            namespace, _, name = name.rpartition(".")
+        elif "namespace" in json and type(json["namespace"]) is str:
+            namespace = json["namespace"]
         if not is_plain_name(name) and not self._is_name(name):
             raise bad_name(name, "the name", (path, "name"))
-        if full_name in PRIMITIVE_TYPES:
-            what = f"{json['type']} {full_name} has the name of a primitive type"
+        if namespace:
+            return f"{namespace}.{name}", name, namespace
+        if name in PRIMITIVES:
+            what = f"{json['type']} {name} has the name of a primitive type"
             raise invalid(what, path, "name", exception="AvroTypeException")
-        return found
+        return name, name, None
 
-    def _finish(self, leaf: Enum | Fixed, json: Json, reserved: frozenset[str], path: Path) -> None:
-        self._named(leaf, path)
-        if not json.keys() <= _NEEDED:
-            leaf.doc = _text(json, "doc")
-            leaf.properties = _properties(json, reserved)
-            leaf.aliases = self._aliases(leaf, json, path)
-        self._complete(leaf, path)
+    def _finish(self, named: NamedSchema, json: Json, path: Path) -> None:
+        # Name, type, and fields, symbols or size are there by now.
+        if len(json) > (4 if "namespace" in json else 3):
+            named.doc = _text(json, "doc")
+            named.properties = _properties(json, _ENUM_RESERVED if type(named) is Enum else _RESERVED)
+            if named.properties and type(named) is Record:
+                self._check_properties(named.properties, path)
+            if "aliases" in json:
+                named.aliases = self._aliases(named.namespace, json, path)
+        if not self.known_inside:
+            self._define(named, path)
 
-    def _aliases(self, named: NamedSchema, json: Json, path: Path) -> tuple[str, ...]:
+    def _aliases(self, namespace: str | None, json: Json, path: Path) -> tuple[str, ...]:
         aliases: dict[str, None] = {}
-        for index, given in enumerate(_names(json, path) if "aliases" in json else ()):
-            full_name, name, _ = qualify(given, named.namespace)
+        for index, given in enumerate(_names(json, path)):
+            full_name, name, _ = qualify(given, namespace)
             if not is_plain_name(name) and not self._is_name(name):
                 raise bad_name(name, "the alias", ((path, "aliases"), index))
             aliases[full_name] = None
@@ -338,11 +325,20 @@ def _list(json: Json, key: str, path: Path) -> list[JsonValue]:
     return items
 
 
-def _bad_field(field: JsonValue, index: int, record: str, path: Path) -> InvalidAvro:
-    name = field.get("name") if isinstance(field, dict) else None
-    if isinstance(name, str):
-        return invalid(f'field {name} of record {record} has no "type"', (path, index))
-    return invalid(f'field {index} of record {record} has no "name"', (path, index))
+def _bad_field(
+    item: JsonValue, index: int, record: Record, earlier: Container[str], path: Path
+) -> InvalidAvro:
+    """The refusal of a field without name or type, or with the name of an `earlier` one, or with what is no name."""
+    name = item.get("name") if isinstance(item, dict) else None
+    place = (path, index)
+    if not isinstance(name, str):
+        return invalid(f'field {index} of record {record.full_name} has no "name"', place)
+    if "type" not in item:
+        return invalid(f'field {name} of record {record.full_name} has no "type"', place)
+    if name in earlier:
+        what = f"record {record.full_name} has two fields {name}"
+        return invalid(what, place, exception="AvroRuntimeException")
+    return bad_name(name, "the field name", (place, "name"))
 
 
 def _properties(json: Json, reserved: frozenset[str]) -> Mapping[str, JsonValue]:

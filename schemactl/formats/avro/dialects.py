@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from schemactl.formats.avro.defaults import FieldDefaults
@@ -11,13 +10,15 @@ from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.names import Path, is_name, is_plain_name, qualify
 from schemactl.formats.avro.references import Unresolved, completion_order, resolve
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
-from schemactl.formats.avro.text import InvalidAvro, shown
+from schemactl.formats.avro.text import InvalidAvro, shown, without_comments
 
 _INT64 = range(-(2**63), 2**63)
 
 
 class Avro111(DefinitionReader):
     """Avro 1.11.4 in Pulsar 4.0: a type is defined once, and before it is used."""
+
+    known_inside = True
 
     def _is_name(self, name: str) -> bool:
         return is_name(name, others="_")
@@ -34,12 +35,9 @@ class Avro111(DefinitionReader):
             raise self._undefined(name, (path, "type"))
         return known
 
-    def _named(self, named: NamedSchema, path: Path) -> None:
+    def _define(self, named: NamedSchema, path: Path) -> None:
         if self._types.setdefault(named.full_name, named) is not named:
             raise invalid(f"{named.full_name} is defined twice", path, "name", fix="refer to it by its name")
-
-    def _complete(self, named: NamedSchema, path: Path) -> None:
-        pass
 
     def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
         pass
@@ -51,6 +49,8 @@ class Avro111(DefinitionReader):
         return self._types.get(full_name)
 
     def _undefined(self, name: str, path: Path) -> InvalidAvro:
+        import difflib
+
         known = [*PRIMITIVE_TYPES, *list(self._types)[:1000]]
         near = difflib.get_close_matches(name, known, 1) or difflib.get_close_matches(name.lower(), known, 1)
         hint = f"write {shown(near[0])}, if that is meant; otherwise define" if near else "define"
@@ -66,14 +66,16 @@ class Avro1120(DefinitionReader):
     which is before records have fields, and anything has properties. Names may hold `$` (Pulsar's CompatibleNameValidator).
     """
 
-    def __init__(self, defaults: FieldDefaults | None) -> None:
-        super().__init__(defaults)
+    known_inside = True
+
+    def __init__(self, text: str, defaults: FieldDefaults | None) -> None:
+        super().__init__(text, defaults)
         self._unresolved: list[Unresolved] = []
         self._good_namespaces: set[str] = set()
 
-    def read(self, json: JsonValue) -> Schema:
-        """The schema that `json` defines, with all references resolved."""
-        schema = super().read(json)
+    def read(self) -> Schema:
+        """The schema that the text defines, with all references resolved."""
+        schema = super().read()
         order = completion_order(schema, self._types) if self._defaults and self._defaults.of_records else []
         if self._unresolved:
             resolve(schema, self._unresolved, self._holders, self._types)
@@ -94,12 +96,6 @@ class Avro1120(DefinitionReader):
 
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         return self._reference(name, namespace, path)
-
-    def _named(self, named: NamedSchema, path: Path) -> None:
-        self._define(named, path)
-
-    def _complete(self, named: NamedSchema, path: Path) -> None:
-        pass
 
     def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
         # Records, arrays and maps are copied, and such numbers get lost on the way.
@@ -133,21 +129,13 @@ class Avro1122(Avro1120):
     Pulsar reads `{"type": "Name"}` for it, with a JSON parser that refuses comments (AvroSchemaCompat).
     """
 
-    def __init__(self, defaults: FieldDefaults | None, *, has_comments: bool) -> None:
-        super().__init__(defaults)
-        self._has_comments = has_comments
+    known_inside = False
 
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        if self._has_comments:
+        if without_comments(self._text) != self._text:
             what = f'"type" is {shown(name)}; expected a kind of type, because the definition has comments'
             raise invalid(what, path, "type", fix=f"write {shown(name)} in place of the object")
         return self._reference(name, namespace, path)
-
-    def _named(self, named: NamedSchema, path: Path) -> None:
-        pass
-
-    def _complete(self, named: NamedSchema, path: Path) -> None:
-        self._define(named, path)
 
     def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
         return equal(named, earlier)

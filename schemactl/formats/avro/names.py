@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
-
-is_plain_name: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
-"""Answers for names in ASCII letters, digits and `_`, which every release accepts."""
+from typing import Any
 
 Path = tuple[Any, ...]
 """A place in a definition: () for the whole, otherwise the place around it and a key or an index."""
@@ -25,6 +21,11 @@ def qualify(name: str, namespace: str | None) -> Name:
     return f"{namespace}.{name}", name, namespace
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether `name` is of ASCII letters, digits and `_`, and starts with none of the digits: every release accepts it."""
+    return name.isidentifier() and name.isascii()
+
+
 def is_name(name: str, *, others: str) -> bool:
     """Whether `name` is a letter, then letters and digits, of any script; `others` may stand anywhere, too.
 
@@ -38,16 +39,14 @@ def is_name(name: str, *, others: str) -> bool:
     )
 
 
-def first_repeated(names: list[str]) -> int | None:
-    """The index of the first of the `names` that occurs before it, too; None if there is none."""
-    if len(set(names)) == len(names):
-        return None
+def first_repeated(names: list[str]) -> int:
+    """The index of the first of the `names` that occurs before it, too; there is one."""
     seen: set[str] = set()
-    for index, name in enumerate(names):
+    for name in names:
         if name in seen:
-            return index
+            break
         seen.add(name)
-    return None
+    return len(seen)
 
 
 def pointer(path: Path) -> str:

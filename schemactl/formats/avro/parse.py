@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemactl.formats.avro.defaults import FieldDefaults
-from schemactl.formats.avro.definition import DefinitionReader
 from schemactl.formats.avro.dialects import Avro111, Avro1120, Avro1122
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.text import InvalidAvro, decode, read, without_comments
+from schemactl.formats.avro.text import InvalidAvro, decode
 from schemactl.model import Release
 
 
@@ -43,13 +42,5 @@ def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
 
 
 def _read(text: bytes | str, release: Release, defaults: FieldDefaults | None) -> Schema:
-    text = decode(text)
-    json = read(text)
-    reader: DefinitionReader
-    if release is Release.R4_0:
-        reader = Avro111(defaults)
-    elif release is Release.R4_2:
-        reader = Avro1120(defaults)
-    else:
-        reader = Avro1122(defaults, has_comments=without_comments(text) != text)
-    return reader.read(json)
+    dialect = Avro111 if release is Release.R4_0 else Avro1120 if release is Release.R4_2 else Avro1122
+    return dialect(decode(text), defaults).read()

@@ -6,11 +6,11 @@ Follows org.apache.avro.ParseContext and util.SchemaResolver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from schemactl.formats.avro.names import Path, first_repeated, pointer
 from schemactl.formats.avro.schema import (
-    NO_PROPERTIES,
     Array,
     Field,
     Map,
@@ -23,6 +23,8 @@ from schemactl.formats.avro.text import InvalidAvro, shown
 
 Holder = Field | Array | Map | Union
 
+_FULL_NAME: Final = attrgetter("full_name")
+
 _MAX_STEPS: Final = 2_000_000
 """So much work `completion_order` does at most. It grows with the square of the definition at worst."""
 
@@ -33,9 +35,7 @@ class Unresolved(Record):
     __slots__ = ("path", "target")
 
     def __init__(self, target: str, path: Path, number: int) -> None:
-        super().__init__(
-            f"{target} ({number})", target, None, (), None, NO_PROPERTIES, (), {}, is_error=False
-        )
+        super().__init__(f"{target} ({number})", target, None)
         self.target = target
         self.path = path
 
@@ -77,16 +77,17 @@ def check_branches(union: Union, path: Path) -> None:
     Raises:
         InvalidAvro: there is such a branch.
     """
-    names = [branch.full_name for branch in union.branches]
+    names = list(map(_FULL_NAME, union.branches))
+    if len(set(names)) == len(names) and "union" not in names:
+        return
     if "union" in names:
         place = pointer((path, names.index("union")))
         fix = "list the inner union's branches in the outer one"
         what = "a union directly inside a union"
         raise InvalidAvro(what, pointer=place, fix=fix, exception="AvroRuntimeException")
     twice = first_repeated(names)
-    if twice is not None:
-        what = f"the union has two branches {names[twice]}"
-        raise InvalidAvro(what, pointer=pointer((path, twice)), exception="AvroRuntimeException")
+    what = f"the union has two branches {names[twice]}"
+    raise InvalidAvro(what, pointer=pointer((path, twice)), exception="AvroRuntimeException")
 
 
 def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Record]:

@@ -1,21 +1,18 @@
 """A parsed Avro schema, shaped as Java's org.apache.avro.Schema.
 
 A schema is a graph: every place in the text has its own node, and every reference to a named type leads to the node of
-its definition. Nodes are compared by identity, so that `(reader, writer)` pairs can key memo tables; `equality` has
-Avro's own notion of equal schemas.
+its definition. Only a primitive without properties is the same node everywhere. Nodes are compared by identity, so that
+`(reader, writer)` pairs can key memo tables; `equality` has Avro's own notion of equal schemas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
 JsonValue = Any
 """A parsed JSON value: None, bool, int, float, str, list or dict."""
-
-PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 NO_PROPERTIES: Final[Mapping[str, JsonValue]] = MappingProxyType({})
 
@@ -52,46 +49,60 @@ class Primitive(Node):
         return f"<{self.type}>"
 
 
-@dataclass(slots=True, eq=False, repr=False)
+PRIMITIVES: Final[Mapping[str, Primitive]] = {
+    name: Primitive(name, NO_PROPERTIES)
+    for name in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+}
+"""The primitives without properties, by name."""
+
+PRIMITIVE_TYPES: Final = frozenset(PRIMITIVES)
+
+
 class Array(Node):
     """An array of `items`."""
 
     type: ClassVar[str] = "array"
     full_name: ClassVar[str] = "array"
-    items: Schema
-    properties: Mapping[str, JsonValue]
+    __slots__ = ("items", "properties")
+
+    def __init__(self, items: Schema, properties: Mapping[str, JsonValue]) -> None:
+        self.items = items
+        self.properties = properties
 
     def __repr__(self) -> str:
         return "<array>"
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Map(Node):
     """A map from strings to `values`."""
 
     type: ClassVar[str] = "map"
     full_name: ClassVar[str] = "map"
-    values: Schema
-    properties: Mapping[str, JsonValue]
+    __slots__ = ("properties", "values")
+
+    def __init__(self, values: Schema, properties: Mapping[str, JsonValue]) -> None:
+        self.values = values
+        self.properties = properties
 
     def __repr__(self) -> str:
         return "<map>"
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Union(Node):
     """One of `branches`, none of which is a union. A union has no properties of its own."""
 
     type: ClassVar[str] = "union"
     full_name: ClassVar[str] = "union"
     properties: ClassVar[Mapping[str, JsonValue]] = NO_PROPERTIES
-    branches: tuple[Schema, ...]
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: tuple[Schema, ...]) -> None:
+        self.branches = branches
 
     def __repr__(self) -> str:
         return f"<union of {len(self.branches)}>"
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Named(Node):
     """What the three named types share.
 
@@ -102,51 +113,59 @@ class Named(Node):
         aliases: full names, each once, in document order.
     """
 
-    full_name: str
-    name: str
-    namespace: str | None
-    aliases: tuple[str, ...]
-    doc: str | None
-    properties: Mapping[str, JsonValue]
+    __slots__ = ("aliases", "doc", "full_name", "name", "namespace", "properties")
+    type: ClassVar[str]
+
+    def __init__(self, full_name: str, name: str, namespace: str | None) -> None:
+        self.full_name = full_name
+        self.name = name
+        self.namespace = namespace
+        self.aliases: tuple[str, ...] = ()
+        self.doc: str | None = None
+        self.properties = NO_PROPERTIES
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.full_name}>"
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Fixed(Named):
     """`size` bytes."""
 
     type: ClassVar[str] = "fixed"
-    size: int
+    __slots__ = ("size",)
 
-    def __repr__(self) -> str:
-        return f"<fixed {self.full_name}>"
+    def __init__(self, full_name: str, name: str, namespace: str | None, size: int) -> None:
+        super().__init__(full_name, name, namespace)
+        self.size = size
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Enum(Named):
     """One of `symbols`; `default` stands in for a symbol the reader does not list."""
 
     type: ClassVar[str] = "enum"
-    symbols: tuple[str, ...]
-    default: str | None
+    __slots__ = ("default", "symbols")
 
-    def __repr__(self) -> str:
-        return f"<enum {self.full_name}>"
+    def __init__(
+        self, full_name: str, name: str, namespace: str | None, symbols: tuple[str, ...], default: str | None
+    ) -> None:
+        super().__init__(full_name, name, namespace)
+        self.symbols = symbols
+        self.default = default
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Record(Named):
     """`fields` in order, also by name. `is_error`: written `"type": "error"`, and the same in every comparison."""
 
     type: ClassVar[str] = "record"
-    fields: tuple[Field, ...]
-    fields_by_name: Mapping[str, Field]
-    is_error: bool
+    __slots__ = ("fields", "fields_by_name", "is_error")
 
-    def __repr__(self) -> str:
-        return f"<record {self.full_name}>"
+    def __init__(self, full_name: str, name: str, namespace: str | None, *, is_error: bool = False) -> None:
+        super().__init__(full_name, name, namespace)
+        self.is_error = is_error
+        self.fields: tuple[Field, ...] = ()
+        self.fields_by_name: Mapping[str, Field] = {}
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Field:
     """A field of a record.
 
@@ -155,13 +174,16 @@ class Field:
         aliases: other names of the field, each once, in document order.
     """
 
-    name: str
-    schema: Schema
-    default: JsonValue
-    aliases: tuple[str, ...]
-    order: Order
-    doc: str | None
-    properties: Mapping[str, JsonValue]
+    __slots__ = ("aliases", "default", "doc", "name", "order", "properties", "schema")
+
+    def __init__(self, name: str, schema: Schema) -> None:
+        self.name = name
+        self.schema = schema
+        self.default: JsonValue = NO_DEFAULT
+        self.aliases: tuple[str, ...] = ()
+        self.order: Order = "ascending"
+        self.doc: str | None = None
+        self.properties = NO_PROPERTIES
 
     def __repr__(self) -> str:
         return f"<field {self.name}>"

@@ -26,10 +26,13 @@ JAVA_SPACES: Final = "".join(map(chr, range(33)))
 _SHOWN: Final = 60
 """How many characters of a value a message shows."""
 
-_WHITESPACE: Final = re.compile(r"[ \t\r\n]*")
-_STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\r\n]*', re.DOTALL)
-_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"(?:[ \t\r\n]*:)?|[\[\]{}]', re.DOTALL)
-_NUMBER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_WHITESPACE: Final = " \t\r\n"
+_SPACES: Final = frozenset(_WHITESPACE)
+
+# Patterns for what is rare, compiled at first use.
+_STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\r\n]*'
+_STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]|\\.)*"(?:[ \t\r\n]*:)?|[\[\]{}]'
+_NUMBER: Final = r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -52,7 +55,7 @@ def without_comments(text: str) -> str:
     """`text` with every comment blanked out, so that all positions stay."""
     if "/" not in text or ("//" not in text and "/*" not in text):
         return text
-    return _STRING_OR_COMMENT.sub(_blank, text)
+    return re.sub(_STRING_OR_COMMENT, _blank, text)
 
 
 def read(text: str) -> Any:
@@ -62,7 +65,7 @@ def read(text: str) -> Any:
         InvalidAvro: it is not JSON that Jackson reads with Avro's settings, or something follows the value.
     """
     plain = without_comments(text)
-    start = _WHITESPACE.match(plain).end()  # type: ignore[union-attr]  # it matches the empty string, too
+    start = len(plain) - len(plain.lstrip(_WHITESPACE))
     if start == len(plain):
         raise InvalidAvro("the definition is empty; expected an Avro schema in JSON")
     depth = _depth(plain)
@@ -94,7 +97,7 @@ def _depth(text: str) -> int:
     if brackets <= _SHALLOW and len(text) <= MAX_KEY_LENGTH:
         return brackets
     depth = deepest = 0
-    for match in _STRING_OR_BRACKET.finditer(text):
+    for match in re.finditer(_STRING_OR_BRACKET, text):
         found = match[0]
         if found in "[{":
             depth += 1
@@ -176,7 +179,9 @@ def _read_deep(text: str, start: int) -> tuple[Any, int]:
 
 
 def _skip(text: str, position: int) -> int:
-    return _WHITESPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty string, too
+    while text[position : position + 1] in _SPACES:
+        position += 1
+    return position
 
 
 def _key(text: str, position: int) -> tuple[str, int]:
@@ -193,7 +198,7 @@ def _key(text: str, position: int) -> tuple[str, int]:
 def _scalar(text: str, position: int) -> tuple[Any, int]:
     if text[position : position + 1] == '"':
         return scanstring(text, position + 1, True)  # type: ignore[no-any-return]  # noqa: FBT003  as above
-    number = _NUMBER.match(text, position)
+    number = re.compile(_NUMBER).match(text, position)
     if number:
         whole = number[2] is None and number[3] is None
         return (_integer if whole else _float)(number[0]), number.end()
