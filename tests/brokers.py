@@ -17,11 +17,14 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from schemactl.registry.pulsar import PulsarRegistry
 
 RECIPE = Path(__file__).parent / "broker_recipe" / "broker.sh"
 FOLDER = "SCHEMACTL_TEST_BROKERS"
@@ -147,3 +150,10 @@ def _free_port() -> int:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
         return port
+
+
+@contextmanager
+def opened(broker: Broker, **more: Any) -> Iterator[PulsarRegistry]:
+    """The registry of `broker`."""
+    with closing(PulsarRegistry(broker.url, **more)) as registry:
+        yield registry

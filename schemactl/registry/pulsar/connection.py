@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError, NewConnectionError, SSLError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from schemactl.errors import RegistryError
 from schemactl.registry.pulsar.answers import (
@@ -202,11 +202,10 @@ class Connection:
             try:
                 fine = response.status < 300
                 body = response.read(None if fine else MAX_REFUSAL_BYTES)
-                whole = fine or len(body) < MAX_REFUSAL_BYTES
+                if not fine and len(body) == MAX_REFUSAL_BYTES:
+                    response.close()  # the rest is not worth reading, and no other answer may be read behind it
             finally:
                 response.release_conn()
-            if not whole:
-                response.close()
         except HTTPError as error:
             raise self._no_answer(url, error) from None
         self._answered = True
@@ -228,7 +227,9 @@ class Connection:
                 f"{self.url}: no trust in {host}:{port}: {_cause(error)}",
                 fix="name the cluster's certificate authority as `ca_file` of the target; check the host's name",
             )
-        if isinstance(error, NewConnectionError) and len(self._bases) > 1:
+        if not isinstance(error, (NewConnectionError, ConnectTimeoutError)):
+            self._answered = True
+        elif len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
         return LostAnswer(

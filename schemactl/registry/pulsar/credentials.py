@@ -214,8 +214,9 @@ def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
     def load(what: str, how: Callable[[], None]) -> None:
         try:
             how()
-        except (OSError, ssl.SSLError) as error:
-            why = getattr(error, "strerror", None) or "it is not PEM, or the key does not fit the certificate"
+        except OSError as error:
+            not_pem = "it is not PEM, or the key has a password or does not fit the certificate"
+            why = not_pem if isinstance(error, ssl.SSLError) else error.strerror
             raise RegistryError(f"{what} cannot be used: {why}", fix="check the target's files") from None
 
     if "ca_file" in written:

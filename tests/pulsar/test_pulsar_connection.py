@@ -1,0 +1,364 @@
+"""Requests to a cluster: what is tried again, where credentials go, and what an answer's words are."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from scripted import Asked, Said, Server, said, serving
+
+from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.model import Outcome, SchemaInfo, SchemaType, TopicName
+from schemactl.registry.pulsar import Credentials, PulsarRegistry
+from schemactl.registry.pulsar import connection as connections
+from schemactl.registry.pulsar.connection import Connection
+
+TOKEN, OLD, NEW = "a-secret.that-nobody.may-see", "token-1", "token-2"
+ORDERS = TopicName("shop", "sales", "orders")
+LONG = SchemaInfo(SchemaType.INT64)
+
+CONCURRENT = said({"reason": "Concurrent modification"}, 409)
+PAGE = """<html><head><title>Error 409 x</title></head><body><table>
+<tr><th>STATUS:</th><td>409</td></tr>
+<tr><th>MESSAGE:</th><td>Unable to read schema: &quot;a&quot;
+using schema</td></tr></table></body></html>"""
+UNEXPECTED = "\n --- An unexpected error occurred in the server ---\n\nMessage: {message}\n\nStacktrace:\n\n{exception}: {message}\n\tat x"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for long."""
+    monkeypatch.setattr(connections, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 0.1)
+    monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
+    monkeypatch.setenv("SHOP_TOKEN", TOKEN)
+    return Credentials.of({"token_env": "SHOP_TOKEN"}, tmp_path)
+
+
+def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
+    connection = Connection(url, credentials)
+    try:
+        return connection.get("clusters")
+    finally:
+        connection.close()
+
+
+def unexpected(exception: str, message: str = "no") -> Said:
+    return said({"reason": UNEXPECTED.format(exception=exception, message=message)}, 500)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(Said(0), id="cut"),
+        pytest.param(Said(412, reason="Failed to find the ownership for the topic"), id="412"),
+        pytest.param(Said(429), id="429"),
+        pytest.param(Said(500, b"<h1>Internal Server Error</h1>", "text/html"), id="500 of a gateway"),
+        pytest.param(
+            unexpected("org.apache.pulsar.metadata.api.MetadataStoreException"), id="500 of the storage"
+        ),
+        pytest.param(unexpected("java.util.concurrent.TimeoutException"), id="500 in time"),
+        pytest.param(Said(502), id="502"),
+        pytest.param(Said(503), id="503"),
+        pytest.param(Said(504), id="504"),
+        pytest.param(CONCURRENT, id="409 concurrent"),
+    ],
+)
+def test_what_may_pass_is_tried_again(trouble: Said) -> None:
+    with serving(lambda _: trouble if len(server.asked) < 4 else said(["one"])) as server:
+        assert get(server.url) == ["one"]
+        assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Said(401),
+        Said(403),
+        Said(405),
+        Said(406),
+        Said(422),
+        Said(409),
+        unexpected("org.apache.avro.AvroTypeException"),
+    ],
+    ids=lambda refusal: str(refusal.status),
+)
+def test_a_refusal_is_not_tried_again(refusal: Said) -> None:
+    with serving(lambda _: refusal) as server:
+        with pytest.raises(RegistryError, match=f"GET clusters answers {refusal.status}"):
+            get(server.url)
+        assert len(server.asked) == 1
+
+
+def test_retry_after_is_heeded() -> None:
+    answers = iter([Said(429, headers={"Retry-After": "0"}), said([])])
+    with serving(lambda _: next(answers)) as server:
+        assert get(server.url) == []
+
+
+def test_an_address_where_nobody_is_is_one_clear_error() -> None:
+    with serving(lambda _: said([])) as server:
+        pass
+    with pytest.raises(
+        RegistryError, match=r"127\.0\.0\.1:\d+ does not answer \(Connection refused\)"
+    ) as raised:
+        get(server.url)
+    assert "`registry` of the target" in raised.value.fix
+
+
+def test_another_broker_of_the_list_is_asked_when_one_is_down() -> None:
+    with serving(lambda _: said([])) as down:
+        pass
+    with serving(lambda _: said(["two"])) as server:
+        assert get(f"{down.url},{server.url}") == ["two"]
+
+
+def test_a_web_page_is_no_admin_api() -> None:
+    page = Said(200, b"<html>welcome</html>", "text/html")
+    with serving(lambda _: page) as server, pytest.raises(RegistryError, match="something that is not JSON"):
+        get(server.url)
+
+
+def test_a_redirect_keeps_the_request_and_the_token(credentials: Credentials) -> None:
+    def answer(asked: Asked) -> Said:
+        return Said(307, headers={"Location": f"{owner.url}/admin/v2{asked.path}?authoritative=true"})
+
+    with serving(lambda _: said({"version": {"version": 3}})) as owner, serving(answer) as first:
+        registry = PulsarRegistry(f"{first.url},{owner.url}", credentials=credentials)
+        assert registry.put_schema(ORDERS, LONG) == 3
+        registry.close()
+        assert [(one.method, one.token) for one in (*first.asked, *owner.asked)] == [("POST", TOKEN)] * 2
+        assert owner.asked[0].body == first.asked[0].body != b""
+
+
+def test_a_broker_that_the_cluster_lists_gets_the_token(credentials: Credentials) -> None:
+    def answer(asked: Asked) -> Said:
+        if asked.path == "/brokers":
+            return said([owner.url.removeprefix("http://")])
+        return (
+            said([])
+            if asked.path == "/clusters" and len(first.asked) > 1
+            else Said(307, headers={"Location": owner.url})
+        )
+
+    with serving(lambda _: said(["one"])) as owner, serving(answer) as first:
+        assert get(first.url, credentials) == ["one"]
+        assert owner.asked[0].token == TOKEN
+
+
+def test_a_host_that_is_not_of_the_cluster_gets_nothing(credentials: Credentials) -> None:
+    def answer(asked: Asked) -> Said:
+        return Said(401) if asked.path == "/brokers" else Said(307, headers={"Location": stranger.url})
+
+    with serving(lambda _: said([])) as stranger, serving(answer) as first:
+        with pytest.raises(RegistryError, match="is not known to be of the cluster") as raised:
+            get(first.url, credentials)
+        assert stranger.asked == []
+        assert f"registry: {first.url},{stranger.url}" in raised.value.fix
+
+
+def test_without_credentials_every_redirect_is_followed() -> None:
+    with (
+        serving(lambda _: said(["one"])) as owner,
+        serving(lambda _: Said(307, headers={"Location": owner.url})) as first,
+    ):
+        assert get(first.url) == ["one"]
+
+
+def test_redirects_in_a_circle_end() -> None:
+    def answer(asked: Asked) -> Said:
+        return Said(307, headers={"Location": asked.path})
+
+    with serving(answer) as server, pytest.raises(RegistryError, match="redirected more than 5 times"):
+        get(server.url)
+
+
+def authority_and_server() -> tuple[trustme.CA, ssl.SSLContext]:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return authority, context
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Iterator[Server]:
+    """A server with TLS that answers []; its authority is ca.pem."""
+    authority, context = authority_and_server()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with serving(lambda _: said([]), context) as server:
+        yield server
+
+
+def test_tls_needs_the_clusters_authority(secure: Server, tmp_path: Path) -> None:
+    assert get(secure.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path)) == []
+    with pytest.raises(RegistryError, match=r"no trust in 127\.0\.0\.1") as raised:
+        get(secure.url)
+    assert "ca_file" in raised.value.fix
+    assert "object at" not in str(raised.value)
+
+
+def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
+    authority, context = authority_and_server()
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    client = authority.issue_cert("client.example")
+    client.private_key_pem.write_to_path(str(tmp_path / "client.key"))
+    client.cert_chain_pems[0].write_to_path(str(tmp_path / "client.pem"))
+    with serving(lambda _: said([]), context) as server:
+        written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
+        assert get(server.url, Credentials.of(written, tmp_path)) == []
+        with pytest.raises(RegistryError):
+            get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path))
+
+
+def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
+    authority, context = authority_and_server()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    credentials = Credentials.of({"ca_file": "ca.pem"}, tmp_path)
+    elsewhere = Said(307, headers={"Location": "http://127.0.0.1:1/"})
+    with (
+        serving(lambda _: elsewhere, context) as server,
+        pytest.raises(RegistryError, match=r"from https to 127\.0\.0\.1 without encryption"),
+    ):
+        get(server.url, credentials)
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        ({"token_env": "NOT_SET"}, "the environment variable NOT_SET is not set"),
+        ({"token_file": "none"}, "the token file .*none cannot be read: No such file"),
+        ({"token_file": "two-lines"}, "two-lines holds no token"),
+        ({"ca_file": "two-lines"}, "the ca_file .*two-lines cannot be used: it is not PEM"),
+        ({"cert_file": "none", "key_file": "none"}, "the cert_file .* cannot be used: No such file"),
+    ],
+)
+def test_credentials_that_cannot_be_used_are_one_clear_error(
+    tmp_path: Path, written: dict[str, str], what: str
+) -> None:
+    (tmp_path / "two-lines").write_text("one two\nthree")
+    with pytest.raises(RegistryError, match=what):
+        Credentials.of(written, tmp_path)
+
+
+def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{OLD}\n")
+    credentials = Credentials.of({"token_file": str(path)}, tmp_path)
+    path.write_text(f"{NEW}\n")
+    with serving(lambda asked: said([]) if asked.token == NEW else Said(401)) as server:
+        assert get(server.url, credentials) == []
+        assert [one.token for one in server.asked] == [OLD, NEW]
+
+
+class Issuer:
+    """Gives out token-1, token-2, ... to whoever knows the secret."""
+
+    def __init__(self, lifetime_s: float) -> None:
+        self.lifetime_s = lifetime_s
+        self.given = 0
+
+    def __call__(self, asked: Asked) -> Said:
+        if asked.path == "/.well-known/openid-configuration":
+            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
+        if b"client_secret=the-secret" not in asked.body:
+            return said({"error": "invalid_client"}, 401)
+        self.given += 1
+        return said({"access_token": f"token-{self.given}", "expires_in": self.lifetime_s})
+
+
+def oauth2(issuer: str) -> dict[str, Any]:
+    told = {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
+    return {"oauth2": told}
+
+
+def test_a_token_of_oauth2_is_used_until_it_expires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SECRET", "the-secret")
+    issuer = Issuer(lifetime_s=3600)
+    with serving(issuer) as tokens, serving(lambda _: said([])) as server:
+        credentials = Credentials.of(oauth2(tokens.url), tmp_path)
+        for _ in range(3):
+            get(server.url, credentials)
+        assert [one.token for one in server.asked] == ["token-1"] * 3
+        assert issuer.given == 1
+
+
+def test_a_token_of_oauth2_that_is_refused_is_renewed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SECRET", "the-secret")
+    issuer = Issuer(lifetime_s=3600)
+    with (
+        serving(issuer) as tokens,
+        serving(lambda asked: said([]) if asked.token != OLD else Said(401)) as server,
+    ):
+        assert get(server.url, Credentials.of(oauth2(tokens.url), tmp_path)) == []
+        assert [one.token for one in server.asked] == [OLD, NEW]
+
+
+def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SECRET", "another-secret")
+    with (
+        serving(Issuer(60)) as tokens,
+        pytest.raises(RegistryError, match="answers 401: invalid_client") as raised,
+    ):
+        get("http://127.0.0.1:1", Credentials.of(oauth2(tokens.url), tmp_path))
+    assert "another-secret" not in repr(raised.value) + str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "words"),
+    [
+        (
+            Said(409, PAGE.encode(), "text/html;charset=iso-8859-1"),
+            Outcome.INCOMPATIBLE,
+            'Unable to read schema: "a"\nusing schema',
+        ),
+        (Said(409, b"", "text/html", reason="Unable to read"), Outcome.INCOMPATIBLE, "Unable to read"),
+        (said({"reason": "Invalid schema"}, 422), Outcome.INVALID, "Invalid schema"),
+        (
+            unexpected("org.apache.avro.AvroTypeException", "Invalid default"),
+            Outcome.ERROR,
+            "Invalid default",
+        ),
+    ],
+)
+def test_a_refusal_has_the_brokers_words(answer: Said, outcome: Outcome, words: str) -> None:
+    with serving(lambda _: answer) as server:
+        registry = PulsarRegistry(server.url)
+        with pytest.raises(SchemaRefused) as refused:
+            registry.put_schema(ORDERS, LONG)
+        registry.close()
+    assert (refused.value.outcome, refused.value.what) == (outcome, words)
+
+
+def test_words_of_megabytes_are_cut() -> None:
+    with serving(lambda _: unexpected("org.apache.avro.AvroTypeException", "x" * 3_000_000)) as server:
+        registry = PulsarRegistry(server.url)
+        with pytest.raises(RegistryError) as raised:
+            registry.put_schema(ORDERS, LONG)
+        registry.close()
+    assert len(str(raised.value)) < 2_500
+
+
+def test_an_upload_that_is_too_big_is_not_tried_again() -> None:
+    trouble = unexpected(
+        "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException",
+        "Not enough non-faulty bookies available",
+    )
+    big = SchemaInfo(SchemaType.AVRO, b" " * 5_500_000)
+    with serving(lambda _: trouble) as server:
+        registry = PulsarRegistry(server.url)
+        with pytest.raises(SchemaRefused, match="too big for Pulsar: 5,500,000 bytes"):
+            registry.put_schema(ORDERS, big)
+        registry.close()
+        assert len(server.asked) == 1
