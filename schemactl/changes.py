@@ -28,6 +28,9 @@ COMMIT_PROPERTY = "schemactl.commit"
 """The SchemaInfo property that names the commit an upload came from. It takes no part in any comparison."""
 
 
+_NOT_OWN = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
+
+
 @dataclass(frozen=True, slots=True)
 class NamespaceAdded:
     """The target has a namespace that the base has not. Its policies follow as `PoliciesChanged`."""
@@ -161,8 +164,11 @@ def compare(base: Catalog, target: Catalog) -> tuple[Change, ...]:
 
 
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Whether two definitions say the same, doc, aliases and properties included; layout and commit stamp do not count."""
-    one, other = unstamped(one), unstamped(other)
+    """Whether two definitions say the same, doc, aliases and properties included.
+
+    Layout does not count, nor the commit's stamp, nor the names that clients give to the halves of a KEY_VALUE.
+    """
+    one, other = (replace(each, properties=_own(each)) for each in (one, other))
     if one == other:
         return True
     try:
@@ -186,6 +192,10 @@ def unstamped(info: SchemaInfo) -> SchemaInfo:
         return info
     own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
     return replace(info, properties=own)
+
+
+def _own(info: SchemaInfo) -> dict[str, str]:
+    return {key: value for key, value in info.properties.items() if key not in _NOT_OWN}
 
 
 def identity(info: SchemaInfo) -> Hashable:

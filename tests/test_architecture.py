@@ -51,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
         "plan",
         "wording",
     },
+    "adoption": {"errors", "model", "formats", "broker", "changes", "declare", "wording"},
     "apply": {"errors", "model", "formats", "changes", "plan", "registry"},
     "report": {
         "errors",

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "plan": "what apply would do, with the registry's predicted answer for every step",
     "apply": "carry out a plan",
     "drift": "what a registry holds otherwise than Git approved",
+    "import": "write declarations of what a registry holds and nobody declares",
     "rebuild": "give a registry that lost its schemas the same version numbers back",
     "generate": "write StructTypes and codec modules for every approved version",
     "decode": "one message as JSON, and which commit brought its schema",
@@ -32,7 +33,7 @@ COMMANDS: dict[str, str] = {
     "explain": "a rule: what, why, example, fix",
     "completion": "print a completion script for your shell",
 }
-"""Command to one-line help. The module `schemactl.cli.<command>` is a `Command`."""
+"""Command to one-line help. The module `schemactl.cli.<command>` is a `Command`; where that is a word of Python, with a `_`."""
 
 EXIT_CODES = """\
 exit codes: 0 fine · 1 could not decide (the message says why) · 2 there are changes (only with --detailed-exitcode)
@@ -168,7 +169,7 @@ def _add_global_options(parser: argparse._ActionsContainer, default: str | None 
 
 def load(name: str) -> Command:
     """The module of the command `name`."""
-    return cast("Command", import_module(f"schemactl.cli.{name}"))
+    return cast("Command", import_module(f"schemactl.cli.{'import_' if name == 'import' else name}"))
 
 
 def version() -> str:

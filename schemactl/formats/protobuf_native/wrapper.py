@@ -123,6 +123,17 @@ _parse_small = lru_cache(maxsize=256)(_parse)
 _parse_large = lru_cache(maxsize=8)(_parse)
 
 
+def descriptor_set(schema: bytes) -> tuple[bytes, str]:
+    """The serialized FileDescriptorSet in `schema`, as protoc would write it to a file, and the root's full name.
+
+    Raises:
+        InvalidSchema: a broker refuses it.
+    """
+    definition = parse(schema)
+    files = [definition.image.files[name].proto for name in sorted(definition.reachable)]
+    return FileDescriptorSet(file=files).SerializeToString(deterministic=True), definition.root.full_name
+
+
 def root_message(schema: bytes) -> str:
     """The full name of the root message in `schema`: all that a broker compares unless told otherwise.
 

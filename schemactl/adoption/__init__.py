@@ -1,0 +1,10 @@
+"""From a registry to declarations: what it holds, as files that declare the same, version by version.
+
+Whatever is written has been read back first, as `declare` reads it, and has the registry's content by the identity that
+makes versions. What cannot be declared so is left out and told.
+"""
+
+from schemactl.adoption.adopting import Adoption, Remark, Revision, adopt
+from schemactl.adoption.project import project_text
+
+__all__ = ["Adoption", "Remark", "Revision", "adopt", "project_text"]

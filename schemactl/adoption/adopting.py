@@ -1,0 +1,254 @@
+"""Which declarations a registry's topics become, in which order, and what of them has to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from schemactl.adoption.declaring import NO_SCHEMA, Files, as_it_stands, laid_out, namespace_text, topic_files
+from schemactl.adoption.paths import Paths
+from schemactl.adoption.reading_back import misread
+from schemactl.broker import live
+from schemactl.changes import COMMIT_PROPERTY, identity
+from schemactl.errors import InvalidSchema
+from schemactl.model import (
+    Catalog,
+    NamespaceName,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.wording import versions
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to know about a namespace or topic; `left_out`: it, or a version of it, is not declared."""
+
+    name: NamespaceName | TopicName
+    message: str
+    left_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One version of a topic as files; None removes a file that the version before it had."""
+
+    topic: TopicName
+    version: SchemaVersion
+    files: Mapping[str, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What is to be written.
+
+    Attributes:
+        around: the files of namespaces, and of topics without schema.
+        revisions: the versions of all topics, oldest first.
+        remarks: by name.
+        counts: how many namespaces and topics are declared.
+    """
+
+    around: Mapping[str, bytes]
+    revisions: tuple[Revision, ...]
+    remarks: tuple[Remark, ...]
+    counts: tuple[int, int]
+
+    @property
+    def latest(self) -> dict[str, bytes]:
+        """All files as they are in the end."""
+        files: dict[str, bytes | None] = dict(self.around)
+        for revision in self.revisions:
+            files |= revision.files
+        return {path: text for path, text in files.items() if text is not None}
+
+
+def adopt(
+    held: Catalog,
+    *,
+    root: str,
+    release: Release,
+    declared: Catalog,
+    exists: Callable[[str], bool],
+    every_version: bool,
+) -> Adoption:
+    """The declarations of everything in `held` that `declared` does not have.
+
+    Args:
+        held: what the registry holds, by the names it is to be declared under.
+        root: the folder for declarations, relative to the repository's top level.
+        release: the registry's.
+        declared: what is declared already, and stays as it is.
+        exists: whether there is something at a path.
+        every_version: all versions of each topic that can be read; else the latest alone.
+    """
+    adopter = _Adopter(held, Paths(root, exists), root, release)
+    adopter.namespaces(declared)
+    adopter.topics(declared, every_version=every_version)
+    return Adoption(
+        adopter.around,
+        tuple(_in_time(adopter.revisions)),
+        tuple(sorted(adopter.remarks, key=lambda remark: str(remark.name))),
+        (adopter.namespace_count, adopter.topic_count),
+    )
+
+
+class _Adopter:
+    def __init__(self, held: Catalog, paths: Paths, root: str, release: Release) -> None:
+        self.held = held
+        self.paths = paths
+        self.root = root
+        self.release = release
+        self.around: dict[str, bytes] = {}
+        self.revisions: list[tuple[Revision, ...]] = []
+        self.remarks: list[Remark] = []
+        self.namespace_count = self.topic_count = 0
+
+    def namespaces(self, declared: Catalog) -> None:
+        """`around` has every namespace that is not declared."""
+        for name, namespace in sorted(self.held.namespaces.items()):
+            if name not in declared.namespaces:
+                self.around[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(namespace)
+                self.namespace_count += 1
+
+    def topics(self, declared: Catalog, *, every_version: bool) -> None:
+        """`around` and `revisions` have every topic that is not declared and can be."""
+        stems: dict[TopicName, str] = {}
+        lists: dict[TopicName, list[SchemaVersion]] = {}
+        for topic in self._wanted({name.schema_id for name in declared.topics}):
+            stems[topic.name] = self.paths.of_topic(topic.name)
+            if topic.schema is None or topic.schema.type in NO_SCHEMA:
+                self._without_schema(topic, stems[topic.name])
+            else:
+                lists[topic.name] = [*reversed(live(topic.versions))]
+        kept: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
+        depth = 0
+        # One version of each topic at a time, since files can declare a topic once only.
+        while layer := {name: each[depth] for name, each in lists.items() if depth < len(each)}:
+            made = self._made(layer, stems, strictly=not depth)
+            for name, version in layer.items():
+                if name in made:
+                    kept[name].append((version, made[name]))
+                elif not depth:
+                    lists[name] = []  # without the latest version, the older ones say nothing
+            if not every_version:
+                break
+            depth += 1
+        for name, found in kept.items():
+            if found:
+                self.topic_count += 1
+                found.reverse()
+                self.revisions.append(tuple(_revisions(name, found)))
+                self._tell(name, [version for version, _ in found], every_version=every_version)
+
+    def _wanted(self, declared: set[str]) -> Iterator[Topic]:
+        """The topics to declare."""
+        told = set(declared)
+        for name, topic in sorted(
+            self.held.topics.items(), key=lambda each: (each[0].schema_id, -len(each[0].domain))
+        ):
+            if name.schema_id in told:
+                if name.schema_id not in declared:
+                    self._leave_out(
+                        name,
+                        "its list of schemas is that of the topic in the other domain, which is declared",
+                    )
+            elif topic.deleted:
+                self._leave_out(
+                    name, "it has a schema, but the topic itself does not exist: create it, and import again"
+                )
+            else:
+                told.add(name.schema_id)
+                yield topic
+
+    def _without_schema(self, topic: Topic, stem: str) -> None:
+        self.around |= topic_files(topic, None, stem, laid_out).contents
+        self.topic_count += 1
+        if topic.schema is not None:
+            kind = topic.schema.type.name
+            message = f"declared without `schema`: the registry holds one of type {kind}, which is none, and locks out typed clients"
+            self.remarks.append(Remark(topic.name, message))
+
+    def _made(
+        self, layer: Mapping[TopicName, SchemaVersion], stems: Mapping[TopicName, str], *, strictly: bool
+    ) -> dict[TopicName, Files]:
+        """The files of these versions, each read back; what cannot be declared is told."""
+        made: dict[TopicName, Files] = {}
+        why: dict[TopicName, str] = {}
+        for texts in (laid_out, as_it_stands):
+            tried: dict[TopicName, tuple[Files, SchemaInfo | None]] = {}
+            for name, version in layer.items():
+                if name not in made:
+                    try:
+                        files = topic_files(self.held.topics[name], version.info, stems[name], texts)
+                        tried[name] = files, version.info
+                    except InvalidSchema as error:
+                        why[name] = error.what
+            wrong = misread(tried, root=self.root, release=self.release, strictly=strictly)
+            made |= {name: files for name, (files, _) in tried.items() if name not in wrong}
+            why |= wrong
+        for name, version in layer.items():
+            if name not in made:
+                self._leave_out(
+                    name, f"version {version.number}: {_reason(version.info, why[name])}", all_of_it=strictly
+                )
+        return made
+
+    def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
+        what = "left out" if all_of_it else "left out a version"
+        self.remarks.append(Remark(name, f"{what}: {why}", left_out=True))
+
+    def _tell(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
+        """What about a declared topic is not as one would expect."""
+        topic = self.held.topics[name]
+        if topic.policies.schema_validation_enforced is not None:
+            message = "schema_validation_enforced is set on the topic itself; it is a namespace's to declare, and stays as it is"
+            self.remarks.append(Remark(name, message))
+        current = live(topic.versions)
+        if current[0].number:
+            message = f"{versions(range(current[0].number))} can no longer be read: a tombstone came after"
+            self.remarks.append(Remark(name, message))
+        if every_version:
+            gits: dict[object, int] = {}
+            pairs = [
+                (version.number, gits.setdefault(identity(version.info), len(gits)))
+                for version in kept
+                if version.info
+            ]
+            if apart := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:
+                self.remarks.append(Remark(name, f"the registry's {', '.join(apart)}"))
+        elif any(COMMIT_PROPERTY in version.info.properties for version in current[:-1] if version.info):
+            message = (
+                "older versions were uploaded by `apply` from commits of another history, so that `plan` will refuse this topic: "
+                "import with --commit-each-version instead"
+            )
+            self.remarks.append(Remark(name, message))
+
+
+def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[Revision]:
+    before: Mapping[str, bytes] = {}
+    for version, files in found:
+        gone = dict.fromkeys(before.keys() - files.contents.keys())
+        yield Revision(name, version, {**files.contents, **gone})
+        before = files.contents
+
+
+def _in_time(topics: Sequence[Sequence[Revision]]) -> list[Revision]:
+    """All revisions by time of upload, those of one topic in order of number whatever the registry's clock said."""
+    timed = []
+    for revisions in topics:
+        latest_ms = 0
+        for revision in revisions:
+            latest_ms = max(latest_ms, revision.version.timestamp_ms or 0)
+            timed.append(((latest_ms, revision.topic, revision.version.number), revision))
+    return [revision for _, revision in sorted(timed, key=lambda each: each[0])]
+
+
+def _reason(info: SchemaInfo | None, why: str) -> str:
+    if info and info.type is SchemaType.STRING and info.schema:
+        return "STRING as the Python client registers it, with the text null for a definition, which cannot be declared"
+    return why

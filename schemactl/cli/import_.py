@@ -1,0 +1,260 @@
+"""`schemactl import`: from what a registry holds to declarations."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.cli.plan import add_selection, choose_target, open_target
+from schemactl.errors import SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.adoption import Adoption
+    from schemactl.history.repository import Repository
+    from schemactl.history.writing import NewCommit
+    from schemactl.model import Catalog, Project, Target
+    from schemactl.registry import Registry
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `import`."""
+    parser.description = (
+        "Write declarations of what a registry holds and nobody declares yet: namespaces with their policies, topics, and "
+        "their definitions, laid out. Nothing that exists is overwritten, and the registry is not changed. Every definition "
+        "is read back before it is written; what cannot be declared is left out and told."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl import --target prod --commit-each-version     every version as a commit: Git counts as the registry does\n"
+        "  schemactl import --target prod --one-commit              the latest versions alone\n"
+        "  schemactl import --target prod --namespace shop/sales    files to look at, without a commit\n"
+        "  schemactl import --target prod --registry https://pulsar.example.com:8443    in a repository without project file\n"
+    )
+    add_selection(parser)
+    parser.add_argument(
+        "--registry",
+        metavar="URL",
+        help="where there is no project file: the target's registry, written into a new one",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="the folder for declarations, inside one of the project's roots (default: the first of them)",
+    )
+    commits = parser.add_mutually_exclusive_group()
+    commits.add_argument(
+        "--one-commit", action="store_true", help="commit the latest version of everything at once"
+    )
+    commits.add_argument(
+        "--commit-each-version",
+        action="store_true",
+        help="a commit for each version that can be read, in order of their upload and with its time",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0, after everything that can be declared is declared."""
+    from schemactl import history
+    from schemactl.adoption import adopt
+
+    with history.Repository.open(context.directory) as repository:
+        if repository.top is None:
+            raise UsageError(
+                "a bare repository has no working tree to import into", fix="work in a clone of it"
+            )
+        top = repository.top
+        project, is_new = _project(args, context, top)
+        target = choose_target(project, args.target)
+        root = _root(args, context, project, top)
+        with closing(open_target(target, project, str(top))) as registry:
+            adoption = adopt(
+                _held(args, registry, target),
+                root=root,
+                release=registry.release,
+                declared=_declared(project, top, is_new=is_new),
+                exists=lambda path: os.path.lexists(top / path),
+                every_version=args.commit_each_version,
+            )
+            around = {project.path: _project_text(project, target, registry)} if is_new else {}
+        _write(args, context, repository, around, adoption, target)
+    _report(args, adoption, target)
+    return 0
+
+
+def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
+    """The project, and whether its file is still to be written."""
+    from schemactl import declare
+    from schemactl.declare.shapes.project import check_registry
+    from schemactl.model import Project, Target
+
+    folder = Path(context.directory).resolve()
+    found = context.config or any(
+        (parent / declare.PROJECT_FILE).exists()
+        for parent in (folder, *folder.parents)
+        if parent.is_relative_to(top)
+    )
+    if found:
+        if args.registry:
+            raise UsageError(
+                "--registry is for repositories without project file; this one's has targets of its own"
+            )
+        return declare.load_project(context.directory, context.config)[0], False
+    if not args.registry:
+        raise UsageError(
+            f"there is no {declare.PROJECT_FILE} here, so that no target has a registry",
+            fix="name it with --registry URL, or write the project file: schemactl init --bare",
+        )
+    try:
+        check_registry(args.registry)
+    except ValueError as error:
+        raise UsageError(f"--registry: {error.args[0]}", fix=(*error.args, "")[1]) from None
+    inside = folder.relative_to(top).as_posix().removeprefix(".")
+    prefix = f"{inside}/" if inside else ""
+    target = Target(args.target or "local", args.registry)
+    return Project(
+        folder=inside,
+        path=f"{prefix}{declare.PROJECT_FILE}",
+        roots=(f"{prefix}namespaces",),
+        targets={target.name: target},
+    ), True
+
+
+def _root(args: argparse.Namespace, context: Context, project: Project, top: Path) -> str:
+    """The folder for declarations, relative to the repository's top level."""
+    if args.out is None:
+        return project.roots[0]
+    path = Path(os.path.normpath(Path(context.directory).resolve() / args.out))
+    if path.is_relative_to(top):
+        folder = path.relative_to(top).as_posix().removeprefix(".")
+        for root in project.roots:
+            if not root or folder == root or folder.startswith(f"{root}/"):
+                return folder
+    raise UsageError(
+        f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
+        fix="name a folder inside one of them, or add it to `roots`",
+    )
+
+
+def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
+    """What the working tree declares; nothing of it is touched."""
+    from schemactl import declare
+    from schemactl.model import Catalog
+
+    if is_new:
+        return Catalog()
+    return declare.load(declare.WorktreeFiles(str(top), folders=project.roots), project)
+
+
+def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
+    """What was asked for of the registry, by the names it is to be declared under."""
+    from schemactl.plan import matches, renamed
+    from schemactl.registry import Scope
+
+    there = registry.everything()
+    topics = frozenset(name for name in there.topics if matches(name, args.topic, args.namespace))
+    for text in args.namespace:
+        if text not in map(str, there.namespaces):
+            raise UsageError(f"--namespace {text}: {target.name} has no such namespace")
+    for pattern in args.topic:
+        if not any(matches(name, [pattern], args.namespace) for name in there.topics):
+            raise UsageError(f"--topic {pattern}: {target.name} has no topic that is called so")
+    spaces = frozenset(name for name in there.namespaces if not args.namespace or str(name) in args.namespace)
+    if args.topic:
+        spaces = frozenset(name.namespace_name for name in topics)
+    declared = {theirs: ours for ours, theirs in target.namespaces.items()}
+    return renamed(registry.read(Scope(spaces, topics)), declared)
+
+
+def _project_text(project: Project, target: Target, registry: Registry) -> bytes:
+    from schemactl.adoption import project_text
+
+    root = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
+    return project_text(root=root, target=target.name, registry=target.registry, release=registry.release)
+
+
+def _write(
+    args: argparse.Namespace,
+    context: Context,
+    repository: Repository,
+    around: dict[str, bytes],
+    adoption: Adoption,
+    target: Target,
+) -> None:
+    """Everything is written: as commits, or as files alone."""
+    from schemactl.history.writing import NewCommit, add_commits
+
+    if args.commit_each_version:
+        add_commits(repository, _commits({**around, **adoption.around}, adoption, target))
+    elif args.one_commit:
+        files = {**around, **adoption.latest}
+        subject = f"Import {_counted(adoption)} from {target.name}"
+        add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
+    else:
+        files = {**around, **adoption.latest}
+        # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
+        for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
+            _create(Path(repository.top or "", path), files[path])
+            context.say(f"wrote {path}")
+
+
+def _commits(around: dict[str, bytes], adoption: Adoption, target: Target) -> Iterator[NewCommit]:
+    """First what has no versions, then each version."""
+    from schemactl.history.writing import NewCommit
+    from schemactl.wording import moment
+
+    now_s = int(time.time())
+    if around:
+        yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, around)
+    for revision in adoption.revisions:
+        number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
+        uploaded = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
+        yield NewCommit(
+            f"{revision.topic}: version {number} of {target.name}\n\n"
+            f"Imported from {target.registry}{uploaded}.\n",
+            uploaded_ms // 1000 if uploaded_ms else now_s,
+            revision.files,
+        )
+
+
+def _create(path: Path, data: bytes) -> None:
+    """The file is there with this content; one that exists is never touched."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise SchemactlError(
+            f"{path} cannot be written: {error.strerror}",
+            fix="run it again: what is written already stays as it is",
+        ) from error
+
+
+def _report(args: argparse.Namespace, adoption: Adoption, target: Target) -> None:
+    """What was declared, what one should know about it, and what comes next."""
+    if adoption.remarks:
+        print("\n".join(f"{remark.name}: {remark.message}." for remark in adoption.remarks) + "\n")
+    done = "Nothing to import: everything there is declared." if not any(adoption.counts) else ""
+    print(done or f"Imported {_counted(adoption)} from {target.name}.")
+    older = sum(1 for revision in adoption.revisions if revision.version.number)
+    if older and not args.commit_each_version:
+        print(
+            f"{older} of the topics {'has' if older == 1 else 'have'} older versions there, which Git then does not know: Git counts "
+            f"from 0 where {target.name} is further, and `schemactl log TOPIC --target {target.name}` shows both numbers. "
+            "With --commit-each-version the numbers are the same."
+        )
+    if any(adoption.counts):
+        committed = args.one_commit or args.commit_each_version
+        commands = [] if committed else ["git add . && git commit"]
+        print("\nNext:")
+        print("\n".join(f"  {each}" for each in (*commands, f"schemactl plan --target {target.name}")))
+
+
+def _counted(adoption: Adoption) -> str:
+    namespaces, topics = adoption.counts
+    return f"{namespaces} namespace{'' if namespaces == 1 else 's'} and {topics} topic{'' if topics == 1 else 's'}"
