@@ -1,0 +1,127 @@
+"""Random registries, imported: then nothing is left to apply, and every number is told right."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_avro import Maker
+from scratch import Scratch
+
+from schemactl.broker import live
+from schemactl.changes import identity
+from schemactl.cli import main
+from schemactl.formats.key_value import join
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    SchemaInfo,
+    SchemaType,
+    TopicName,
+)
+from schemactl.registry import Scope
+from schemactl.registry.embedded import EmbeddedRegistry
+
+PROJECT = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n'
+SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]
+PRIMITIVES = [SchemaType.STRING, SchemaType.INT64, SchemaType.DATE, SchemaType.INSTANT]
+
+
+class Cluster:
+    """A registry made from one seed, as people and programs fill them."""
+
+    def __init__(self, registry: EmbeddedRegistry, seed: int) -> None:
+        self.registry = registry
+        self.random = random.Random(seed)  # noqa: S311  reproducible, not secret
+        self.maker = Maker(seed)
+
+    def fill(self) -> None:
+        for space in SPACES:
+            self.registry.create_namespace(space)
+            self.registry.set_namespace_policies(space, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
+            for number in range(self.random.randrange(4)):
+                self.topic(TopicName(space.tenant, space.name, f"topic-{number}"))
+            self.registry.set_namespace_policies(space, self.policies())
+
+    def topic(self, name: TopicName) -> None:
+        self.registry.create_topic(name, self.random.choice([None, 1, 5]))
+        for _ in range(self.random.randrange(5)):
+            if self.random.random() < 0.1:
+                self.registry.delete_schema(name)
+            else:
+                self.registry.put_schema(name, self.info())
+        self.registry.set_topic_policies(name, Policies(self.random.choice(list(CompatibilityStrategy))))
+
+    def info(self) -> SchemaInfo:
+        kind = self.random.randrange(4)
+        if kind == 0:
+            return SchemaInfo(self.random.choice(PRIMITIVES), properties=self.properties())
+        if kind == 1:
+            half = SchemaInfo(SchemaType.JSON, json.dumps(self.maker.record()).encode())
+            other = SchemaInfo(self.random.choice(PRIMITIVES))
+            return join(key=other, value=half, encoding=self.random.choice(["INLINE", "SEPARATED"]))
+        text = json.dumps(self.maker.record(), indent=self.random.choice([None, 1, 4]))
+        described = self.random.choice([SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF])
+        return SchemaInfo(described, text.encode(), self.properties())
+
+    def properties(self) -> dict[str, str]:
+        words = ["", "yes", "1", "a: b", "- x", "é\u2028\t\x7f", "#", "~", "owner", "null", "😀"]
+        return {self.random.choice(words): self.random.choice(words) for _ in range(self.random.randrange(3))}
+
+    def policies(self) -> Policies:
+        return Policies(
+            self.random.choice(list(CompatibilityStrategy)),
+            self.random.choice([None, True, False]),
+            self.random.choice([None, True, False]),
+        )
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32))
+def test_an_imported_registry_has_nothing_to_apply_and_every_content_once(seed: int) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        for role in ("AUTHOR", "COMMITTER"):
+            patched.setenv(f"GIT_{role}_NAME", "Ada")
+            patched.setenv(f"GIT_{role}_EMAIL", "ada@shop.example")
+        scratch = Scratch(Path(folder, "shop"))
+        scratch.commit({"schemactl.yaml": PROJECT, ".gitignore": ".schemactl/\n"})
+        scratch.flush()
+        with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/registry.db"))) as registry:
+            Cluster(registry, seed).fill()
+            held = registry.read(registry.everything())
+        here = ["-C", str(scratch.path), "--quiet"]
+        assert main([*here, "import", "--commit-each-version"]) == 0
+        assert main([*here, "plan", "--detailed-exitcode"]) == 0
+        assert main([*here, "log", "--all", "--target", "local"]) == 0
+        numbers = _numbers(scratch)
+        for name, topic in held.topics.items():
+            known = [identity(version.info) for version in live(topic.versions) if version.info]
+            assert numbers.get(str(name), []) == [known.index(key) for key in known]
+
+
+def _numbers(scratch: Scratch) -> dict[str, list[int | None]]:
+    """By topic, Git's number of each version that can be read in the registry."""
+    from schemactl import history
+    from schemactl.correspondence import pair_up
+    from schemactl.declare import load_project
+
+    project, _ = load_project(str(scratch.path))
+    with history.Repository.open(scratch.path) as repository:
+        approved = history.read(repository, project).catalog.topics
+    with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/registry.db"))) as registry:
+        held = registry.read(Scope(frozenset(), frozenset(approved))).topics
+    return {
+        str(name): [
+            pair.git.number if pair.git else None
+            for pair in pair_up(git=topic.versions, registry=held[name].versions)
+            if pair.readable
+        ]
+        for name, topic in approved.items()
+    }
