@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         project, is_new = _project(args, context, top)
         target = choose_target(project, args.target)
         root = _root(args, context, project, top)
-        with closing(open_target(target, project, str(top))) as registry:
+        with closing(open_target(target, project, str(top), context)) as registry:
             adoption = adopt(
                 _held(args, registry, target),
                 root=root,
