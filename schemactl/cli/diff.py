@@ -10,6 +10,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.readers import incompatibilities, reason_value
 from schemactl.cli.topics import HELP, Chosen, choose
 from schemactl.errors import UsageError
 from schemactl.report.style import paint
@@ -17,7 +18,7 @@ from schemactl.wording import day
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import Incompatibility, SchemaInfo, Topic
+    from schemactl.model import SchemaInfo, Topic
 
 FORMAT_VERSION = 1
 
@@ -98,18 +99,6 @@ def _side(history: History, chosen: Chosen) -> Side:
     return Side(topic, version.number, f"{topic.name.topic}@{version.number}{commit}{standing}", chosen.info)
 
 
-def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
-    """Every reason why `reader` may fail on a message of `writer`."""
-    from schemactl.formats import resolve
-    from schemactl.model import Incompatibility
-
-    if reader.type is not writer.type:
-        return [
-            Incompatibility("SCHEMA_TYPE_CHANGED", "", f"{reader.type.name} cannot read {writer.type.name}")
-        ]
-    return list(resolve(reader=reader, writer=writer))
-
-
 def _text(old: Side, new: Side, *, color: bool) -> str:
     from schemactl.formats.outline import changes
 
@@ -170,12 +159,4 @@ def _json(old: Side, new: Side) -> str:
 
 
 def _reasons(*, reader: SchemaInfo, writer: SchemaInfo) -> list[dict[str, Any]]:
-    return [
-        {
-            "rule": each.rule,
-            "pointer": each.pointer,
-            "message": each.message,
-            "strict_only": each.strict_only,
-        }
-        for each in incompatibilities(reader=reader, writer=writer)
-    ]
+    return [reason_value(each) for each in incompatibilities(reader=reader, writer=writer)]

@@ -102,7 +102,13 @@ def _print_writer(topic: Topic, version_bytes: str, form: str) -> int:
             fix="the registry may hold versions that Git does not know: `schemactl plan --target T` compares the two",
         )
     if form == "json":
-        print(json.dumps({"topic": str(topic.name), **_version(found)}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"format_version": FORMAT_VERSION, "topic": str(topic.name), **_version(found)},
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
     else:
         subject = found.commit.subject if found.commit else ""
         print(f"{topic.name}: {cite(found)}: {subject}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.readers import Gap, gaps
 from schemactl.cli.topics import HELP, Chosen, choose
 from schemactl.errors import SchemactlError
 from schemactl.wording import cite, versions
@@ -23,12 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `show`."""
     parser.description = (
         "The definition of a topic in the approved history: of version N, the text that version had first and that a "
-        "registry gets; without a number, the text in force now, from which readers are generated."
+        "registry gets; without a number, the text in force now, from which readers are generated. Standard error says which "
+        "versions it can read, from which one on it cannot, and why; and which ones can read it."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl show orders@3 > orders-3.avsc\n"
-        "  schemactl show orders --format json      with type, properties, commit, and which versions it can read\n"
+        "  schemactl show orders@3 > /dev/null      since which version can readers of version 3 not read?\n"
+        "  schemactl show orders --format json      the same for programs, with type, properties and commit\n"
     )
     parser.add_argument("topic", metavar="TOPIC[@N]", help=HELP)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
@@ -65,10 +69,24 @@ def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
     what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
     if not info.schema:
         what += " (the type alone, without a definition)"
-    reads, read_by = _readable(chosen, info)
-    for word, these in (("reads", reads), ("is read by", read_by)):
-        what += f"\n  {word} {versions(these)}" if these else f"\n  {word} no version"
+    at, line = number(history, chosen), chosen.topic.versions
+    for verb, cannot, broken in (
+        ("reads", "cannot read", gaps(info, at, line, role="reader")),
+        ("is read by", "cannot be read by", gaps(info, at, line, role="writer")),
+    ):
+        these = _others(chosen, broken)
+        what += f"\n  {verb} {versions(these)}" if these else f"\n  {verb} no version"
+        for gap in broken:
+            what += f"\n  {cannot} " + "\n  ".join(gap.lines())
     return what
+
+
+def number(history: History, chosen: Chosen) -> int:
+    """The number of the version that is shown a text of."""
+    if chosen.version:
+        return chosen.version.number
+    in_force = history.current(chosen.topic.name)
+    return chosen.topic.versions[-1].number if in_force is None else in_force
 
 
 def title(history: History, chosen: Chosen) -> str:
@@ -81,28 +99,19 @@ def title(history: History, chosen: Chosen) -> str:
     return f"in force, {cite(chosen.topic.versions[number])}"
 
 
-def _readable(chosen: Chosen, info: SchemaInfo) -> tuple[list[int], list[int]]:
-    """The versions that `info` can read, and those that can read it."""
-    from schemactl.formats import resolve
-
-    reads, read_by = [], []
-    for version in chosen.topic.versions:
-        other = version.info
-        if other is None or other.type is not info.type:
-            continue
-        if not any(resolve(reader=info, writer=other)):
-            reads.append(version.number)
-        if not any(resolve(reader=other, writer=info)):
-            read_by.append(version.number)
-    return reads, read_by
+def _others(chosen: Chosen, broken: Sequence[Gap]) -> list[int]:
+    """The numbers of all versions that are in none of these gaps."""
+    missing = {number for gap in broken for number in gap.numbers}
+    return [each.number for each in chosen.topic.versions if each.info and each.number not in missing]
 
 
 def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]:
     from schemactl.formats.layout import stored_text
 
     text = stored_text(info)
-    reads, read_by = _readable(chosen, info)
     topic = chosen.topic
+    unreadable = gaps(info, number(history, chosen), topic.versions, role="reader")
+    unread_by = gaps(info, number(history, chosen), topic.versions, role="writer")
     commit = chosen.version.commit if chosen.version else history.since(topic.name)
     return {
         "format_version": FORMAT_VERSION,
@@ -117,6 +126,8 @@ def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]
         "properties": dict(info.properties),
         "source": str(info.source) if info.source else None,
         "commit": {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject} if commit else None,
-        "reads": reads,
-        "read_by": read_by,
+        "reads": _others(chosen, unreadable),
+        "read_by": _others(chosen, unread_by),
+        "unreadable": [gap.value() for gap in unreadable],
+        "unread_by": [gap.value() for gap in unread_by],
     }

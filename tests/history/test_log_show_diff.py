@@ -237,7 +237,68 @@ def test_show_gives_other_programs_all_facts(shop: Scratch, capsys: pytest.Captu
         "commit": {"id": shop.id(3), "time_s": 1_700_000_003, "subject": "Know the customer"},
         "reads": [2],
         "read_by": [0, 1, 2],
+        "unreadable": [
+            {
+                "versions": [0, 1],
+                "border": 1,
+                "commit": {"id": shop.id(2), "time_s": 1_700_000_002, "subject": "Count the orders"},
+                "strict_readers_only": False,
+                "reasons": [
+                    {
+                        "rule": "READER_FIELD_MISSING_DEFAULT_VALUE",
+                        "pointer": "/fields/1",
+                        "message": "customer",
+                        "strict_only": False,
+                        "told": "Order.customer is new and has no default; messages of version 1 do not carry it, and reading "
+                        "one throws.",
+                    }
+                ],
+            }
+        ],
+        "unread_by": [],
     }
+
+
+def test_show_says_since_which_version_readers_cannot_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    project = "version: 1\nroots: [topics]\n"
+    scratch.commit(
+        {"schemactl.yaml": project, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")}
+    )
+    for subject, text in (
+        ("count", record("id", count=1)),
+        ("count in words", record("id", "count")),
+        ("count again", record("id", count=2)),
+        ("rename", record("id", count=3, name="Purchase")),
+        ("no id", record(count=3, name="Purchase")),
+    ):
+        scratch.commit({"topics/orders.avsc": text}, subject)
+    scratch.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
+    ids = {number: scratch.id(number + 1)[:9] for number in range(7)}
+    _, _, said = run(scratch, capsys, "show", "orders@1")
+    lines = [line for line in said.splitlines()[1:] if not line.startswith("    ")]
+    assert lines == [
+        "  reads versions 0-1, 3",
+        f'  cannot read version 2 ({ids[2]}, 2023-11-14) "count in words"',
+        f'  cannot read version 4 ({ids[4]}, 2023-11-14) "rename"; Java can, strict readers cannot',
+        f'  cannot read versions 5-6, from version 5 ({ids[5]}, 2023-11-14) "no id"',
+        "  is read by versions 0-1, 3",
+        f'  cannot be read by version 2 ({ids[2]}, 2023-11-14) "count in words"',
+        f'  cannot be read by versions 4-5, from version 4 ({ids[4]}, 2023-11-14) "rename"; Java can, strict readers cannot',
+        f'  cannot be read by version 6 ({ids[6]}, 2023-11-14) "text"',
+    ]
+    assert [line.strip() for line in said.splitlines() if "Order.count" in line] == [
+        "TYPE_MISMATCH: Order.count: string is written, readers of version 1 expect int, and Avro promotes none to the other.",
+        "TYPE_MISMATCH: Order.count: int is written, the new schema expects string, and Avro promotes none to the other.",
+    ]
+    assert "    READER_FIELD_MISSING_DEFAULT_VALUE: " in said
+    told = answer(scratch, capsys, "show", "orders@6")
+    assert (told["reads"], told["read_by"]) == ([6], [6])
+    assert [(gap["versions"], gap["border"]) for gap in told["unreadable"]] == [([0, 1, 2, 3, 4, 5], 5)]
+    assert told["unreadable"][0]["reasons"][0]["rule"] == "SCHEMA_TYPE_CHANGED"
+    assert told["unreadable"][0]["commit"]["subject"] == "no id"
 
 
 def test_show_of_a_type_without_definition_says_so(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -577,3 +577,5 @@ def test_the_screen_in_the_documentation_is_what_the_example_shows(
     assert main(["-C", str(tmp_path / "shop"), "log", "page-views"]) == 0
     page = (Path(__file__).parents[2] / "docs" / "versions.md").read_text(encoding="utf-8")
     assert textwrap.indent(capsys.readouterr().out, "    ") in page
+    assert main(["-C", str(tmp_path / "shop"), "show", "orders@2"]) == 0
+    assert textwrap.indent(capsys.readouterr().err, "    ") in page
