@@ -34,14 +34,17 @@ def choose(text: str, catalog: Catalog) -> Chosen:
         UsageError: there is none, or several; says which come near.
     """
     name, at, number = text.rpartition("@")
-    if not at or not number.isdecimal() or _candidates(text, catalog):
+    if not at or _candidates(text, catalog):
         return Chosen(find(text, catalog), None)
     topic = find(name, catalog)
+    if not number.isdecimal():
+        raise UsageError(
+            f"{text}: expected the number of a version after the @, found {number!r}: {_numbers(topic)}"
+        )
     for version in topic.versions:
         if version.number == int(number):
             return Chosen(topic, version)
-    known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
-    raise UsageError(f"{topic.name} has no version {number}: the approved history knows {known}")
+    raise UsageError(f"{topic.name} has no version {number}: {_numbers(topic)}")
 
 
 def find(text: str, catalog: Catalog) -> Topic:
@@ -57,6 +60,9 @@ def find(text: str, catalog: Catalog) -> Topic:
         raise UsageError(f"{text!r} may be {' or '.join(map(str, candidates))}: write more of its name")
     if not catalog.topics:
         raise UsageError(f"there is no topic {text!r}: the approved history declares none yet")
+    name, at, _ = text.rpartition("@")
+    if at and _candidates(name, catalog):
+        raise UsageError(f"{text!r}: expected a topic alone, without a version: write {name}")
     # What was left out should not count as a difference: the name is compared with as many parts as it has.
     parts = text.count("/") + 1
     spelled = {"/".join(name.schema_id.split("/")[-parts:]): name for name in catalog.topics}
@@ -71,6 +77,11 @@ def _candidates(text: str, catalog: Catalog) -> list[TopicName]:
     if exact:
         return sorted(exact)
     return sorted(name for name in catalog.topics if f"/{name.schema_id}".endswith(f"/{text}"))
+
+
+def _numbers(topic: Topic) -> str:
+    known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
+    return f"the approved history knows {known}"
 
 
 def _some(catalog: Catalog) -> str:

@@ -118,6 +118,8 @@ class _Builder:
         self.definitions.prepare(topic.schema for topic in topics if topic.schema)
         for file in documents:
             self.problems += file.problems
+            for schema in file.unread:
+                self.problems += self.definitions.missing(schema)
             for document in file.documents:
                 if isinstance(document, TopicDocument):
                     self._topic(document)

@@ -105,6 +105,12 @@ class Definitions:
             tuple(sorted(reading.unused)),
         )
 
+    def missing(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
+        """What is wrong with the paths of a declaration that cannot be read otherwise."""
+        reading = _Reading(self, declaration)
+        reading.look_for_files()
+        return tuple(reading.problems)
+
     def avro_file(self, path: str) -> tuple[AvroFile, str]:
         """The JSON file at `path`, and its text with line ends of LF.
 
@@ -149,6 +155,21 @@ class _Reading:
         return self._made(
             b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer))
         )
+
+    def look_for_files(self) -> None:
+        """Every file that is named is there, or there is a problem."""
+        declared = self.declaration
+        native = declared.type is SchemaType.PROTOBUF_NATIVE
+        suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else AVRO_SUFFIXES
+        if isinstance(declared.definition, str) and (native or not _is_json(declared.definition)):
+            self._path(declared.definition, suffixes, "definition")
+        if declared.proto is not None:
+            self._path(declared.proto, (PROTO_SUFFIX,), "proto")
+        for index, written in enumerate(declared.references):
+            self._path(written, (*AVRO_SUFFIXES, PROTO_SUFFIX), "references", str(index))
+        for half in (declared.key, declared.value):
+            if half is not None:
+                self.problems += self.definitions.missing(half)
 
     def _made(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
         if len(schema) > MAX_DEFINITION_BYTES:
@@ -231,7 +252,8 @@ class _Reading:
         return None
 
     def _invalid(self, error: InvalidSchema, way: str) -> None:
-        self.problems.append(Problem(error.source or self.declaration.locate(way), error.what, error.fix))
+        at = tokens(error.pointer) or (way,)
+        self.problems.append(Problem(error.source or self.declaration.locate(*at), error.what, error.fix))
 
     def proto(self) -> Any:
         """The `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
@@ -279,7 +301,7 @@ class _Reading:
                 yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
             ), None
         try:
-            if definition.lstrip().startswith(("{", "[", '"')):
+            if _is_json(definition):
                 json_text = JsonText(definition, self._inside)
                 return AvroFile(yaml_text.path, read_json(json_text), json_text.locate), definition
             path = self._path(definition, AVRO_SUFFIXES, "definition")
@@ -346,3 +368,8 @@ class _Reading:
 
     def _tell(self, what: str, *way: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*way), what, fix))
+
+
+def _is_json(definition: str) -> bool:
+    """Whether the text is a definition itself and not the path of one."""
+    return definition.lstrip().startswith(("{", "[", '"'))

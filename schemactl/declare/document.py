@@ -14,6 +14,7 @@ from schemactl.declare.words import found, nearest
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.model import (
+    AVRO_DESCRIBED,
     EMPTY,
     Client,
     CompatibilityStrategy,
@@ -84,11 +85,15 @@ class NamespaceDocument:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What one YAML file declares, and what is wrong with it. A document with problems of its own is left out."""
+    """What one YAML file declares, and what is wrong with it. A document with problems of its own is left out.
+
+    Of the schemas of such documents `unread` has what can be told of the files they name.
+    """
 
     path: str
     documents: tuple[TopicDocument | NamespaceDocument, ...] = ()
     problems: tuple[Problem, ...] = ()
+    unread: tuple[SchemaDeclaration, ...] = ()
 
 
 def read_documents(path: str, data: bytes) -> Documents:
@@ -103,6 +108,7 @@ def read_documents(path: str, data: bytes) -> Documents:
         ]
     text = YamlText(path, data)
     documents = []
+    unread = []
     for number, document in enumerate(found):
         told = list(_problems(document, shown(path)))
         # What is wrong with a key or value as such needs no second word about its shape.
@@ -110,7 +116,10 @@ def read_documents(path: str, data: bytes) -> Documents:
         problems += [problem for problem in told if problem.source not in places]
         if not told:
             documents.append(_document(document, text, number))
-    return Documents(path, tuple(documents), capped(problems))
+        elif isinstance(document.value, dict):
+            schema = _files_named(document.value.get("schema"), document.node, text, number, ("schema",))
+            unread += [schema] if schema else []
+    return Documents(path, tuple(documents), capped(problems), tuple(unread))
 
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
@@ -254,3 +263,28 @@ def _schema(
         proto=value.get("proto"),
         message=value.get("message", ""),
     )
+
+
+def _files_named(
+    value: object, root: yaml.Node, text: YamlText, number: int, parts: Tokens
+) -> SchemaDeclaration | None:
+    """The files that a schema names, whatever else is wrong with it; of no use for anything else."""
+    if not isinstance(value, dict):
+        return None
+    kind = SchemaType.__members__.get(str(value.get("type")))
+    if kind is SchemaType.KEY_VALUE:
+        halves = {
+            half: _files_named(value.get(half), root, text, number, (*parts, half))
+            for half in ("key", "value")
+        }
+        named: dict[str, Any] = {half: found for half, found in halves.items() if found}
+    elif kind in AVRO_DESCRIBED or kind is SchemaType.PROTOBUF_NATIVE:
+        paths = ("definition", "proto") if kind is SchemaType.PROTOBUF else ("definition",)
+        named = {key: value[key] for key in paths if isinstance(value.get(key), str) and value[key].strip()}
+        references = value.get("references")
+        if isinstance(references, list):
+            named["references"] = tuple(each for each in references if isinstance(each, str) and each.strip())
+    else:
+        return None
+    source = node_place(shown(text.path), node_at(root, parts))
+    return SchemaDeclaration(kind, source, text, number, parts, source, **named)

@@ -168,6 +168,25 @@ def test_an_unknown_topic_gets_the_nearest_names(shop: Scratch, capsys: pytest.C
     assert "it knows persistent://shop/billing/payments" in refusal(shop, capsys, "show", "xyz")[1]
 
 
+@pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
+def test_what_follows_the_at_must_be_a_number(
+    shop: Scratch, capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    for command in ("show", "diff"):
+        code, message = refusal(shop, capsys, command, f"orders@{number}")
+        assert code == 64
+        expected = f"orders@{number}: expected the number of a version after the @, found {number!r}"
+        assert f"{expected}: the approved history knows 0 to 2" in message
+
+
+def test_a_command_that_takes_a_topic_alone_says_so(
+    shop: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, message = refusal(shop, capsys, "log", "orders@1")
+    assert code == 64
+    assert "'orders@1': expected a topic alone, without a version: write orders" in message
+
+
 def test_an_ambiguous_topic_gets_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scratch = Scratch(tmp_path / "r")
     two = "topic: a/b/x\nschema: {type: STRING}\n---\ntopic: a/c/x\nschema: {type: STRING}\n"

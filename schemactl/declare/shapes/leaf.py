@@ -60,13 +60,14 @@ class Leaf:
         return value
 
 
-def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "") -> Leaf:
-    """Text in which `pattern` is found."""
+def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> Leaf:
+    """Text in which `pattern` is found; `unquoted` is the fix for what is no text, where that is another one."""
     found_in = regular(pattern).search
 
     def check(value: object) -> None:
         if not isinstance(value, str) or not found_in(value):
-            raise ValueError(f"expected {expected}, found {found(value)}", fix)
+            way_out = fix if isinstance(value, str) else unquoted or fix
+            raise ValueError(f"expected {expected}, found {found(value)}", way_out)
 
     return Leaf(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
 
@@ -167,7 +168,8 @@ ReleaseText = Annotated[
     text(
         'a release such as "4.0"',
         r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
-        fix='write "4.0" with quotes, for example',
+        fix='write "4.0", for example',
+        unquoted='write "4.0" with quotes, for example',
     ),
 ]
 SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]

@@ -121,7 +121,7 @@ def read_descriptor_set(
     try:
         schema = render(from_descriptor_set(data, message))
     except InvalidSchema as error:
-        raise InvalidSchema(error.what, fix=error.fix, source=source) from error
+        raise _placed(error, source) from error
     where = locator(lambda: from_descriptor_set(data, message), paths=paths or {}, elsewhere=source)
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where)
 
@@ -137,10 +137,15 @@ def _definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | Inv
     try:
         schema = render(read_root())
     except InvalidSchema as error:
-        return InvalidSchema(error.what, fix=error.fix, source=source)
+        return _placed(error, source)
     paths = {name: proto.paths.get(name, name) for name in proto.sources}
     where = locator(read_root, paths=paths, texts=proto.sources, elsewhere=source)
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where)
+
+
+def _placed(error: InvalidSchema, source: Source) -> InvalidSchema:
+    """`error` of the file at `source`; a message that is not there is no error of the file, but of who named it."""
+    return error if error.pointer else InvalidSchema(error.what, fix=error.fix, source=source)
 
 
 def _root(compiled: bytes, message: str, entry: str) -> Message:

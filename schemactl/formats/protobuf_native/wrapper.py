@@ -169,7 +169,7 @@ def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> 
     """The message with this full name; `among` are the files it should be in (empty: any).
 
     Raises:
-        InvalidSchema: there is none.
+        InvalidSchema: there is none; its pointer is /message, for that is what names it.
     """
     root = image.declared.messages.get(message)
     if root is not None and not root.is_map_entry and (not among or root.file.name in among):
@@ -181,7 +181,11 @@ def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> 
     ]
     known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     raise InvalidSchema(
-        f"no message is called {message!r}", fix=f"the messages here: {known}" if known else "declare it"
+        f"no message is called {message!r}",
+        pointer="/message",
+        fix=f"write {'one of ' if len(names) > 1 else ''}{known}"
+        if known
+        else "declare it in the definition",
     )
 
 
