@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import brokers
 import pytest
-import shop
+from shop_on_pulsar import OnPulsar
 
 RELEASES = list(brokers.RELEASES)
 
 
-class OnPulsar:
-    """The example's repository with a target on a real broker, under other names for its namespaces."""
-
-    def __init__(self, folder: Path, release: str, credentials: str = "") -> None:
-        self.folder = shop.make(folder)
-        self.tenant = brokers.new_tenant()
-        self.broker = brokers.running(release)
-        project = self.folder / "schemactl.yaml"
-        target = (
-            f'  prod:\n    registry: "{self.broker.url}"\n{credentials}'
-            f"    namespaces: {{shop/sales: {self.tenant}/sales, shop/web: {self.tenant}/web}}\n"
-        )
-        text = project.read_text(encoding="utf-8")
-        project.write_text(text.replace("targets:\n", f"targets:\n{target}"), encoding="utf-8")
-
-    def run(self, *arguments: str) -> CompletedProcess[str]:
-        return shop.schemactl(self.folder, *arguments, "--target", "prod")
-
-    def git_versions(self) -> dict[str, list[int]]:
-        """The numbers that Git gives, by topic."""
-        plan = json.loads(self.run("plan", "--format", "json").stdout)
-        found: dict[str, list[int]] = {}
-        for step in plan["steps"]:
-            if step["action"] == "register_version":
-                assert step["version"] == step["answer"]["version"]
-                found.setdefault(step["topic"], []).append(step["version"])
-        return found
-
-
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_history_is_applied_once_and_has_gits_numbers(tmp_path: Path, release: str) -> None:
-    found = OnPulsar(tmp_path, release)
+    broker = brokers.running(release)
+    found = OnPulsar(tmp_path, broker)
     planned = found.git_versions()
     assert len(planned) >= 4
     first = found.run("plan", "--detailed-exitcode")
@@ -55,7 +25,7 @@ def test_the_history_is_applied_once_and_has_gits_numbers(tmp_path: Path, releas
     again = found.run("plan", "--detailed-exitcode")
     assert again.returncode == 0, again.stdout
     assert "No changes." in again.stdout
-    with brokers.opened(found.broker) as registry:
+    with brokers.opened(broker) as registry:
         held = registry.read(registry.everything())
         for topic in held.topics.values():
             if topic.name.tenant == found.tenant:

@@ -1,0 +1,127 @@
+"""What a role must be allowed to do, on a broker that checks tokens; and that no token is ever shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import brokers
+import pytest
+from shop_on_pulsar import OnPulsar
+
+from schemactl.errors import RegistryError
+from schemactl.model import (
+    BrokerDefaults,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    SchemaInfo,
+    SchemaType,
+    TopicName,
+)
+from schemactl.registry import Scope
+from schemactl.registry.pulsar import Credentials, PulsarRegistry
+
+S = CompatibilityStrategy
+
+
+@pytest.fixture(scope="session")
+def strict() -> brokers.Broker:
+    """A broker that checks tokens and permissions."""
+    return brokers.running("token")
+
+
+def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegistry:
+    path = tmp_path / role
+    path.write_text(brokers.token(role))
+    # Where the broker cannot be asked for its strategy, this one stands for it.
+    defaults = BrokerDefaults(S.FORWARD_TRANSITIVE)
+    return PulsarRegistry(
+        strict.url, credentials=Credentials.of({"token_file": role}, tmp_path), defaults=defaults
+    )
+
+
+@pytest.fixture
+def tenant(strict: brokers.Broker, tmp_path: Path) -> str:
+    """A tenant that the role `boss` administers; `prod` may produce to its namespace `sales`, `cons` may consume."""
+    name = brokers.new_tenant()
+    admin = registry_of(strict, "admin", tmp_path)
+    send = admin._connection.send
+    replies = [
+        send("PUT", f"tenants/{name}", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]}),
+        send("PUT", f"namespaces/{name}/sales"),
+        send("POST", f"namespaces/{name}/sales/permissions/prod", ["produce"]),
+        send("POST", f"namespaces/{name}/sales/permissions/cons", ["consume"]),
+    ]
+    admin.close()
+    assert all(reply.fine for reply in replies)
+    return name
+
+
+def test_the_tenants_administrator_may_do_all_but_make_tenants(
+    strict: brokers.Broker, tenant: str, tmp_path: Path
+) -> None:
+    boss = registry_of(strict, "boss", tmp_path)
+    web, clicks = NamespaceName(tenant, "web"), TopicName(tenant, "web", "clicks")
+    boss.create_namespace(web)
+    assert (boss.version[:3], boss.default_strategy(web)) == ("4.0", S.FULL)
+    boss.set_namespace_policies(web, Policies(S.BACKWARD, is_allow_auto_update_schema=False))
+    boss.create_topic(clicks, 2)
+    boss.grow_partitions(clicks, 3)
+    boss.set_topic_policies(clicks, Policies(S.FULL, schema_validation_enforced=True))
+    assert boss.put_schema(clicks, SchemaInfo(SchemaType.INT64)) == 0
+    boss.relax(clicks)
+    boss.restore(clicks)
+    assert boss.delete_schema(clicks) == 1
+    assert set(boss.everything(frozenset({web})).topics) == {clicks}
+    held = boss.read(Scope(frozenset({web}), frozenset({clicks})))
+    assert held.topics[clicks].partitions == 3
+    with pytest.raises(RegistryError, match=r"PUT tenants/.* answers 401"):
+        boss.create_namespace(NamespaceName(brokers.new_tenant(), "web"))
+    boss.close()
+
+
+@pytest.mark.parametrize("role", ["prod", "cons"])
+def test_a_clients_role_cannot_read_policies_and_is_told_what_it_needs(
+    strict: brokers.Broker, tenant: str, tmp_path: Path, role: str
+) -> None:
+    client = registry_of(strict, role, tmp_path)
+    sales, orders = NamespaceName(tenant, "sales"), TopicName(tenant, "sales", "orders")
+    with pytest.raises(RegistryError, match=f"GET namespaces/{sales} answers 403") as raised:
+        client.read(Scope(frozenset({sales}), frozenset()))
+    assert "docs/pulsar.md" in raised.value.fix
+    assert client.get_schema(orders) is None
+    assert client.everything(frozenset({sales})).namespaces == {sales}
+    client.close()
+
+
+def test_who_may_produce_may_upload(strict: brokers.Broker, tenant: str, tmp_path: Path) -> None:
+    orders, text = TopicName(tenant, "sales", "orders"), SchemaInfo(SchemaType.STRING)
+    producer, consumer = (registry_of(strict, role, tmp_path) for role in ("prod", "cons"))
+    with pytest.raises(RegistryError, match=r"upload to .* answers 401"):
+        consumer.put_schema(orders, text)
+    assert producer.put_schema(orders, text) == 0
+    producer.close()
+    consumer.close()
+
+
+def test_no_token_is_ever_shown(strict: brokers.Broker, tmp_path: Path) -> None:
+    found = OnPulsar(tmp_path, strict, "    token_env: SHOP_TOKEN\n")
+    admin, nobody = brokers.token("admin"), brokers.token("nobody")
+    runs = [
+        found.run("plan", "--out", "plan.json", SHOP_TOKEN=admin),
+        found.run("plan", "--format", "json", SHOP_TOKEN=nobody),
+        found.run("plan", SHOP_TOKEN="not.a.token"),  # noqa: S106  it is none
+        found.run("plan", SHOP_TOKEN=f"two lines\n{admin}"),
+        found.run(
+            "apply", "--auto-approve", "--relax-while-replaying", "--result", "result.json", SHOP_TOKEN=admin
+        ),
+        found.run("plan", "--detailed-exitcode", SHOP_TOKEN=admin),
+    ]
+    assert [run.returncode for run in runs] in ([0, 1, 1, 1, 0, 0], [100, 1, 1, 1, 0, 0]), [
+        run.stderr for run in runs
+    ]
+    shown = "".join(run.stdout + run.stderr for run in runs)
+    written = "".join((found.folder / name).read_text() for name in ("plan.json", "result.json"))
+    assert "Traceback" not in shown
+    for secret in (admin, nobody, "not.a.token", admin.rpartition(".")[2]):
+        assert secret not in shown + written
