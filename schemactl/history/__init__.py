@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from schemactl.history.bare import load_project
     from schemactl.history.branch import Branch
     from schemactl.history.files import CommitFiles, IndexFiles
-    from schemactl.history.reading import Forked, History, Standing, read, read_forked, read_here
+    from schemactl.history.reading import Forked, read, read_forked, read_here
     from schemactl.history.record import Step
     from schemactl.history.repository import Repository
-    from schemactl.history.versions import Note
+    from schemactl.history.state import History, Note, Standing
 
 __all__ = [
     "Branch",
@@ -42,11 +42,11 @@ _HOMES = {
     "Branch": "branch",
     "CommitFiles": "files",
     "Forked": "reading",
-    "History": "reading",
+    "History": "state",
     "IndexFiles": "files",
-    "Note": "versions",
+    "Note": "state",
     "Repository": "repository",
-    "Standing": "reading",
+    "Standing": "state",
     "Step": "record",
     "load_project": "bare",
     "read": "reading",

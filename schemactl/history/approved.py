@@ -21,13 +21,13 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     tip is None when the repository has no commit and no remote to fetch one from: nothing has been approved yet.
 
     Raises:
-        HistoryError: there is no such ref, or the history behind it is not whole; says the command that repairs it.
+        HistoryError: there is no such ref, or the history behind it is not everybody's; says the command that repairs it.
     """
     name = ref or project.approved
     candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
     for candidate in candidates:
         if tip := repository.commit(candidate):
-            _refuse_partial_history(repository)
+            _refuse_untrusted(repository)
             return _short(candidate), tip
     refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
     remotes = _remotes(repository)
@@ -68,12 +68,20 @@ def _candidates(repository: Repository) -> list[str]:
     return [*defaults[:1], *fetched, *(f"refs/heads/{name}" for name in _USUAL)]
 
 
-def _refuse_partial_history(repository: Repository) -> None:
+def refuse_shallow(repository: Repository) -> None:
+    """Nothing, where the history goes back to the first commit.
+
+    Raises:
+        HistoryError: it is cut off; says the command that repairs it.
+    """
     if repository.shallow:
         raise HistoryError(
             "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
             fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
         )
+
+
+def _refuse_untrusted(repository: Repository) -> None:
     grafts = Path(os.environ.get("GIT_GRAFT_FILE") or repository.common_directory / "info" / "grafts")
     if grafts.is_file() and grafts.read_bytes().strip():
         raise HistoryError(

@@ -14,7 +14,8 @@ import sqlite3
 from typing import NamedTuple
 
 FORMAT = 1
-"""Of the tables, and of how versions are told apart; raised whenever either changes, so that older files are made anew."""
+"""Of the tables, and of what makes a version (what parses, what is equal); raised whenever either changes, so that files
+of older releases are made anew."""
 
 PERSISTENT, NON_PERSISTENT = 0, 1
 """The domains of topics; both share one list of versions, as in Pulsar."""
@@ -78,12 +79,29 @@ class Standing(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """A declaration: the file, its place among the file's, its name, and the blob that has it (None: the file's own)."""
+    """A declaration in a file, since a step (see the table); `schema` is a topic's tenant/namespace/topic."""
 
     path: str
     position: int
     name: str
+    schema: str | None
     blob: str | None
+    step: int
+
+
+class Note(NamedTuple):
+    """What cannot be read, or could not (see the table); `path` and `schema` are numbers."""
+
+    number: int
+    path: int | None
+    schema: int | None
+    step: int
+    topic: str | None
+    file: str
+    line: int
+    column: int
+    what: str
+    fix: str
 
 
 class Step(NamedTuple):
@@ -106,10 +124,10 @@ def location(common_directory: str | os.PathLike[str], project_file: str) -> str
 
 
 def derivation(
-    *, roots: tuple[str, ...], previous_roots: tuple[str, ...], path: str, waivers: str | None, schemactl: str
+    *, roots: tuple[str, ...], previous_roots: tuple[str, ...], path: str, waivers: str | None
 ) -> str:
-    """All that versions depend on besides the commits: facts of the project file, and of the program of that release."""
-    return json.dumps([FORMAT, schemactl, path, waivers, roots, previous_roots])
+    """All that versions depend on besides the commits: facts of the project file, and how we derive them."""
+    return json.dumps([FORMAT, path, waivers, roots, previous_roots])
 
 
 class Cache:
@@ -119,13 +137,13 @@ class Cache:
 
     Attributes:
         step: the number of that step; -1: before the first.
+        last: the newest step that is known.
     """
 
     def __init__(self, connection: sqlite3.Connection, step: int | None = None) -> None:
         self.connection = connection
-        if step is None:
-            [step] = connection.execute("SELECT coalesce(max(number), -1) FROM step").fetchone()
-        self.step = step
+        [self.last] = connection.execute("SELECT coalesce(max(number), -1) FROM step").fetchone()
+        self.step: int = self.last if step is None else step
         self._path_ids: dict[str, int | None] = {}
         self._schema_ids: dict[str, int | None] = {}
 
@@ -133,7 +151,7 @@ class Cache:
     def open(cls, location: str, derivation: str) -> Cache | None:
         """What is kept at `location`, to read; None where nothing is, or something else than that derivation."""
         try:
-            connection = sqlite3.connect(f"file:{_quoted(location)}?mode=ro", uri=True)
+            connection = connect(f"file:{_quoted(location)}?mode=ro", uri=True)
         except sqlite3.Error:
             return None
         try:
@@ -185,20 +203,20 @@ class Cache:
 
     def declared(self, path: str) -> list[Declared]:
         """What the file at `path` declares, in order."""
-        return self._declarations("path = ?", self.path_id(path))
+        return self._declarations("declaration.path = ?", self.path_id(path))
 
     def declarations(self, schema: str) -> list[Declared]:
         """Where topics with this tenant/namespace/topic are declared, by path."""
-        return self._declarations("schema = ?", self.schema_id(schema))
+        return self._declarations("declaration.schema = ?", self.schema_id(schema))
 
     def namespaces(self) -> list[Declared]:
         """Every declaration of a namespace, by path."""
-        return self._declarations("schema IS NULL")
+        return self._declarations("declaration.schema IS NULL")
 
-    def schemas(self) -> list[str]:
-        """tenant/namespace/topic of every topic that was ever declared."""
-        sql = "SELECT name FROM schema WHERE EXISTS (SELECT 1 FROM standing WHERE schema = id AND step <= ?)"
-        return [name for (name,) in self.connection.execute(sql, (self.step,))]
+    def topics(self) -> list[tuple[str, int]]:
+        """tenant/namespace/topic and domain of every topic that was ever declared."""
+        sql = "SELECT DISTINCT name, domain FROM standing JOIN schema ON id = schema WHERE step <= ?"
+        return self.connection.execute(sql, (self.step,)).fetchall()
 
     def standing(self, schema: str, domain: int) -> Standing | None:
         """How the topic stands; None: it was never declared."""
@@ -227,7 +245,7 @@ class Cache:
         """The files that the topic's definition is made of, read or missed, besides the declaration."""
         sql = "SELECT paths FROM made_of WHERE schema = ? AND step <= ? ORDER BY step DESC LIMIT 1"
         found = self.connection.execute(sql, (self.schema_id(schema), self.step)).fetchone()
-        names = "SELECT name FROM path JOIN json_each(?) ON id = value"
+        names = "SELECT name FROM path JOIN json_each(?) ON path.id = value"
         return frozenset(_text(name) for (name,) in self.connection.execute(names, found or ("[]",)))
 
     def users(self, path: str) -> list[str]:
@@ -235,6 +253,16 @@ class Cache:
         sql = "SELECT name FROM used_by JOIN schema ON id = schema WHERE path = ? ORDER BY name"
         ever = self.connection.execute(sql, (self.path_id(path),)).fetchall()
         return [name for (name,) in ever if path in self.made_of(name)]
+
+    def notes(self) -> list[Note]:
+        """What cannot be read."""
+        sql = _NOTES.replace("{where}", "step <= ? AND (until IS NULL OR until > ?)").replace("{order}", "id")
+        return [Note(*row) for row in self.connection.execute(sql, (self.step, self.step))]
+
+    def repaired(self) -> list[Note]:
+        """What could not be read once, and was repaired or removed since."""
+        sql = _NOTES.replace("{where}", "until <= ?").replace("{order}", "until, id")
+        return [Note(*row) for row in self.connection.execute(sql, (self.step,))]
 
     def path_id(self, path: str) -> int | None:
         """The number that stands for `path`; None: there never was anything."""
@@ -253,16 +281,42 @@ class Cache:
         return self._schema_ids[schema]
 
     def _declarations(self, where: str, *arguments: int | None) -> list[Declared]:
-        sql = (
-            # `where` is one of three texts of this class.
-            "SELECT path.name, position, declaration.name, blob FROM declaration JOIN path ON id = path "  # noqa: S608  as said
-            f"WHERE {where} AND step <= ? AND (until IS NULL OR until > ?) ORDER BY path.name, position"
+        found = self.connection.execute(
+            _DECLARATIONS.replace("{where}", where), (*arguments, self.step, self.step)
         )
-        found = self.connection.execute(sql, (*arguments, self.step, self.step))
         return [
-            Declared(_text(path), position, name, blob.hex() if blob else None)
-            for path, position, name, blob in found
+            Declared(_text(path), position, name, schema, blob.hex() if blob else None, step)
+            for path, position, name, schema, blob, step in found
         ]
+
+
+_DECLARATIONS = """
+SELECT path.name, position, declaration.name, schema.name, blob, step
+FROM declaration JOIN path ON path.id = declaration.path LEFT JOIN schema ON schema.id = declaration.schema
+WHERE {where} AND step <= ? AND (until IS NULL OR until > ?) ORDER BY path.name, position
+"""
+
+_NOTES = """
+SELECT id, path, schema, step, topic, file, line, column, what, fix FROM note WHERE {where} ORDER BY {order}
+"""
+
+
+class Connection(sqlite3.Connection):
+    """A connection that is closed when nobody has it any more."""
+
+    def __del__(self) -> None:
+        """The file is released, if it could be opened."""
+        try:
+            self.close()
+        except sqlite3.ProgrammingError:
+            return
+
+
+def connect(path: str, *, timeout_s: float = 5.0, uri: bool = False) -> sqlite3.Connection:
+    """A connection for any thread, without transactions of its own; it waits for another process so long."""
+    return sqlite3.connect(
+        path, timeout_s, isolation_level=None, check_same_thread=False, factory=Connection, uri=uri
+    )
 
 
 def is_of(connection: sqlite3.Connection, derivation: str) -> bool:

@@ -6,27 +6,41 @@ from collections.abc import Callable, Iterable, Iterator
 from posixpath import dirname
 
 from schemactl.declare.files import SUFFIXES
-from schemactl.history.files import Entry, TreeFiles, entry
+from schemactl.history.files import Entry, GitFiles, entry
+from schemactl.history.journal import Journal
 from schemactl.history.record import Change, Step
 from schemactl.history.repository import Blob, Repository
 
 _AHEAD = 400
 """So many contents are asked for at once."""
 
-_KEPT_BYTES = 32 << 20
+_KEPT_BYTES = 16 << 20
 """So much is kept of what was read: definitions that many topics share are asked for again and again."""
 
 
-class RecordFiles(TreeFiles):
-    """The files after the changes that it was told of."""
+class RecordFiles(GitFiles):
+    """The files after the changes that the journal was told of."""
 
-    def __init__(self, repository: Repository) -> None:
-        self._entries: dict[str, Entry] = {}
-        super().__init__(repository, self._entries)
+    def __init__(self, repository: Repository, journal: Journal) -> None:
+        super().__init__(repository)
+        self._journal = journal
         self._contents: dict[str, Blob] = {}
         self._kept_bytes = 0
         # In a partial clone: what was not fetched, by folder.
         self._elsewhere: dict[str, list[str]] = {}
+
+    def paths(self) -> Iterable[str]:
+        """Every path, links and submodules among them."""
+        return self._journal.paths()
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at `path`."""
+        return self._journal.entry(path)
+
+    def revision(self, path: str) -> str | None:
+        """The id of the blob at `path`; None where there is no plain file."""
+        found = self.entry(path)
+        return found.blob if found and found.kind == "file" else None
 
     def ahead(self, steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[Step]:
         """The same steps; the contents that they bring to wanted paths are read many at a time."""
@@ -47,11 +61,12 @@ class RecordFiles(TreeFiles):
     def change(self, change: Change) -> bool:
         """Whether the change makes a difference to what declarations can see; it has been made."""
         found = entry(change.mode, change.blob)
-        if found is None or (found.kind == "file" and not change.path.endswith(SUFFIXES)):
-            return self._entries.pop(change.path, None) is not None
-        before = self._entries.get(change.path)
-        self._entries[change.path] = found
-        return before != found
+        if found and found.kind == "file" and not change.path.endswith(SUFFIXES):
+            found = None
+        if found == self.entry(change.path):
+            return False
+        self._journal.put(change.path, found)
+        return True
 
     def read(self, path: str) -> bytes:
         """The content of the file; where one definition is fetched, those beside it and older ones are, too."""

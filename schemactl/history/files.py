@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -49,16 +50,19 @@ def content(path: str, blob: Blob) -> bytes:
     return blob.content
 
 
-class TreeFiles:
+class GitFiles(ABC):
     """Files whose contents are Git's blobs: what was committed or staged, whatever the working tree looks like."""
 
-    def __init__(self, repository: Repository, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, repository: Repository) -> None:
         self.repository = repository
-        self.entries = entries
 
+    @abstractmethod
     def paths(self) -> Iterable[str]:
         """Every path, links and submodules among them."""
-        return self.entries
+
+    @abstractmethod
+    def entry(self, path: str) -> Entry | None:
+        """What is at `path`."""
 
     def read(self, path: str) -> bytes:
         """The content of the file.
@@ -67,7 +71,7 @@ class TreeFiles:
             FileNotFoundError: there is no file at `path`.
             DeclarationError: it is larger than MAX_BYTES.
         """
-        found = self.entries.get(path)
+        found = self.entry(path)
         if found is None or found.kind != "file":
             raise FileNotFoundError(path)
         return content(path, self.blob(found.blob))
@@ -79,8 +83,24 @@ class TreeFiles:
 
     def kind(self, path: str) -> Kind:
         """What is at `path`."""
-        found = self.entries.get(path)
+        found = self.entry(path)
         return found.kind if found else "missing"
+
+
+class TreeFiles(GitFiles):
+    """The files of one tree, listed."""
+
+    def __init__(self, repository: Repository, entries: Mapping[str, Entry]) -> None:
+        super().__init__(repository)
+        self.entries = entries
+
+    def paths(self) -> Iterable[str]:
+        """Every path, links and submodules among them."""
+        return self.entries
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at `path`."""
+        return self.entries.get(path)
 
 
 class CommitFiles(TreeFiles):

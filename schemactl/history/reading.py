@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
 from schemactl.history.bare import load_project
 from schemactl.history.branch import Branch, branch
-from schemactl.history.record import record
+from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
-from schemactl.history.versions import Fold, Note
-from schemactl.model import Catalog, Commit, Project, TopicName
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a topic stands at the tip.
-
-    Attributes:
-        number: of the version in force; None: the topic is no longer declared, or has no schema.
-        since: the commit that made it so.
-    """
-
-    number: int | None
-    since: Commit
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What Git records as approved.
-
-    Attributes:
-        catalog: every topic that was ever declared, with all its versions; the rest of it as declared at the tip. Topics
-            that are no longer declared are `deleted` and keep their versions.
-        ref: whose first-parent history it is, as people write it.
-        tip: its newest commit; None in a repository without commits.
-        notes: what cannot be read at the tip; there the last readable state counts.
-        repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
-        standings: how each topic of the catalog stands.
-    """
-
-    catalog: Catalog
-    ref: str
-    tip: Commit | None
-    notes: tuple[Note, ...] = ()
-    repaired: tuple[Note, ...] = ()
-    standings: Mapping[TopicName, Standing] = field(default_factory=dict)
-
-    def current(self, topic: TopicName) -> int | None:
-        """The number of the version in force: not the highest one after a return to older content. None: there is none."""
-        standing = self.standings.get(topic)
-        return standing.number if standing else None
-
-    def since(self, topic: TopicName) -> Commit | None:
-        """The commit since which the topic stands as it does; None: it was never declared."""
-        standing = self.standings.get(topic)
-        return standing.since if standing else None
+from schemactl.history.state import History, state
+from schemactl.model import Catalog, Commit, Project
 
 
 class Forked(NamedTuple):
@@ -84,10 +37,10 @@ def read(repository: Repository, project: Project, ref: str | None = None) -> Hi
         HistoryError: Git cannot say which schemas were approved; says the command that repairs it.
     """
     name, tip = approved(repository, project, ref)
-    fold = Fold(repository, project)
-    for _ in fold.follow(record(repository, tip) if tip else ()):
-        pass
-    return _state(fold, name, tip)
+    if tip is None:
+        return History(Catalog(), name, None)
+    known = Derivation(repository, project, name).at(tip, keep=ref is None)
+    return state(repository, project, known, name)
 
 
 def read_forked(
@@ -116,33 +69,19 @@ def read_forked(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
             fix="name the ref that this work started from, with --base or as `approved:` in the project file",
         )
-    fold = Fold(repository, project)
-    base = None
-    for commit in fold.follow(record(repository, tip)):
-        if commit.id == fork.id:
-            base = _state(fold, name, fork)
-    now = _state(fold, name, tip)
-    if own:
-        for _ in fold.follow(own.steps):
-            pass
-    return Forked(
-        now,
+    derivation = Derivation(repository, project, name)
+    known = derivation.at(tip, keep=ref is None)
+    now = state(repository, project, known, name)
+    base = now
+    if fork.id != tip.id:
         # Work may also start from a commit that a merge brought, beside the line of what was approved.
-        now if fork.id == tip.id else base or read(repository, project, fork.id),
-        _state(fold, name, head) if own else None,
-        own,
-    )
-
-
-def _state(fold: Fold, ref: str, tip: Commit | None) -> History:
-    """What the fold knows after the step of `tip`."""
-    topics = fold.topics()
-    standings = {
-        topic: Standing(None if topics[topic].deleted else line.current, line.since)
-        for topic, line in fold.lines.items()
-    }
-    catalog = Catalog(fold.namespaces(), topics)
-    return History(catalog, ref, tip, tuple(fold.notes()), tuple(fold.repaired), standings)
+        step = known.step_of(fork.id)
+        left = derivation.at(fork, keep=False) if step is None else known.at(step)
+        base = state(repository, project, left, name)
+    if own is None:
+        return Forked(now, base)
+    beyond = derivation.beyond(known, own.steps)
+    return Forked(now, base, state(repository, project, beyond, name), own)
 
 
 def read_here(directory: str, config: str | None = None) -> History:

@@ -1,57 +1,123 @@
-"""Where the parts of an approved definition stand: read again from its commit, when a finding points there."""
+"""Definitions as they were: read again from Git when somebody looks at them, since histories are long."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import weakref
+from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
+from threading import RLock
+from typing import Any, Final
 
-from schemactl.declare import Definitions, TopicDocument, read_documents
-from schemactl.declare.files import read_bytes
-from schemactl.errors import SchemactlError, Source
-from schemactl.history.files import CommitFiles
+from schemactl.declare import Definitions, Documents, NamespaceDocument, TopicDocument, read_documents
+from schemactl.errors import HistoryError
+from schemactl.history.cache import Cache, Declared
+from schemactl.history.files import Entry, GitFiles, content
+from schemactl.history.process import FSCK
 from schemactl.history.repository import Repository
-from schemactl.model import Commit, SchemaInfo, TopicName
+from schemactl.history.versions import named
+from schemactl.model import Namespace, SchemaInfo, SchemaType
+
+_PARTS: Final = ("schema", "properties", "source", "locator", "proto")
+"""Of a SchemaInfo, beside its type."""
+
+_KEPT_DOCUMENTS: Final = 64
 
 
-@dataclass(slots=True)
+class StepFiles(GitFiles):
+    """The files after a step."""
+
+    def __init__(self, repository: Repository, cache: Cache) -> None:
+        super().__init__(repository)
+        self._cache = cache
+
+    def paths(self) -> Iterable[str]:
+        """Every path, links and submodules among them."""
+        return self._cache.paths()
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at `path`."""
+        found = self._cache.entry(path)
+        return Entry(*found) if found else None  # type: ignore[arg-type]  # one of the kinds
+
+
 class Recall:
-    """The definition that the file `path` declares for `topic` at `commit` of the repository around `directory`.
+    """Reads documents and definitions of any step again.
 
-    It keeps no repository open, and nothing in memory until somebody asks: histories are long.
+    When `repository` is closed by then, it opens a git process of its own, which ends when nobody can ask any more.
     """
 
-    directory: Path
-    commit: Commit
-    path: str
-    topic: TopicName
-    _read: SchemaInfo | None = field(default=None, repr=False)
+    def __init__(self, repository: Repository, cache: Cache) -> None:
+        self._repository = repository
+        self._cache = cache
+        self._documents: dict[tuple[str, str], Documents] = {}
+        # Git answers one question at a time.
+        self._lock = RLock()
+        weakref.finalize(self, repository.close)
 
-    def light(self, info: SchemaInfo) -> SchemaInfo:
-        """`info`, which is that definition, with places that are looked up here."""
-        proto = info.proto
-        if proto:
-            proto = replace(proto, locator=partial(self._locate, proto.source, of_proto=True))
-        return replace(info, locator=partial(self._locate, info.source), proto=proto)
+    def topic(self, step: int, path: str, name: str) -> TopicDocument:
+        """The declaration of the topic `name` that the file at `path` held after that step."""
+        with self._lock:
+            [held] = [each for each in self._cache.at(step).declared(path) if each.name == name][:1]
+            return named(self._read(step, held).documents, name, held.position)
 
-    def _locate(self, elsewhere: Source | None, pointer: str, *, of_proto: bool = False) -> Source:
-        """The nearest place to `pointer`; `elsewhere` when the commit cannot be read any more."""
-        elsewhere = elsewhere or Source(self.path)
-        try:
-            self._read = self._read or self._read_again()
-        except SchemactlError:
-            return elsewhere
-        info = self._read.proto if of_proto and self._read else self._read
-        return (info and info.locate(pointer)) or elsewhere
+    def namespace(self, held: Declared) -> Namespace:
+        """The namespace that is declared there."""
+        with self._lock:
+            documents = self._read(self._cache.step, held).documents
+        found = (each.namespace for each in documents if isinstance(each, NamespaceDocument))
+        return next(each for each in found if str(each.name) == held.name)
 
-    def _read_again(self) -> SchemaInfo | None:
-        with Repository.open(self.directory) as repository:
-            files = CommitFiles(repository, self.commit)
-            for document in read_documents(self.path, read_bytes(files, self.path)).documents:
-                if (
-                    isinstance(document, TopicDocument)
-                    and document.topic.name == self.topic
-                    and document.schema
-                ):
-                    return Definitions(files).read(document.schema).info
-        return None
+    def info(self, type_: SchemaType, step: int, path: str, schema: str) -> SchemaInfo:
+        """What the file at `path` declared after that step for a topic with this tenant/namespace/topic; read on use."""
+        return RecalledInfo.of(type_, partial(self._info, step, path, schema))
+
+    def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
+        with self._lock:
+            cache = self._cache.at(step)
+            [held] = [each for each in cache.declared(path) if each.schema == schema][:1]
+            document = named(self._read(step, held).documents, held.name, held.position)
+            files = StepFiles(self._repository, cache)
+            info = Definitions(files).read(document.schema).info if document.schema else None
+        if info is None:
+            raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
+        return info
+
+    def _read(self, step: int, held: Declared) -> Documents:
+        entry = self._cache.at(step).entry(held.path)
+        key = (held.path, held.blob or (entry[1] if entry else ""))
+        if key not in self._documents:
+            [blob] = self._repository.blobs([key[1]])
+            self._documents[key] = read_documents(held.path, content(held.path, blob))
+            while len(self._documents) > _KEPT_DOCUMENTS:
+                del self._documents[next(iter(self._documents))]
+        return self._documents[key]
+
+
+class RecalledInfo(SchemaInfo):
+    """A definition of which only the type is known until somebody looks at the rest."""
+
+    __slots__ = ("_read",)
+
+    @classmethod
+    def of(cls, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
+        """The definition that `read` gives."""
+        info = cls.__new__(cls)
+        object.__setattr__(info, "type", type_)
+        object.__setattr__(info, "_read", read)
+        return info
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute that has no value yet."""
+        if name not in _PARTS:
+            raise AttributeError(name)
+        read: SchemaInfo = object.__getattribute__(self, "_read")()
+        for part in _PARTS:
+            object.__setattr__(self, part, getattr(read, part))
+        return getattr(self, name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SchemaInfo):
+            return NotImplemented
+        return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)
+
+    __hash__ = SchemaInfo.__hash__

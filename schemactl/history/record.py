@@ -47,10 +47,19 @@ def record(repository: Repository, tip: Commit, since: Commit | None = None) -> 
     Raises:
         HistoryError: git stopped, or answered what this cannot read.
     """
-    range_ = [tip.id, f"^{since.id}"] if since else [tip.id]
-    tokens = repository.stream(*LOG, "--first-parent", f"--format={HEAD}%x00%s", "--end-of-options", *range_)
-    for _, step in steps(tokens):
+    for _, step in line(repository, tip.id, since.id if since else None):
         yield step
+
+
+def line(repository: Repository, tip: str, since: str | None = None) -> Iterator[tuple[list[bytes], Step]]:
+    """As `record`, each step with the ids of its commit's parents. A `since` that the repository has not is no bound.
+
+    Raises:
+        HistoryError: as `record`.
+    """
+    range_ = [tip, f"^{since}"] if since else [tip]
+    options = ("--first-parent", "--ignore-missing", f"--format={HEAD} %P%x00%s", "--end-of-options")
+    return steps(repository.stream(*LOG, *options, *range_))
 
 
 def steps(tokens: Iterator[bytes]) -> Iterator[tuple[list[bytes], Step]]:

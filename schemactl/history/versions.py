@@ -2,14 +2,15 @@
 
 A commit costs what it changed. A declaration file is read when it changes; a topic is looked at again when its declaration,
 or a file that its definition is made of, changes. So the whole is linear in the record, however many topics there are.
+
+What a commit breaks stays as it was: a file that cannot be read still declares what it declared before, and a topic whose
+definition cannot be read keeps the one it had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from schemactl.declare import (
     Definitions,
@@ -20,177 +21,82 @@ from schemactl.declare import (
     read_documents,
     read_project,
 )
-from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, read_bytes
-from schemactl.errors import DeclarationError, HistoryError, InvalidSchema, Problem
-from schemactl.formats import identity
+from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
+from schemactl.errors import DeclarationError, HistoryError, Problem
+from schemactl.history.cache import NON_PERSISTENT, PERSISTENT, Standing
 from schemactl.history.contents import RecordFiles
-from schemactl.history.recall import Recall
+from schemactl.history.distinct import Looks, Seen
+from schemactl.history.files import Entry, content
+from schemactl.history.journal import Journal, Line
 from schemactl.history.record import Step
 from schemactl.history.repository import Repository
-from schemactl.model import (
-    Commit,
-    Namespace,
-    NamespaceName,
-    Project,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
+from schemactl.model import Commit, Project, TopicName
 
-_DIGEST_BYTES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something approved that cannot be read and made no version: where, what, and by which commit.
-
-    `topic` is None where not even that can be told.
-    """
-
-    commit: Commit
-    problem: Problem
-    topic: TopicName | None = None
-
-    def __str__(self) -> str:
-        about = f"{self.topic}: " if self.topic else ""
-        return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.what}"
-
-
-@dataclass(slots=True)
-class VersionList:
-    """The distinct definitions that a topic had so far, in order of their first appearance."""
-
-    versions: list[SchemaVersion] = field(default_factory=list)
-    numbers: dict[Hashable, int] = field(default_factory=dict)
-
-    def number(self, key: Hashable, info: SchemaInfo, commit: Commit) -> int:
-        """The number of the definition with this identity: the one it has already, or the next."""
-        number = self.numbers.setdefault(_short(key), len(self.versions))
-        if number == len(self.versions):
-            self.versions.append(SchemaVersion(number, info, commit))
-        return number
-
-
-@dataclass(slots=True)
-class Line:
-    """A topic's life so far.
-
-    Attributes:
-        topic: as it was declared last; `deleted` when it no longer is.
-        list: its versions, shared with the topic of that name in the other domain, as Pulsar does.
-        since: the commit that brought the present state.
-        current: the number of the version in force; None: there is none.
-    """
-
-    topic: Topic
-    list: VersionList
-    since: Commit
-    current: int | None = None
-
-    def declare(self, topic: Topic, number: int | None, commit: Commit) -> None:
-        """The topic is declared so from `commit` on, with the definition of that number."""
-        if number != self.current or self.topic.deleted:
-            self.since = commit
-        self.current = number
-        self.topic = topic
-
-    def delete(self, commit: Commit) -> None:
-        """The topic is not declared from `commit` on. Its numbers stay taken."""
-        if not self.topic.deleted:
-            self.since = commit
-            self.current = None
-            self.topic = Topic(self.topic.name, deleted=True, source=self.topic.source)
+_KEPT_DOCUMENTS: Final = 8_192
+_KEPT_DOCUMENT_BYTES: Final = 1_000
+"""Declarations that leave their definitions to other files are small, and asked for when those change."""
 
 
 class Place(NamedTuple):
-    """A document that declares something: its file, and its number among that file's documents."""
+    """A document that declares something: its file, and its number among what that file declares."""
 
     path: str
     number: int
 
 
 class Fold:
-    """The state after some steps of the record.
+    """Adds steps of the record to a journal."""
 
-    What a commit breaks stays as it was: a file that cannot be read still declares what it declared before, and a topic
-    whose definition cannot be read keeps the one it had.
-
-    Attributes:
-        lines: every topic that was ever declared.
-        repaired: what could not be read at some commit and was repaired or removed by a later one.
-    """
-
-    def __init__(self, repository: Repository, project: Project) -> None:
-        self.lines: dict[TopicName, Line] = {}
-        self.repaired: list[Note] = []
-        self._open: dict[tuple[str, str], list[Note]] = {}
+    def __init__(self, repository: Repository, project: Project, journal: Journal) -> None:
         self._project = project
-        self._repository = repository
-        self._files = RecordFiles(repository)
-        self._documents: dict[str, tuple[TopicDocument | NamespaceDocument, ...]] = {}
-        # Topics by their key in a registry: its lists are shared by persistent and non-persistent topics.
-        self._lists: dict[str, VersionList] = {}
-        self._places: dict[str, set[Place]] = {}
-        self._made_of: dict[str, frozenset[str]] = {}
-        self._used_by: dict[str, set[str]] = {}
+        self._journal = journal
+        self._files = RecordFiles(repository, journal)
+        self._looks = Looks(self._files)
+        self._documents: dict[tuple[str, str], Documents] = {}
+        self._is_declaration: dict[str, bool] = {}
 
-    def follow(self, steps: Iterable[Step]) -> Iterator[Commit]:
-        """Goes through `steps`; when a commit is handed out, the state is that after it.
+    def follow(self, steps: Iterable[Step]) -> None:
+        """Goes through `steps`.
 
         Raises:
             HistoryError: git stopped; or an older project file had a root that today's does not know.
         """
         for step in self._files.ahead(steps, self._is_wanted):
-            changed = [change.path for change in step.changes if self._files.change(change)]
-            touched: set[str] = set()
-            for path in changed:
-                if path == self._project.path:
-                    self._compare_roots(step.commit)
-                elif self._is_declaration(path):
-                    touched |= self._read(path, step.commit)
-                touched |= self._used_by.get(path, set())
-            # Files that several topics share are read once for all of them.
-            definitions = Definitions(self._files)
-            for schema_id in sorted(touched):
-                self._settle(schema_id, definitions, step.commit)
-            yield step.commit
+            self._journal.begin(step.commit)
+            self._take(step)
 
-    def notes(self) -> list[Note]:
-        """What cannot be read now."""
-        return [note for notes in self._open.values() for note in notes]
+    def _take(self, step: Step) -> None:
+        before = {change.path: self._files.entry(change.path) for change in step.changes}
+        changed = [change.path for change in step.changes if self._files.change(change)]
+        touched: set[str] = set()
+        used: dict[str, list[str]] = {}
+        for path in changed:
+            if path == self._project.path:
+                self._compare_roots(step.commit)
+            elif self._declares(path):
+                touched |= self._read(path, before[path])
+            for schema in self._journal.users(path):
+                used.setdefault(schema, []).append(path)
+        # Files that several topics share are read once for all of them.
+        definitions = Definitions(self._files)
+        for schema in sorted(touched | used.keys()):
+            if schema in touched or not self._follows(schema, used[schema]):
+                self._settle(schema, definitions)
 
-    def namespaces(self) -> dict[NamespaceName, Namespace]:
-        """The namespaces that are declared now; of two declarations of one name the first by path."""
-        found: dict[NamespaceName, Namespace] = {}
-        for path in sorted(self._documents):
-            if in_roots(path, self._project):
-                for document in self._documents[path]:
-                    if isinstance(document, NamespaceDocument):
-                        found.setdefault(document.namespace.name, document.namespace)
-        return found
-
-    def topics(self) -> dict[TopicName, Topic]:
-        """Every topic that was ever declared, with its versions, as it is declared now in today's roots."""
-        found = {}
-        for name, line in sorted(self.lines.items()):
-            topic = line.topic
-            places = self._places.get(name.schema_id, ())
-            if not topic.deleted and not any(in_roots(place.path, self._project) for place in places):
-                topic = Topic(name, deleted=True, source=topic.source)
-            found[name] = replace(topic, versions=tuple(line.list.versions))
-        return found
-
-    def _is_declaration(self, path: str) -> bool:
-        return path.endswith(YAML_SUFFIXES) and in_roots(path, self._project, previous=True)
+    def _declares(self, path: str) -> bool:
+        known = self._is_declaration.get(path)
+        if known is None:
+            known = path.endswith(YAML_SUFFIXES) and in_roots(path, self._project, previous=True)
+            self._is_declaration[path] = known
+        return known
 
     def _is_wanted(self, path: str) -> bool:
         """Whether the content at `path` will be asked for, as far as can be told before."""
-        return (
-            path in self._used_by
-            or path == self._project.path
-            or (path.endswith(SUFFIXES) and in_roots(path, self._project, previous=True))
-        )
+        if self._declares(path) or path == self._project.path:
+            return True
+        if not path.endswith(SUFFIXES):
+            return False
+        return in_roots(path, self._project, previous=True) or bool(self._journal.users(path))
 
     def _compare_roots(self, commit: Commit) -> None:
         """Refuses to go on when the project file of `commit` looked for declarations where nobody looks today."""
@@ -207,119 +113,134 @@ class Fold:
                     fix=f"add `{root}` to `previous_roots` in {self._project.path}",
                 )
 
-    def _read(self, path: str, commit: Commit) -> set[str]:
-        """The topics that the declaration file at `path` declared or declares, after it changed."""
-        before = self._documents.pop(path, ())
-        self._note(("file", path), ())
+    def _read(self, path: str, before: Entry | None) -> set[str]:
+        """The topics that the declaration file at `path` declared or declares, after it changed from `before`."""
+        held = self._journal.declared(path)
+        now: list[tuple[str, str | None, str | None]] = []
+        problems: tuple[Problem, ...] = ()
         if self._files.kind(path) != "missing":
-            read = self._documents_at(path)
-            self._note(("file", path), [Note(commit, problem) for problem in read.problems])
-            now = read.documents
-            if read.problems:
-                told = {_name(document) for document in now}
-                now += tuple(document for document in before if _name(document) not in told)
-            self._documents[path] = now
-        touched = set()
-        for documents, is_now in ((before, False), (self._documents.get(path, ()), True)):
-            for number, document in enumerate(documents):
-                if isinstance(document, TopicDocument):
-                    schema_id = document.topic.name.schema_id
-                    places = self._places.setdefault(schema_id, set())
-                    (places.add if is_now else places.discard)(Place(path, number))
-                    touched.add(schema_id)
-        return touched
+            read = self._documents_at(path, self._files.revision(path))
+            problems = read.problems
+            now = [(*_name(document), None) for document in read.documents]
+            if problems:
+                told = {name for name, _, _ in now}
+                now += [
+                    (each.name, each.schema, each.blob or (before.blob if before else None))
+                    for each in held
+                    if each.name not in told
+                ]
+        self._journal.note(path, None, [(None, problem) for problem in problems])
+        self._journal.declare(path, now)
+        schemas = [*(each.schema for each in held), *(schema for _, schema, _ in now)]
+        return {schema for schema in schemas if schema}
 
-    def _documents_at(self, path: str) -> Documents:
-        try:
-            return read_documents(path, read_bytes(self._files, path))
-        except DeclarationError as error:
-            return Documents(path, (), error.problems)
+    def _documents_at(self, path: str, blob: str | None) -> Documents:
+        """What the file at `path` declares, or declared when it was `blob`."""
+        if blob is None:
+            try:
+                read_bytes(self._files, path)
+            except DeclarationError as error:
+                return Documents(path, (), error.problems)
+        known = self._documents.get((path, blob or ""))
+        if known is None:
+            try:
+                data = content(path, self._files.blob(blob or ""))
+                check_bytes(path, data)
+            except DeclarationError as error:
+                return Documents(path, (), error.problems)
+            known = read_documents(path, data)
+            if len(data) <= _KEPT_DOCUMENT_BYTES:
+                self._documents[path, blob or ""] = known
+                while len(self._documents) > _KEPT_DOCUMENTS:
+                    del self._documents[next(iter(self._documents))]
+        return known
 
-    def _settle(self, schema_id: str, definitions: Definitions, commit: Commit) -> None:
-        """The lines of the topics with this key say what is declared now."""
-        places = sorted(self._places.get(schema_id, ()))
+    def _document(self, place: Place) -> TopicDocument:
+        """The topic that is declared there."""
+        held = self._journal.declared(place.path)[place.number]
+        documents = self._documents_at(place.path, held.blob or self._files.revision(place.path)).documents
+        return named(documents, held.name, place.number)
+
+    def _follows(self, schema: str, changed: Iterable[str]) -> bool:
+        """Whether the topic needed no new look after `changed`, files that its definition takes types of; it is up to date."""
+        line = self._journal.line(schema)
+        outline = line.outline
+        if outline is None or not all(outline.fits(path, self._looks.shared(path)) for path in changed):
+            return False
+        digest = outline.digest(self._looks.shared)
+        for domain, standing in line.standings.items():
+            if not standing.deleted:
+                number = self._journal.version(line, outline.type.name, standing.path, digest)
+                self._declare(line, domain, number, standing.path)
+        return True
+
+    def _settle(self, schema: str, definitions: Definitions) -> None:
+        """The topics of that tenant/namespace/topic stand as is declared now."""
+        line = self._journal.line(schema)
+        line.outline = None
+        places = sorted(Place(*each) for each in self._journal.places(schema))
         # While files move from a former root to today's, both may hold the topic; today's counts.
         places = [place for place in places if in_roots(place.path, self._project)] or places
-        documents = [self._documents[place.path][place.number] for place in places]
-        declared = [document for document in documents if isinstance(document, TopicDocument)]
-        self._note(("topic", schema_id), [_twice(document, declared[0], commit) for document in declared[1:]])
-        if len(declared) > 1:
+        documents = [self._document(place) for place in places]
+        problems = [_twice(document, documents[0]) for document in documents[1:]]
+        seen: Seen | None = None
+        if len(documents) == 1 and (declaration := documents[0].schema):
+            seen = self._looks.look(declaration, definitions)
+            self._journal.depend(line, seen.paths)
+            problems += [(documents[0], problem) for problem in seen.problems]
+        self._journal.note(None, schema, [(str(each.topic.name), problem) for each, problem in problems])
+        if problems:
+            self._keep(line)
             return
-        for document in declared:
-            name = document.topic.name
-            found = self._versioned(document, definitions, commit)
-            if found is None:
-                return
-            topic, number = found
-            if name not in self.lines:
-                self.lines[name] = Line(topic, self._lists.setdefault(schema_id, VersionList()), commit)
-            self.lines[name].declare(topic, number, commit)
-        for name in _domains(schema_id):
-            if name in self.lines and all(document.topic.name != name for document in declared):
-                self.lines[name].delete(commit)
+        declared = set()
+        for place, document in zip(places, documents, strict=True):
+            domain = domain_of(document.topic.name)
+            declared.add(domain)
+            number = None
+            if seen and seen.digest:
+                number = self._journal.version(line, seen.type.name, place.path, seen.digest)
+                line.outline = seen.outline
+            self._declare(line, domain, number, place.path)
+        for domain, standing in line.standings.items():
+            if domain not in declared and not standing.deleted:
+                gone = Standing(
+                    deleted=True, number=None, since=self._journal.number, path=standing.path, as_of=None
+                )
+                self._journal.stand(line, domain, gone)
 
-    def _versioned(
-        self, document: TopicDocument, definitions: Definitions, commit: Commit
-    ) -> tuple[Topic, int | None] | None:
-        """The topic with its definition, and that definition's number; None when it cannot be read."""
-        name = document.topic.name
-        if document.schema is None:
-            return document.topic, None
-        definition = definitions.read(document.schema)
-        self._depend(name.schema_id, definition.paths)
-        info, problems = definition.info, definition.problems
-        if info is not None:
-            try:
-                key = identity(info)
-            except InvalidSchema as error:
-                source = info.locate(error.pointer) or document.source
-                problems = (Problem(source, error.what, error.fix),)
-            else:
-                path = document.schema.text.path
-                info = Recall(self._repository.directory, commit, path, name).light(info)
-                numbering = self._lists.setdefault(name.schema_id, VersionList())
-                return replace(document.topic, schema=info), numbering.number(key, info, commit)
-        self._note(("topic", name.schema_id), [Note(commit, problem, name) for problem in problems])
-        return None
+    def _declare(self, line: Line, domain: int, number: int | None, path: str) -> None:
+        """The topic is declared by the file at `path`, with the definition of that number."""
+        before = line.standings.get(domain)
+        is_new = before is None or before.deleted or before.number != number
+        since = self._journal.number if is_new or before is None else before.since
+        now = Standing(deleted=False, number=number, since=since, path=path, as_of=None)
+        self._journal.stand(line, domain, now)
 
-    def _note(self, where: tuple[str, str], notes: Sequence[Note]) -> None:
-        """`notes` are all that is to be said now of a file or a topic; what was said of it before is repaired."""
-        self.repaired += self._open.pop(where, ())
-        if notes:
-            self._open[where] = list(notes)
-
-    def _depend(self, schema_id: str, paths: frozenset[str]) -> None:
-        """A change of any of `paths`, and of no other file, concerns the topic's definition."""
-        before = self._made_of.get(schema_id, frozenset())
-        for path in before - paths:
-            self._used_by[path].discard(schema_id)
-        for path in paths - before:
-            self._used_by.setdefault(path, set()).add(schema_id)
-        self._made_of[schema_id] = paths
+    def _keep(self, line: Line) -> None:
+        """What the topic was before this step still counts."""
+        for domain, standing in line.standings.items():
+            if not standing.deleted and standing.as_of is None:
+                self._journal.stand(line, domain, standing._replace(as_of=self._journal.number - 1))
 
 
-def _short(key: Hashable) -> Hashable:
-    """A key that is equal where `key` is, in little memory: long texts by their digest."""
-    if isinstance(key, tuple):
-        return tuple(_short(part) for part in key)
-    if isinstance(key, str) and len(key) > _DIGEST_BYTES:
-        key = key.encode("utf-8", "surrogatepass")
-        return blake2b(key, digest_size=_DIGEST_BYTES, person=b"text").digest()
-    if isinstance(key, bytes) and len(key) > _DIGEST_BYTES:
-        return blake2b(key, digest_size=_DIGEST_BYTES, person=b"bytes").digest()
-    return key
+def named(documents: Sequence[TopicDocument | NamespaceDocument], name: str, number: int) -> TopicDocument:
+    """Of a file's documents the one that declares the topic `name`, by its number where several do."""
+    found = [each for each in documents if isinstance(each, TopicDocument) and str(each.topic.name) == name]
+    at = documents[number] if number < len(documents) else None
+    return at if at in found and isinstance(at, TopicDocument) else found[0]
 
 
-def _name(document: TopicDocument | NamespaceDocument) -> TopicName | NamespaceName:
-    return document.topic.name if isinstance(document, TopicDocument) else document.namespace.name
+def domain_of(name: TopicName) -> int:
+    """The number of a topic's domain."""
+    return PERSISTENT if name.domain == "persistent" else NON_PERSISTENT
 
 
-def _domains(schema_id: str) -> tuple[TopicName, TopicName]:
-    """The two topics that share this key."""
-    name = TopicName.parse(schema_id)
-    return name, replace(name, domain="non-persistent")
+def _name(document: TopicDocument | NamespaceDocument) -> tuple[str, str | None]:
+    if isinstance(document, TopicDocument):
+        return str(document.topic.name), document.topic.name.schema_id
+    return str(document.namespace.name), None
 
 
-def _twice(document: TopicDocument, first: TopicDocument, commit: Commit) -> Note:
+def _twice(document: TopicDocument, first: TopicDocument) -> tuple[TopicDocument, Problem]:
     what = f"{document.topic.name} is declared twice, first at {first.source}"
-    return Note(commit, Problem(document.source, what, "keep one of the two"), document.topic.name)
+    return document, Problem(document.source, what, "keep one of the two")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from scratch import Scratch
 
+from schemactl import history
 from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
 from schemactl.history.repository import Repository
@@ -20,8 +21,8 @@ def chosen(path: Path, ref: str | None = None, *, configured: str | None = None)
 
 
 def refusal(path: Path, ref: str | None = None, *, configured: str | None = None) -> HistoryError:
-    with pytest.raises(HistoryError) as caught:
-        chosen(path, ref, configured=configured)
+    with pytest.raises(HistoryError) as caught, Repository.open(path) as repository:
+        history.read(repository, Project(approved=configured), ref)
     return caught.value
 
 

@@ -1,0 +1,225 @@
+"""When two definitions are one version: by digests, which a history keeps in place of the definitions.
+
+A definition with references is the text in one file and types of others. Which types it takes is looked at when its own
+text changes; when another file's does, what that file's types are now is put beside what is known of the rest.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Collection, Mapping
+from hashlib import blake2b
+from typing import Final, NamedTuple, Protocol
+
+from schemactl.declare import Definitions, SchemaDeclaration
+from schemactl.declare.files import AVRO_SUFFIXES, Files, decode, read_bytes, resolve
+from schemactl.declare.json_text import read_json
+from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.formats import avro, identity, key_value
+from schemactl.formats.avro.composition import Composition, Type, composition, plain_composition
+from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType
+from schemactl.source import JsonText
+
+DIGEST_BYTES: Final = 20
+
+_INLINE: Final = ("{", "[", '"')
+"""How a definition starts that is no path."""
+
+_SHARED_KEPT: Final = 4096
+"""Of so many revisions of files that others refer to, what they define is remembered."""
+
+
+def digest(info: SchemaInfo) -> bytes:
+    """Equal for two definitions exactly when `formats.identity` is.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    if info.type in AVRO_DESCRIBED:
+        found = composition(avro.parsed_by_any(info.schema))
+        own = [_type_digest(name, each) for name, each in found.types.items()]
+        return _joined(info.type, found.root.text, own)
+    if info.type is SchemaType.KEY_VALUE:
+        both = key_value.split(info)
+        return _digest(info.type.name, both.encoding, digest(both.key), digest(both.value))
+    return _digest(info.type.name, repr(identity(info)))
+
+
+class Shared(NamedTuple):
+    """What a file defines for others: by full name, the digests of a type and of all that it leads to; and these names."""
+
+    types: Mapping[str, frozenset[bytes]]
+    names: frozenset[str]
+
+
+class Outline(NamedTuple):
+    """A definition that takes types of other files: what is its own, and what it takes, each as the file and the name.
+
+    `names` are those that each file it may take types from defines; where they change, other types may be meant.
+    """
+
+    type: SchemaType
+    root: str
+    own: frozenset[bytes]
+    taken: tuple[tuple[str, str], ...]
+    names: Mapping[str, frozenset[str]]
+
+    def fits(self, path: str, found: Shared | None) -> bool:
+        """Whether the file at `path`, as `found` now, still defines the same names."""
+        return found is not None and found.names == self.names.get(path)
+
+    def digest(self, shared: Callable[[str], Shared | None]) -> bytes:
+        """That of the whole definition, with the other files as they are now."""
+        now = [(shared(path), name) for path, name in self.taken]
+        parts = self.own.union(*[found.types[name] for found, name in now if found])
+        return _joined(self.type, self.root, parts)
+
+
+class Seen(NamedTuple):
+    """What a look at a declared schema gave.
+
+    Attributes:
+        digest: None where there are problems.
+        type: the schema's.
+        paths: every file that the definition is made of, read or missed.
+        outline: of a definition with references, where a change of those need not be a new look.
+    """
+
+    digest: bytes | None
+    type: SchemaType
+    paths: frozenset[str]
+    outline: Outline | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class RevisedFiles(Files, Protocol):
+    """Files that know the revision of each."""
+
+    def revision(self, path: str) -> str | None:
+        """What names the content of the file at `path`; None where there is no plain file."""
+        ...
+
+
+class Looks:
+    """Looks at declared schemas in files that change: each revision of a file that others refer to is read once."""
+
+    def __init__(self, files: RevisedFiles) -> None:
+        self._files = files
+        self._shared: dict[str, Shared | None] = {}
+
+    def look(self, declaration: SchemaDeclaration, definitions: Definitions) -> Seen:
+        """Which definition `declaration` declares now; `definitions` reads the same files."""
+        if declaration.type in AVRO_DESCRIBED and not declaration.proto:
+            seen = self._plain(declaration)
+            if seen is not None:
+                return seen
+        definition = definitions.read(declaration)
+        if definition.info is None:
+            return Seen(None, declaration.type, definition.paths, problems=definition.problems)
+        try:
+            return Seen(digest(definition.info), declaration.type, definition.paths)
+        except InvalidSchema as error:
+            source = definition.info.locate(error.pointer) or declaration.source
+            problem = Problem(source, error.what, error.fix)
+            return Seen(None, declaration.type, definition.paths, problems=(problem,))
+
+    def shared(self, path: str) -> Shared | None:
+        """What the file at `path` defines for others; None where that takes a closer look."""
+        revision = self._files.revision(path)
+        if revision is None:
+            return None
+        if revision not in self._shared:
+            found = self._composition(path)
+            self._shared[revision] = _shared(found) if found else None
+            while len(self._shared) > _SHARED_KEPT:
+                del self._shared[next(iter(self._shared))]
+        return self._shared[revision]
+
+    def _plain(self, declaration: SchemaDeclaration) -> Seen | None:
+        """The look at a definition of the usual kind, without writing it out with its references; None: it is another."""
+        written = declaration.definition
+        if not isinstance(written, str):
+            return None
+        is_inline = written.lstrip().startswith(_INLINE)
+        folder = posixpath.dirname(declaration.text.path)
+        try:
+            references = [resolve(folder, each) for each in declaration.references]
+            paths = references if is_inline else [resolve(folder, written), *references]
+        except ValueError:
+            return None
+        if len(set(paths)) < len(paths) or not all(map(self._is_usual, paths)):
+            return None
+        elsewhere: dict[str, str] = {}
+        shared: dict[str, Shared] = {}
+        for path in references:
+            found = self.shared(path)
+            if found is None or not elsewhere.keys().isdisjoint(found.types):
+                return None
+            shared[path] = found
+            elsewhere.update(dict.fromkeys(found.types, path))
+        made = _composed(written, elsewhere) if is_inline else self._composition(paths[0], elsewhere)
+        if made is None:
+            return None
+        outline = _outline(declaration.type, made, elsewhere, shared)
+        return Seen(
+            outline.digest(shared.get), declaration.type, frozenset(paths), outline if references else None
+        )
+
+    def _is_usual(self, path: str) -> bool:
+        return path.endswith(AVRO_SUFFIXES) and self._files.kind(path) == "file"
+
+    def _composition(self, path: str, elsewhere: Collection[str] = ()) -> Composition | None:
+        try:
+            return _composed(decode(path, read_bytes(self._files, path)), elsewhere)
+        except DeclarationError:
+            return None
+
+
+def _composed(text: str, elsewhere: Collection[str]) -> Composition | None:
+    try:
+        value = read_json(JsonText(text, lambda _: Source("")))
+    except DeclarationError:
+        return None
+    return plain_composition(text, value, elsewhere)
+
+
+def _shared(found: Composition) -> Shared | None:
+    """What a file defines; None where it takes types of further files itself."""
+    own = {name: _type_digest(name, each) for name, each in found.types.items()}
+    types = {}
+    for name in own:
+        reached, todo = {name}, [name]
+        while todo:
+            for used in found.types[todo.pop()].uses - reached:
+                if used not in own:
+                    return None
+                reached.add(used)
+                todo.append(used)
+        types[name] = frozenset(own[each] for each in reached)
+    return Shared(types, frozenset(types)) if found.root.uses <= own.keys() else None
+
+
+def _outline(
+    kind: SchemaType, made: Composition, elsewhere: Mapping[str, str], shared: Mapping[str, Shared]
+) -> Outline:
+    own = frozenset(_type_digest(name, each) for name, each in made.types.items())
+    used = made.root.uses.union(*[each.uses for each in made.types.values()]) - made.types.keys()
+    taken = tuple((elsewhere[name], name) for name in used)
+    names = {path: found.names for path, found in shared.items()}
+    return Outline(kind, made.root.text, own, taken, names)
+
+
+def _joined(kind: SchemaType, root: str, parts: Collection[bytes]) -> bytes:
+    """The digest of a definition with that root, made of types with those digests."""
+    return _digest(kind.name, root, *sorted(parts))
+
+
+def _type_digest(name: str, type_: Type) -> bytes:
+    return _digest(name, type_.text)
+
+
+def _digest(*parts: str | bytes) -> bytes:
+    raw = [each if isinstance(each, bytes) else each.encode("utf-8", "surrogatepass") for each in parts]
+    return blake2b(
+        b"".join([b"%d:%b" % (len(each), each) for each in raw]), digest_size=DIGEST_BYTES
+    ).digest()
