@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -119,10 +120,19 @@ def slowly(scratch: Scratch) -> Versions:
     return slow.result()
 
 
-def fast(scratch: Scratch) -> Versions:
-    """What the tool itself says."""
+def read(scratch: Scratch) -> history.History:
+    """What the tool itself says, from its cache where there is one."""
     with history.Repository.open(scratch.path) as repository:
-        approved = history.read(repository, PROJECT)
+        return history.read(repository, PROJECT)
+
+
+def forget(scratch: Scratch) -> None:
+    """There is no cache."""
+    shutil.rmtree(scratch.path / ".git" / "schemactl", ignore_errors=True)
+
+
+def versions(approved: history.History) -> Versions:
+    """Of what the tool says, as much as checking out every commit shows."""
     return {
         str(name): (
             [
@@ -135,6 +145,20 @@ def fast(scratch: Scratch) -> Versions:
         )
         for name, topic in approved.catalog.topics.items()
     }
+
+
+def everything(approved: history.History) -> object:
+    """All that the tool says."""
+    return (
+        versions(approved),
+        dict(approved.catalog.namespaces),
+        dict(approved.catalog.topics),
+        {name: (topic.source, topic.schema) for name, topic in approved.catalog.topics.items()},
+        dict(approved.standings),
+        approved.tip,
+        approved.notes,
+        approved.repaired,
+    )
 
 
 NAMES = ("one", "two", "three")
@@ -238,23 +262,51 @@ def difference(old: Tree, new: Tree) -> dict[str, str | None]:
     return {path: new.get(path) for path in {*old, *new} if old.get(path) != new.get(path)}
 
 
+def made(folder: str, steps: list[list[Tree]], *, squash: bool) -> Scratch:
+    """A repository with that history."""
+    scratch = Scratch(Path(folder) / "r")
+    before: Tree = {}
+    tip = scratch.commit({"README.md": "x"}, "root")
+    for branch in steps:
+        side = tip
+        old = before
+        for tree in branch[:-1] if squash else branch:
+            side = scratch.commit(difference(old, tree), "side", branch="side", start=side)
+            old = tree
+        merge = side if len(branch) > 1 and not squash else None
+        tip = scratch.commit(difference(before, branch[-1]), "main", merge=merge)
+        before = branch[-1]
+    scratch.flush()
+    return scratch
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=repositories(), squash=st.booleans())
 def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
     *, steps: list[list[Tree]], squash: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        scratch = Scratch(Path(folder) / "r")
-        before: Tree = {}
-        tip = scratch.commit({"README.md": "x"}, "root")
-        for branch in steps:
-            side = tip
-            old = before
-            for tree in branch[:-1] if squash else branch:
-                side = scratch.commit(difference(old, tree), "side", branch="side", start=side)
-                old = tree
-            merge = side if len(branch) > 1 and not squash else None
-            tip = scratch.commit(difference(before, branch[-1]), "main", merge=merge)
-            before = branch[-1]
-        expected = slowly(scratch)
-        assert fast(scratch) == expected
+        scratch = made(folder, steps, squash=squash)
+        assert versions(read(scratch)) == slowly(scratch)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=repositories(), cuts=st.lists(st.integers(0, 12), max_size=3))
+def test_what_is_kept_and_followed_up_is_what_is_derived_anew(
+    *, steps: list[list[Tree]], cuts: list[int]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = made(folder, steps, squash=False)
+        commits = scratch.git("rev-list", "--first-parent", "--reverse", "main").split()
+        anew = {}
+        for at in {*(min(cut, len(commits) - 1) for cut in cuts), len(commits) - 1}:
+            forget(scratch)
+            scratch.git("update-ref", "refs/heads/main", commits[at])
+            anew[at] = everything(read(scratch))
+        forget(scratch)
+        # Forwards, and where the cuts go back: what is known reaches beyond the tip then.
+        for cut in (*cuts, len(commits)):
+            at = min(cut, len(commits) - 1)
+            scratch.git("update-ref", "refs/heads/main", commits[at])
+            assert everything(read(scratch)) == anew[at]
+            assert everything(read(scratch)) == anew[at]
