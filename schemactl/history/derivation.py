@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 
-from schemactl.errors import HistoryError
 from schemactl.history.approved import refuse_shallow
 from schemactl.history.cache import TABLES, Cache, connect, derivation, location
 from schemactl.history.journal import Journal
@@ -37,10 +36,9 @@ class Derivation:
 
     Attributes:
         path: where it is kept.
-        ref: whose history is kept there, as people write it.
     """
 
-    def __init__(self, repository: Repository, project: Project, ref: str) -> None:
+    def __init__(self, repository: Repository, project: Project) -> None:
         self._repository = repository
         self._project = project
         self._facts = derivation(
@@ -50,14 +48,12 @@ class Derivation:
             waivers=project.waivers,
         )
         self.path = location(repository.common_directory, project.path)
-        self.ref = ref
 
     def at(self, tip: Commit, *, keep: bool) -> Cache:
         """What is known after `tip`; with `keep` it is kept for the next time.
 
         Raises:
-            HistoryError: git stopped; the clone is shallow, and what is known does not reach into it; or versions that
-                were known under a number would get another one.
+            HistoryError: git stopped; or the clone is shallow, and what is known does not reach into it.
         """
         try:
             return self._at(tip, keep=keep)
@@ -87,27 +83,25 @@ class Derivation:
         join = cache.step_of(parents[0].decode()) if parents else None
         if first is None or join is None:
             # Not one commit in common, or none that can be told from what git listed.
-            return self._all(tip, keep=keep, former=cache)
+            return self._all(tip, keep=keep)
         steps = chain([first], (step for _, step in listed))
         if keep and join == cache.step:
             return self._appended(cache, steps)
         if not keep:
             return self._copied(cache, join, steps, MEMORY)
-        return self._written(
-            lambda path: self._renumbered_nothing(cache, self._copied(cache, join, steps, path))
-        )
+        # History was rewritten after that commit, and what was known of the rest is forgotten. Whether a registry holds
+        # any of it is seen when the two are compared.
+        return self._written(lambda path: self._copied(cache, join, steps, path))
 
-    def _all(self, tip: Commit, *, keep: bool, former: Cache | None = None) -> Cache:
-        """Everything from the first commit on; `former` is what was known before."""
+    def _all(self, tip: Commit, *, keep: bool) -> Cache:
+        """Everything from the first commit on."""
         refuse_shallow(self._repository)
 
         def write(path: str) -> Cache:
             with _new(path) as connection:
-                facts = [("derivation", self._facts), ("ref", self.ref)]
-                connection.executemany("INSERT INTO fact VALUES (?, ?)", facts)
+                connection.execute("INSERT INTO fact VALUES ('derivation', ?)", (self._facts,))
                 self._fold(connection, (step for _, step in line(self._repository, tip.id)))
-            cache = Cache(connection)
-            return self._renumbered_nothing(former, cache) if keep and former else cache
+            return Cache(connection)
 
         return self._written(write) if keep else write(MEMORY)
 
@@ -134,7 +128,6 @@ class Derivation:
         with _new(path, cache) as connection:
             if join < cache.last:
                 _forget_after(connection, join)
-            connection.execute("UPDATE fact SET value = ? WHERE name = 'ref'", (self.ref,))
             self._fold(connection, steps)
         return Cache(connection)
 
@@ -161,29 +154,6 @@ class Derivation:
         finally:
             os.close(descriptor)
         return cache
-
-    def _renumbered_nothing(self, former: Cache, now: Cache) -> Cache:
-        """`now`, where no content has another number than it had in `former`.
-
-        Raises:
-            HistoryError: one has.
-        """
-        if _fact(former, "ref") != self.ref:
-            return now
-        numbers = "SELECT schema.name, digest, number, step FROM version JOIN schema ON id = schema"
-        today = {(name, digest): number for name, digest, number, _ in now.connection.execute(numbers)}
-        for name, digest, number, step in former.connection.execute(f"{numbers} ORDER BY step"):
-            other = today.get((name, digest), number)
-            if other != number:
-                commit = former.commit(step)
-                tip = former.tip()
-                raise HistoryError(
-                    f"the history of {self.ref} was rewritten: what {commit.commit_id[:9]} ({commit.subject}) brought was "
-                    f"version {number} of {name}, and would be version {other} now",
-                    fix=f"put {self.ref} back to where it was, {tip.commit_id[:9] if tip else ''}, and go on from there; where no "
-                    f"registry has these versions yet, take the new numbers: `rm {self.path}`",
-                )
-        return now
 
 
 @contextmanager
@@ -214,8 +184,3 @@ def _forget_after(connection: sqlite3.Connection, step: int) -> None:
         connection.execute(
             "UPDATE {table} SET until = NULL WHERE until > ?".replace("{table}", table), (step,)
         )
-
-
-def _fact(cache: Cache, name: str) -> str | None:
-    found = cache.connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
-    return str(found[0]) if found else None

@@ -39,7 +39,7 @@ def read(repository: Repository, project: Project, ref: str | None = None) -> Hi
     name, tip = approved(repository, project, ref)
     if tip is None:
         return History(Catalog(), name, None)
-    known = Derivation(repository, project, name).at(tip, keep=ref is None)
+    known = Derivation(repository, project).at(tip, keep=ref is None)
     return state(repository, project, known, name)
 
 
@@ -62,6 +62,8 @@ def read_forked(
     if head is None or tip is None or head.id == tip.id:
         now = read(repository, project, ref)
         return Forked(now, now)
+    derivation = Derivation(repository, project)
+    known = derivation.at(tip, keep=ref is None)
     own = branch(repository, head=head, tip=tip) if stepwise else None
     fork = own.fork if own else repository.merge_base(head, tip)
     if fork is None:
@@ -69,8 +71,6 @@ def read_forked(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
             fix="name the ref that this work started from, with --base or as `approved:` in the project file",
         )
-    derivation = Derivation(repository, project, name)
-    known = derivation.at(tip, keep=ref is None)
     now = state(repository, project, known, name)
     base = now
     if fork.id != tip.id:
@@ -80,8 +80,7 @@ def read_forked(
         base = state(repository, project, left, name)
     if own is None:
         return Forked(now, base)
-    beyond = derivation.beyond(known, own.steps)
-    return Forked(now, base, state(repository, project, beyond, name), own)
+    return Forked(now, base, state(repository, project, derivation.beyond(known, own.steps), name), own)
 
 
 def read_here(directory: str, config: str | None = None) -> History:
