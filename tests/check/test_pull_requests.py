@@ -400,21 +400,23 @@ def test_every_format_says_which_commit_and_which_side(
 
 
 @pytest.mark.parametrize("topics", [1, 40])
-def test_four_git_processes_are_enough_whatever_the_number_of_topics(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, topics: int
+@pytest.mark.parametrize("strategy", ["BACKWARD", "FULL"], ids=["fine in the end", "refused"])
+def test_four_git_processes_are_enough_whatever_the_number_of_topics_and_findings(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    topics: int,
+    strategy: str,
 ) -> None:
     repository = Scratch(tmp_path / "r")
-    files = {"schemactl.yaml": PROJECT}
+    files = {"schemactl.yaml": PROJECT.replace("BACKWARD", strategy)}
     for number in range(topics):
         files[f"topics/t{number}.yaml"] = declared(f"a/b/t{number}", f"t{number}.avsc")
-        files[f"topics/t{number}.avsc"] = record("id")
-    repository.commit(files)
+        files[f"topics/t{number}.avsc"] = record("id", "gone")
+    start = repository.commit(files)
     for number in range(topics):
-        repository.commit(
-            {f"topics/t{number}.avsc": record("id", x=0).replace(', "default": 0', "")},
-            branch="work",
-            start=None if number else 1,
-        )
+        text = record("id", "gone", x=0).replace(', "default": 0', "")
+        repository.commit({f"topics/t{number}.avsc": text}, branch="work", start=None if number else start)
     repository.commit(
         {f"topics/t{number}.avsc": record("id", x=0) for number in range(topics)}, branch="work"
     )
@@ -422,6 +424,9 @@ def test_four_git_processes_are_enough_whatever_the_number_of_topics(
     switch(repository, "work")
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
     report = check(repository, capsys)
-    assert rules(report) == ["STEP_REFUSED"] * topics
+    broken = ["READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"] if strategy == "FULL" else []
+    assert rules(report) == [*broken, "STEP_REFUSED"] * topics
+    if broken:
+        assert report["findings"][0]["older"] == "topics/t0.avsc:1:82"
     started = [line for line in (tmp_path / "trace").read_text().splitlines() if '"event":"start"' in line]
     assert len(started) <= 4
