@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from shlex import quote
 
 from schemactl.broker import live
 from schemactl.changes import (
@@ -124,7 +125,7 @@ class Surroundings:
             Kind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
-            f"schemactl apply {self.on} --allow-delete {name.schema_id} deletes it; or leave it, so that old messages can be read",
+            f"schemactl apply {self.on} --allow-delete {quote(name.schema_id)} deletes it; or leave it, so that old messages can be read",
         )
 
 
@@ -134,7 +135,7 @@ def unmanaged(git: Catalog, state: State, on: str) -> Iterator[Difference]:
     spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
     cause = "the approved history never declared it; who made it, the registry's answers cannot tell"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
-        message = "the registry has this namespace, and Git does not declare it"
+        message = "a namespace that Git does not declare"
         fix = f"schemactl import {on} --namespace {space}; or leave it: `apply` never touches it"
         yield Difference(space, Kind.UNMANAGED_NAMESPACE, message, cause, fix)
     for name, topic in sorted(state.catalog.topics.items()):
@@ -142,7 +143,7 @@ def unmanaged(git: Catalog, state: State, on: str) -> Iterator[Difference]:
             held = live(topic.versions)
             kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
             what = f"{listed(held)} ({kinds})" if held else "no schema"
-            fix = f"schemactl import {on} --topic {name.schema_id}; or leave it: `apply` never touches it"
+            fix = f"schemactl import {on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
             yield Difference(
-                name, Kind.UNMANAGED_TOPIC, f"Git does not declare this topic; it has {what}", cause, fix
+                name, Kind.UNMANAGED_TOPIC, f"a topic that Git does not declare, with {what}", cause, fix
             )

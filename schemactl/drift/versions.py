@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from shlex import quote
 
 from schemactl.broker import live, put
 from schemactl.changes import upload
@@ -66,11 +67,11 @@ class Versions:
             Kind.FOREIGN_VERSION,
             what,
             f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
-            f"approve it: write it to the topic's definition (schemactl registry get {name.schema_id} --version "
+            f"approve it: write it to the topic's definition (schemactl registry get {quote(name.schema_id)} --version "
             f"{entry.number} {self.on}) and commit that; or leave it: Git's next version then has another number here, and "
-            f"schemactl log {name.schema_id} {self.on} shows both. It cannot be taken away without every other version"
+            f"schemactl log {quote(name.schema_id)} {self.on} shows both. It cannot be taken away without every other version"
             if topic.schema
-            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {name.schema_id} {self.on}",
+            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {quote(name.schema_id)} {self.on}",
             version=entry,
             nearest=like,
         )
@@ -121,7 +122,7 @@ class Versions:
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
             f"schemactl apply {self.on} registers what is missing under new numbers; to have the old ones back, everything has to "
-            f"go first: schemactl rebuild {self.on} --force-delete {name.schema_id}",
+            f"go first: schemactl rebuild {self.on} --force-delete {quote(name.schema_id)}",
             version=tombstone,
         )
 
@@ -169,6 +170,6 @@ class Versions:
             Kind.NUMBERS_APART,
             f"in the registry {said}",
             "something else than `apply` took a number, or versions were applied in another order than Git's",
-            f"nothing is broken: messages carry the registry's numbers, and schemactl log {name.schema_id} {self.on} tells the commit "
+            f"nothing is broken: messages carry the registry's numbers, and schemactl log {quote(name.schema_id)} {self.on} tells the commit "
             "of each",
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from schemactl.drift import Difference, DriftReport
+from schemactl.drift import Difference, DriftReport, Kind
 from schemactl.drift.nearest import differences
 from schemactl.model import NamespaceName, TopicName
 from schemactl.report.style import paint
@@ -13,24 +13,28 @@ from schemactl.wording import cite, day
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
 
+_UNMANAGED = (Kind.UNMANAGED_NAMESPACE, Kind.UNMANAGED_TOPIC)
+
 _SHADES = {"+": "green", "-": "red", "~": "yellow"}
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:
     """A block for each namespace and topic that differs, then the sum."""
     blocks = [_head(report)]
-    for name, found in _by_name(report).items():
+    for name, found in _by_name([each for each in report.differences if each.kind not in _UNMANAGED]).items():
         kind = "namespace" if isinstance(name, NamespaceName) else "topic"
         lines = [f"{kind} {paint(str(name), 'bold', color=color)}"]
         for difference in found:
             lines += [f"  {line}" for line in _difference(difference, color=color)]
         blocks.append("\n".join(lines))
+    if unmanaged := [each for each in report.differences if each.kind in _UNMANAGED]:
+        blocks.append("\n".join(_listed(unmanaged, report.origin.target)))
     return "\n\n".join([*blocks, summary(report, color=color)])
 
 
 def summary(report: DriftReport, *, color: bool = False) -> str:
     """One line: how much differs, and where."""
-    count, names = len(report.differences), len(_by_name(report))
+    count, names = len(report.differences), len(_by_name(report.differences))
     if not count:
         return paint("No drift. The registry holds what Git approved.", "green", color=color)
     things = "1 difference" if count == 1 else f"{count} differences"
@@ -44,11 +48,19 @@ def _head(report: DriftReport) -> str:
     return f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
 
 
-def _by_name(report: DriftReport) -> dict[NamespaceName | TopicName, list[Difference]]:
+def _by_name(differences: Iterable[Difference]) -> dict[NamespaceName | TopicName, list[Difference]]:
     found: dict[NamespaceName | TopicName, list[Difference]] = {}
-    for difference in report.differences:
+    for difference in differences:
         found.setdefault(difference.name, []).append(difference)
     return found
+
+
+def _listed(unmanaged: Sequence[Difference], target: str) -> Iterator[str]:
+    """One line each: there may be many, and the same holds for all of them."""
+    yield "Not declared in Git, so that `apply` never touches it:"
+    for difference in unmanaged:
+        yield f"  {difference.name}: {difference.message}"
+    yield f"  Next: schemactl import --target {target}, with --namespace or --topic for a part of it; or leave it."
 
 
 def _difference(difference: Difference, *, color: bool) -> Iterator[str]:
