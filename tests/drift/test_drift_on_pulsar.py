@@ -1,0 +1,160 @@
+"""Drift, import and rebuild on a real broker, with real clients."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import brokers
+import fastavro
+import pytest
+from estate import Estate
+from scratch import record
+
+from schemactl.model import TopicName
+from schemactl.registry.base import Scope
+
+# Without types, and to a type checker the folder of tests beside this one.
+pulsar: Any = import_module("pulsar")
+AvroSchema = import_module("pulsar.schema").AvroSchema
+
+FIELDS: list[dict[str, Any]] = [
+    {},
+    {"note": 1},
+    {"note": 1, "theirs": 2},
+    {"note": 1, "city": 3},
+    {"note": 1, "city": 3, "street": 4},
+]
+"""The defaults of versions 0, 1, ... of the topic; nobody approves the third."""
+
+
+class Live(Estate):
+    """An estate whose registry is a broker."""
+
+    def __init__(self, path: Path, broker: brokers.Broker) -> None:
+        self.broker = broker
+        self.tenant = brokers.new_tenant()
+        space = f"{self.tenant}/sales"
+        self.topic = TopicName.parse(f"{space}/orders")
+        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {space}}}}}'
+        super().__init__(path, project=f"version: 1\ntargets:\n  live: {target}\n")
+        for role in ("name", "email"):
+            self.scratch.git("config", f"user.{role}", "ada@shop.example")
+
+    def connect(self, client: Any, **default: Any) -> None:
+        """A producer with these fields connects and sends one message whose id is the number of fields."""
+        schema = AvroSchema(None, schema_definition=json.loads(record("id", **default)))
+        producer = client.create_producer(str(self.topic), schema=schema)
+        producer.send({"id": str(len(default)), **default})
+        producer.close()
+
+    def told(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+        """The JSON that a command prints."""
+        capsys.readouterr()
+        assert self.run(*arguments, "--format", "json") in (0, 2)
+        return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def live(tmp_path: Path, broker: brokers.Broker) -> Live:
+    return Live(tmp_path / "shop", broker)
+
+
+@pytest.fixture
+def client(broker: brokers.Broker) -> Iterator[Any]:
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    with closing(pulsar.Client(broker.service_url, logger=logger)) as opened:
+        yield opened
+
+
+def test_old_messages_decode_again_after_a_rebuild(
+    live: Live, client: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five versions, of which a producer registered one by connecting; then the schemas are gone, the messages are not."""
+    assert live.run("apply", "--auto-approve") == 0
+    consumer = client.subscribe(str(live.topic), "all", initial_position=pulsar.InitialPosition.Earliest)
+    for number, default in enumerate(FIELDS):
+        if number != 2:
+            live.orders("id", **default)
+            assert live.run("apply", "--auto-approve") == 0
+        live.connect(client, **default)
+    [drift] = [
+        each for each in live.told(capsys, "drift")["differences"] if each["kind"] == "foreign version"
+    ]
+    assert (drift["topic"], drift["version"]["version"]) == (str(live.topic), 2)
+    assert drift["version"]["time_ms"] > 1_700_000_000_000
+    assert drift["nearest"]["changes"] == [{"sign": "+", "what": "Order.theirs: int = 2"}]
+    (live.scratch.path / "numbers.json").write_text(
+        json.dumps(live.told(capsys, "drift", "--unmanaged", "--namespace", "shop/sales"))
+    )
+
+    with brokers.opened(live.broker) as registry:
+        before = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
+        registry.delete_schema(live.topic, force=True)
+        assert registry.get_schema(live.topic) is None
+        assert live.run("rebuild", "numbers.json", "--auto-approve") == 0
+        after = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
+        assert [(each.number, each.info) for each in after.versions] == [
+            (each.number, each.info) for each in before.versions
+        ]
+        assert [each.number for each in after.versions] == [0, 1, 2, 3, 4]
+        for default in FIELDS:
+            message = consumer.receive(10_000)
+            number = int.from_bytes(message.schema_version().encode("latin-1"), "big")
+            written = registry.get_schema(live.topic, number)
+            assert written is not None
+            assert written.info is not None
+            schema = fastavro.parse_schema(json.loads(written.info.schema))
+            assert fastavro.schemaless_reader(io.BytesIO(message.data()), schema, None) == {
+                "id": str(len(default)),
+                **default,
+            }
+    assert live.run("plan", "--detailed-exitcode") == 0
+
+
+def test_tombstones_take_their_numbers_again(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
+    assert live.run("apply", "--auto-approve") == 0
+    with brokers.opened(live.broker) as registry:
+        assert registry.delete_schema(live.topic) == 1
+        live.orders("id", note=1)
+        assert live.run("apply", "--auto-approve", "--result", "result.json") == 0
+        kinds = [each["kind"] for each in live.told(capsys, "drift")["differences"]]
+        assert kinds == ["tombstone", "numbers apart"]
+        registry.delete_topic(live.topic)
+        [gone] = live.told(capsys, "drift")["differences"]
+        assert gone["kind"] == "topic missing"
+        assert live.run("rebuild", "result.json", "--auto-approve") == 0
+        found = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
+    assert [(each.number, each.info is None) for each in found.versions] == [
+        (0, True),
+        (1, True),
+        (2, False),
+        (3, False),
+    ]
+    capsys.readouterr()
+    assert live.run("rebuild", "result.json", "--auto-approve") == 0
+    assert "No changes." in capsys.readouterr().out
+
+
+def test_a_cluster_becomes_declarations_and_nothing_is_left_to_apply(
+    live: Live, client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert live.run("apply", "--auto-approve") == 0
+    for default in FIELDS[1:4]:
+        live.connect(client, **default)
+    with brokers.opened(live.broker) as registry:
+        registry.create_topic(TopicName.parse(f"{live.tenant}/sales/wide"), 3)
+    fresh = Live(tmp_path / "fresh", live.broker)
+    project = f'version: 1\ntargets: {{live: {{registry: "{live.broker.url}"}}}}\n'
+    gone = dict.fromkeys(["namespaces/sales.yaml", "namespaces/orders.yaml", "namespaces/orders.avsc"])
+    fresh.scratch.commit({"schemactl.yaml": project, **gone})
+    assert fresh.run("import", "--namespace", f"{live.tenant}/sales", "--commit-each-version") == 0
+    assert "Imported 1 namespace and 2 topics from live." in capsys.readouterr().out
+    assert fresh.run("plan", "--detailed-exitcode", "--namespace", f"{live.tenant}/sales") == 0
+    [topic] = fresh.told(capsys, "log", f"{live.tenant}/sales/orders", "--target", "live")["topics"]
+    assert [(each["registry"], each["git"]) for each in topic["versions"]] == [(0, 0), (1, 1), (2, 2), (3, 3)]
