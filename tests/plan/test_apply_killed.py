@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog, plan_for, record, topic
 
 from schemactl.model import Catalog, Policies
+from schemactl.plan import scope_of
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -23,6 +26,28 @@ TARGET = catalog(
     topic(REFUNDS, A, B, *BRANCHES, partitions=2),
     sales=Policies(S.BACKWARD, is_allow_auto_update_schema=False),
 )
+
+SMALL = catalog(
+    topic(ORDERS, A, record(ID, NEEDED), B, policies=Policies(S.FULL)),
+    topic(REFUNDS, A, partitions=2),
+    sales=Policies(S.BACKWARD),
+)
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from approved import plan_for
+from test_apply_killed import SMALL
+from schemactl.apply import apply_plan
+from schemactl.registry.embedded import EmbeddedRegistry
+
+def progress(number, _):
+    if number == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+registry = EmbeddedRegistry(sys.argv[2])
+apply_plan(plan_for(registry, SMALL, relax=True), registry, progress=progress)
+"""
 
 APPLY = """
 import sys
@@ -102,3 +127,23 @@ def test_killed_at_any_moment_the_next_apply_finishes(
     assert plan_for(registry, TARGET).steps == ()
     assert registry.relaxed(ORDERS) is None
     registry.close()
+
+
+def test_killed_at_every_step_boundary_the_next_apply_finishes(tmp_path: Path) -> None:
+    with closing(EmbeddedRegistry(str(tmp_path / "undisturbed.db"))) as registry:
+        steps = len(carry_out(registry, SMALL, relax=True).steps)
+        undisturbed = numbers_and_contents(registry.read(scope_of(SMALL)))
+    assert steps > 8
+    for last in range(1, steps + 1):
+        path = tmp_path / f"{last}.db"
+        command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(path), str(last)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        with closing(EmbeddedRegistry(str(path))) as registry:
+            carry_out(registry, SMALL, relax=True)
+            assert plan_for(registry, SMALL).steps == ()
+            found = numbers_and_contents(registry.read(scope_of(SMALL)))
+        assert without_times(found) == without_times(undisturbed), f"killed after step {last}"
+
+
+def without_times(told: list[object]) -> str:
+    return re.sub(r"timestamp_ms=\d+", "", repr(told))

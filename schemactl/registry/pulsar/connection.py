@@ -103,7 +103,7 @@ class Connection:
         Raises:
             RegistryError: there is no answer, even after trying for a while.
         """
-        for delay_s in self._delays():
+        for delay_s in self.delays():
             asked_for_s = 0.0
             try:
                 reply = self.send_once(method, path, body)
@@ -167,7 +167,7 @@ class Connection:
         finally:
             executor.shutdown(cancel_futures=True)
 
-    def _delays(self) -> Iterator[float | None]:
+    def delays(self) -> Iterator[float | None]:
         """How long to wait before each further attempt; None: there is none."""
         start_s = time.monotonic()
         for attempt in count():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 from urllib.parse import quote
 
@@ -34,7 +33,6 @@ _REFUSED_BY = {
     "InvalidSchemaDataException": Outcome.INVALID,
 }
 _NEVER_UPLOADED = frozenset({SchemaType.BYTES, SchemaType.NONE})
-_ATTEMPTS = 8
 
 
 def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...]:
@@ -104,27 +102,23 @@ def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | No
         return None
     # Each soft delete that reaches the registry writes a tombstone, so an unclear end is looked into before another one.
     before = _next_number(connection, topic)
-    for attempt in count(1):
-        trouble: RegistryError | None = None
+    for delay_s in connection.delays():
         try:
             reply = connection.send_once("DELETE", where)
-        except LostAnswer as error:
-            trouble = error
+        except LostAnswer:
+            if delay_s is None:
+                raise
         else:
             if reply.fine:
                 number: int = reply.json()["version"]
                 return number
-            if not can_succeed_later(reply):
+            if delay_s is None or not can_succeed_later(reply):
                 connection.expect(reply, f"DELETE {where}")
-        time.sleep(min(0.1 * 2**attempt, 5.0))
+        time.sleep(delay_s or 0.0)
         now = _next_number(connection, topic)
         if now > before:
             return now - 1
-        if attempt == _ATTEMPTS:
-            if trouble is None:
-                connection.expect(reply, f"DELETE {where}")
-            raise trouble or AssertionError("expect raises for what can succeed later")
-    raise AssertionError("counted to the end")
+    raise AssertionError("the last delay is None")
 
 
 def _path(topic: TopicName) -> str:

@@ -1,0 +1,38 @@
+"""`schemactl apply` in the process of a test, again and again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from pulsar_histories import History
+
+from schemactl.apply import apply_plan
+from schemactl.errors import SchemactlError
+from schemactl.plan import Permissions, Plan, make_plan, observe, scope_of
+from schemactl.registry import Registry
+from schemactl.registry.pulsar import PulsarRegistry
+
+MAX_RUNS = 30
+
+
+def planned(registry: Registry, history: History) -> Plan:
+    """What an apply of the history would do now; it expects no refusals."""
+    state = observe(registry, scope_of(history.target))
+    permissions = Permissions(delete=history.deleted & history.target.topics.keys(), relax=True)
+    plan = make_plan(state, history.target, origin=history.origin, permissions=permissions)
+    assert not plan.refusals, plan.refusals
+    return plan
+
+
+def apply_until_done(url: str, history: History) -> None:
+    """Runs of apply, until one finds nothing left to do."""
+    for _ in range(MAX_RUNS):
+        with closing(PulsarRegistry(url)) as registry:
+            try:
+                plan = planned(registry, history)
+                if not plan.steps:
+                    return
+                apply_plan(plan, registry, progress=lambda _number, _step: None)
+            except SchemactlError:
+                continue  # exit 1, 3 or 4: the next run goes on
+    raise AssertionError(f"not done after {MAX_RUNS} runs")

@@ -1,0 +1,140 @@
+"""Random approved histories, small ones, with what a registry must hold after them."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.model import (
+    Catalog,
+    Commit,
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.plan import Origin
+from schemactl.registry import Registry
+
+S = CompatibilityStrategy
+
+
+def record(number: int, *, compatible: bool = True) -> SchemaInfo:
+    """An Avro record whose fields are as many as its number says; the last has no default unless `compatible`."""
+    fields: list[dict[str, Any]] = [{"name": "id", "type": "long"}]
+    fields += [{"name": f"f{n}", "type": "string", "default": ""} for n in range(number)]
+    if not compatible:
+        fields.append({"name": f"needed{number}", "type": "string"})
+    text = json.dumps({"type": "record", "name": "Order", "fields": fields})
+    return SchemaInfo(SchemaType.AVRO, text.encode())
+
+
+def versions(infos: list[SchemaInfo]) -> tuple[SchemaVersion, ...]:
+    """Version 0, 1, ... of a topic, each from a commit of its own."""
+    return tuple(
+        SchemaVersion(number, info, Commit(f"{number + 1:040x}", 1_767_225_600 + number, "change"))
+        for number, info in enumerate(infos)
+    )
+
+
+class History:
+    """A namespace with some topics: plain, partitioned, one that needs relaxing, one that is to be deleted.
+
+    Attributes:
+        target: what Git approved.
+        deleted: the topics whose schema is to be deleted.
+    """
+
+    def __init__(self, chance: random.Random, tenant: str) -> None:
+        self.space = NamespaceName(tenant, "sales")
+        self.origin = Origin("prod", "http://registry", Release.R4_0, "main", None)
+        policies = Policies(
+            chance.choice([S.BACKWARD, S.FULL]), chance.choice([None, False]), chance.choice([None, True])
+        )
+        plain = Topic(self._name("plain"), policies=Policies(chance.choice([None, S.FULL_TRANSITIVE])))
+        counted = Topic(self._name("counted"), partitions=chance.randint(1, 3))
+        replayed = Topic(self._name("replayed"), policies=Policies(S.FULL))
+        gone = Topic(self._name("gone"), deleted=True)
+        infos = {
+            plain.name: [record(number) for number in range(chance.randint(1, 4))],
+            counted.name: [record(number) for number in range(chance.randint(0, 3))],
+            replayed.name: [record(0), record(1, compatible=False), record(2)],
+            gone.name: [record(0)],
+        }
+        topics = {
+            topic.name: replace(
+                topic,
+                versions=versions(infos[topic.name]),
+                schema=infos[topic.name][-1] if infos[topic.name] and not topic.deleted else None,
+            )
+            for topic in (plain, counted, replayed, gone)
+        }
+        self.target = Catalog({self.space: Namespace(self.space, policies)}, topics)
+        self.deleted = frozenset({gone.name})
+
+    def prepare(self, registry: Registry) -> None:
+        """The registry holds what is to be deleted."""
+        registry.create_namespace(self.space)
+        for name in self.deleted:
+            registry.put_schema(name, record(0))
+
+    def expected(self) -> dict[str, Any]:
+        """What `told` tells after the history was applied."""
+        policies = self.target.namespaces[self.space].policies
+        found: dict[str, Any] = {
+            "policies": (
+                policies.schema_compatibility_strategy,
+                policies.is_allow_auto_update_schema is not False,
+                policies.schema_validation_enforced is True,
+            )
+        }
+        for topic in self.target.topics.values():
+            held: list[SchemaInfo | None] = [version.info for version in topic.versions]
+            if topic.deleted:
+                # What a tombstone hides can no longer be read.
+                held = [None] * (len(held) + 1)
+            own = topic.policies.schema_compatibility_strategy or S.UNDEFINED
+            found[topic.name.topic] = (not topic.deleted, topic.partitions, own, held)
+        return found
+
+    def _name(self, topic: str) -> TopicName:
+        return TopicName(self.space.tenant, self.space.name, topic)
+
+
+def told(registry: Registry, history: History) -> dict[str, Any]:
+    """What the registry holds, without times and commit stamps."""
+    held = registry.read(registry.everything(frozenset({history.space})))
+    gone = registry.read(replace(registry.everything(frozenset()), topics=history.deleted))
+    policies = held.namespaces[history.space].policies
+    found: dict[str, Any] = {
+        "policies": (
+            policies.schema_compatibility_strategy,
+            policies.is_allow_auto_update_schema is not False,
+            policies.schema_validation_enforced is True,
+        )
+    }
+    for topic in {**held.topics, **gone.topics}.values():
+        assert [version.number for version in topic.versions] == list(range(len(topic.versions)))
+        own = topic.policies.schema_compatibility_strategy
+        found[topic.name.topic] = (
+            not topic.deleted,
+            topic.partitions,
+            own,
+            [_bare(v.info) for v in topic.versions],
+        )
+    return found
+
+
+def _bare(info: SchemaInfo | None) -> SchemaInfo | None:
+    if info is None:
+        return None
+    return replace(info, properties={k: v for k, v in info.properties.items() if k != COMMIT_PROPERTY})

@@ -1,0 +1,39 @@
+"""Through whatever a network does, apply loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+
+import brokers
+import pytest
+from applying import apply_until_done
+from faulty import faulty
+from pulsar_histories import History, told
+
+from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar import connection as connections
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for long, and some give up too early."""
+    monkeypatch.setattr(connections, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 0.05)
+    monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.01)
+
+
+def disturbed(url: str, seed: int) -> None:
+    """An apply under faults ends as one without."""
+    history = History(random.Random(seed), brokers.new_tenant())  # noqa: S311  no secret
+    with closing(PulsarRegistry(url)) as direct:
+        history.prepare(direct)
+        with faulty(url, seed) as (server, faults):
+            apply_until_done(server.url, history)
+        assert told(direct, history) == history.expected()
+        assert faults.injected > 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_on_a_broker_nothing_is_lost_and_nothing_doubled(broker: brokers.Broker, seed: int) -> None:
+    disturbed(broker.url, seed)

@@ -1,0 +1,118 @@
+"""Whatever dies, apply or the broker, at whatever moment: what is there afterwards is what an undisturbed run leaves."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import brokers
+from applying import apply_until_done, planned
+from pulsar_histories import History, record, told, versions
+
+from schemactl.apply import Result, apply_plan
+from schemactl.errors import StalePlan
+from schemactl.model import Catalog
+from schemactl.plan import Plan
+from schemactl.registry.pulsar import PulsarRegistry
+
+SEED = 5
+
+
+def new_history() -> History:
+    return History(random.Random(SEED), brokers.new_tenant())  # noqa: S311  no secret
+
+
+def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker) -> None:
+    script = Path(__file__).parent / "killed.py"
+    kills = 0
+    with closing(PulsarRegistry(broker.url)) as registry:
+        for last in count(1):
+            history = new_history()
+            history.prepare(registry)
+            command = [sys.executable, str(script), broker.url, history.space.tenant, str(SEED), str(last)]
+            done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(script.parent)}, check=False)
+            if done.returncode == -signal.SIGKILL:
+                kills += 1
+                apply_until_done(broker.url, history)
+            else:
+                assert done.returncode == 0
+            assert told(registry, history) == history.expected(), f"killed after {last} changes"
+            if done.returncode == 0:
+                break
+    assert kills > 15
+
+
+def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(broker: brokers.Broker) -> None:
+    history = new_history()
+    with closing(PulsarRegistry(broker.url)) as registry:
+        history.prepare(registry)
+        # A deletion cannot be told from another's, so it is left to one.
+        history.target = Catalog(
+            history.target.namespaces,
+            {name: topic for name, topic in history.target.topics.items() if name not in history.deleted},
+        )
+        plan = planned(registry, history)
+
+        def attempt(_: int) -> Result | StalePlan:
+            with closing(PulsarRegistry(broker.url)) as own:
+                try:
+                    return apply_plan(plan, own, progress=lambda _number, _step: None)
+                except StalePlan as stale:
+                    return stale
+
+        with ThreadPoolExecutor(4) as threads:
+            results = list(threads.map(attempt, range(4)))
+        assert any(isinstance(result, Result) for result in results)
+        apply_until_done(broker.url, history)
+        gone = {name.topic: told(registry, history)[name.topic] for name in history.deleted}
+        assert told(registry, history) == {**history.expected(), **gone}
+
+
+def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
+    broker = brokers.start(tmp_path / "broker")
+    try:
+        history = new_history()
+        name = next(iter(history.target.topics))
+        infos = [record(number) for number in range(40)]
+        long = replace(history.target.topics[name], versions=versions(infos), schema=infos[-1])
+        history.target = Catalog(history.target.namespaces, {**history.target.topics, name: long})
+        with closing(PulsarRegistry(broker.url)) as registry:
+            history.prepare(registry)
+            plan = planned(registry, history)
+            result = restarted_meanwhile(plan, registry, broker)
+            assert result.failure is None, result.failure
+            assert told(registry, history) == history.expected()
+            assert planned(registry, history).steps == ()
+    finally:
+        brokers.recipe("stop", broker.environment)
+
+
+def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> Result:
+    """The result of the apply, while the broker is killed in its middle and started again with its data."""
+    halfway: list[int] = []
+
+    def progress(number: int, _: object) -> None:
+        halfway.append(number)
+
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(apply_plan, plan, registry, progress=progress)
+        while len(halfway) < len(plan.steps) // 2 and not running.done():
+            time.sleep(0.005)
+        pid = int(Path(broker.environment["SCHEMACTL_BROKER_DATA"], "broker.pid").read_text())
+        os.kill(pid, signal.SIGKILL)
+        assert not running.done()
+        with suppress(ProcessLookupError):
+            while True:
+                os.kill(pid, 0)
+                time.sleep(0.05)
+        brokers.recipe("start", {**broker.environment, "SCHEMACTL_KEEP_DATA": "yes"})
+        return running.result()
