@@ -11,7 +11,7 @@ from schemactl.cli import Context
 from schemactl.cli.apply import carry_out, confirmed
 from schemactl.cli.plan import REFUSED, add_selection, choose_target, open_target, path_of
 from schemactl.cli.topics import find
-from schemactl.errors import SchemactlError
+from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.model import Catalog, TopicName
@@ -120,13 +120,21 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         for text in args.force_delete
         if text not in {name.schema_id for name in named}
     }
+    for name in named:
+        if name not in git.topics and name not in lists:
+            raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
     permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
     with closing(open_target(target, project, top, context)) as registry:
         state = observe(registry, scope_of(around(applicable(git), lists)))
         origin = Origin(
             target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
         )
-        plan = make_rebuild(state, git, lists, origin=origin, permissions=permissions)
+        interrupted = {
+            renamed_topic(name, target.namespaces) for name in chosen.topics if approved.interruptions[name]
+        }
+        plan = make_rebuild(
+            state, git, lists, interrupted=interrupted, origin=origin, permissions=permissions
+        )
         yield plan, registry, list(_sources(git, lists, args.numbers))
 
 

@@ -230,6 +230,14 @@ class Cache:
         deleted, number, since, name, as_of = found
         return Standing(bool(deleted), number, since, _text(name), as_of)
 
+    def was_interrupted(self, schema: str, domain: int) -> bool:
+        """Whether the topic had no schema at some step after it had one."""
+        sql = (
+            "SELECT EXISTS (SELECT 1 FROM standing AS gap JOIN standing AS before USING (schema, domain) WHERE schema = ? "
+            "AND domain = ? AND gap.step <= ? AND gap.number IS NULL AND before.number NOT NULL AND before.step < gap.step)"
+        )
+        return bool(self.connection.execute(sql, (self.schema_id(schema), domain, self.step)).fetchone()[0])
+
     def versions(self, schema: str) -> list[Version]:
         """The versions of the topics with this tenant/namespace/topic, from 0."""
         sql = (

@@ -70,6 +70,7 @@ class History:
         notes: what cannot be read at the tip; there the last readable state counts.
         repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
         standings: how each topic of the catalog stands.
+        interruptions: whether a topic had no schema for a time, after it had one.
     """
 
     catalog: Catalog
@@ -78,6 +79,7 @@ class History:
     notes: tuple[Note, ...] = ()
     repaired: tuple[Note, ...] = ()
     standings: Mapping[TopicName, Standing] = field(default_factory=dict)
+    interruptions: Mapping[TopicName, bool] = field(default_factory=dict)
 
     def current(self, topic: TopicName) -> int | None:
         """The number of the version in force: not the highest one after a return to older content. None: there is none."""
@@ -140,6 +142,7 @@ class _View:
             tuple(map(self._note, self._cache.notes())),
             tuple(map(self._note, self._cache.repaired())),
             Lazy(self._topics, self._standing),
+            Lazy(self._topics, lambda name: self._cache.was_interrupted(name.schema_id, domain_of(name))),
         )
 
     def _topics(self) -> list[TopicName]:

@@ -6,7 +6,7 @@ when the registry was lost, the numbers up to its last tombstone, is not uploade
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -24,7 +24,13 @@ Lists = Mapping[TopicName, Sequence[Pair]]
 
 
 def make_rebuild(
-    base: State, git: Catalog, lists: Lists, *, origin: Origin, permissions: Permissions
+    base: State,
+    git: Catalog,
+    lists: Lists,
+    *,
+    interrupted: Container[TopicName] = (),
+    origin: Origin,
+    permissions: Permissions,
 ) -> Plan:
     """The steps that give a registry in the state `base` the lists that it had.
 
@@ -36,6 +42,8 @@ def make_rebuild(
         base: of the topics of `git` and of `lists`.
         git: the approved history, by the target's names.
         lists: see `Lists`.
+        interrupted: topics that had no schema in Git for a time: a deletion may have taken a number then, so that
+            without a list nobody knows their numbers.
         origin: what the plan is for.
         permissions: `force_delete` lets what is there now be deleted first; `relax` as in any plan.
     """
@@ -43,7 +51,10 @@ def make_rebuild(
     rebuilder = _Rebuilder(base, around(approved, lists), origin, permissions)
     rebuilder.work_out()
     for name, entries in sorted(expected(approved, lists).items()):
-        rebuilder.restore(name, entries, exact=name in lists)
+        if name in interrupted and not lists.get(name):
+            rebuilder.refusals.append(_unknown(name))
+        else:
+            rebuilder.restore(name, entries, exact=name in lists)
     return Plan(
         origin=origin,
         scope=scope_of(around(approved, lists)),
@@ -138,6 +149,17 @@ class _Rebuilder(Planner):
             f"{what}: the numbers cannot be had back beside that",
             f"--force-delete {name.schema_id} deletes what is there first; messages written with it since can then not be read",
         )
+
+
+def _unknown(name: TopicName) -> Refusal:
+    return Refusal(
+        name,
+        None,
+        None,
+        "Git declared no schema for the topic for a time: a deletion may have taken a number then, and Git does not tell",
+        "name a list that was kept while the schemas were there; if nothing was deleted then, `schemactl apply` gives the topic "
+        "Git's numbers",
+    )
 
 
 def _wanted(pairs: Sequence[Pair]) -> tuple[int, tuple[Pair, ...]]:

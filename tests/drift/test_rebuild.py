@@ -82,6 +82,24 @@ def test_from_git_alone_the_numbers_are_gits_and_that_is_said(
     assert estate.held() == [avro("id"), avro("id", note=0), avro("id", note=0, city=0)]
 
 
+def test_from_git_alone_a_topic_that_was_away_for_a_time_is_refused(
+    estate: Estate, numbers: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (estate.scratch.path / "namespaces/orders.yaml").read_text()
+    estate.scratch.commit({"namespaces/orders.yaml": None})
+    assert estate.run("apply", "--auto-approve", "--allow-delete", "orders") == 0
+    estate.scratch.commit({"namespaces/orders.yaml": text})
+    assert estate.run("apply", "--auto-approve") == 0
+    file, before = numbers(), estate.held()
+    lose(estate)
+    capsys.readouterr()
+    assert estate.run("rebuild", "--auto-approve") == 100
+    assert "Git declared no schema for the topic for a time" in capsys.readouterr().out
+    assert estate.held() == []
+    assert estate.run("rebuild", file, "--auto-approve") == 0
+    assert estate.held()[8:] == before[8:]
+
+
 def test_what_was_approved_since_follows(estate: Estate, numbers: Any) -> None:
     file = numbers()
     estate.orders("id", note=0, city=0, street=0)
@@ -113,6 +131,7 @@ def test_other_contents_in_the_way_are_refused_and_deleted_only_on_demand(
     assert estate.run("rebuild", file, "--auto-approve", "--force-delete", "orders") == 0
     assert estate.held()[3:] == before[3:]
     assert estate.run("rebuild", file, "--force-delete", "orderz") == 64
+    assert estate.run("rebuild", file, "--force-delete", "orders", "--namespace", "shop/none") == 64
 
 
 def test_too_many_tombstones_are_in_the_way(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
