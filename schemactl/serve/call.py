@@ -1,0 +1,81 @@
+"""One request to one endpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from schemactl.model import NamespaceName, TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.serve.answers import Refused
+
+_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an endpoint gets to see of a request.
+
+    Attributes:
+        registry: the one that is served.
+        path: decoded.
+        names: the parts of the path that stand in braces in its pattern, decoded.
+        query: the parameters behind the question mark, the last one of a name.
+        body: as it was sent.
+        host: that the client addressed, with the port.
+    """
+
+    registry: EmbeddedRegistry
+    path: str
+    names: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+    host: str
+
+    def flag(self, name: str) -> bool:
+        """Whether the query has `name=true`, as Boolean.parseBoolean reads it."""
+        return self.query.get(name, "").lower() == "true"
+
+    @property
+    def namespace(self) -> NamespaceName:
+        """The namespace in the path.
+
+        Raises:
+            Refused: its name is not one.
+        """
+        try:
+            return NamespaceName.parse(f"{self.names['tenant']}/{self.names['namespace']}")
+        except ValueError:
+            raise Refused(412, "Namespace name is not valid") from None
+
+    @property
+    def topic(self) -> TopicName:
+        """The topic in the path; of a partition, the topic that it belongs to.
+
+        Raises:
+            Refused: its name is not one.
+        """
+        return self._topic(self.partition[0])
+
+    @property
+    def partition(self) -> tuple[str, int | None]:
+        """The local name of the topic in the path without the partition, and the partition's number."""
+        name = self.names["topic"]
+        found = _PARTITION.fullmatch(name)
+        return (found["topic"], int(found["index"])) if found else (name, None)
+
+    def _topic(self, local_name: str) -> TopicName:
+        domain = self.names.get("domain", "persistent")
+        try:
+            return TopicName.parse(
+                f"{domain}://{self.names['tenant']}/{self.names['namespace']}/{local_name}"
+            )
+        except ValueError:
+            raise Refused(412, "Topic name is not valid") from None
+
+
+Endpoint = Callable[[Call], Response]
+"""Answers a call; raises `Refused`, `BadRequest`, `Unexpected` or `ErrorPage` for the answers of those names."""

@@ -1,0 +1,183 @@
+"""Bodies as Jackson reads them for Pulsar: lenient with scalars, strict with JSON; an empty body is null."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from schemactl.serve.answers import BadRequest, ErrorPage, NoBody
+
+_TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+
+_INT32 = 1 << 31
+
+
+class Number(str):
+    """A JSON number as it is written: where a text is wanted, Jackson takes it letter by letter."""
+
+    __slots__ = ()
+
+
+def read(body: bytes) -> Any:
+    """The JSON value; None for an empty body. Numbers are `Number`.
+
+    Raises:
+        BadRequest: it is not JSON.
+    """
+    if not body.strip():
+        return None
+    try:
+        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"Invalid UTF-8 middle byte 0x{body[error.end - 1]:x}") from None
+    except RecursionError:
+        raise ErrorPage(500, "Request failed.") from None
+    except ValueError as error:
+        raise BadRequest(f"Unexpected character or end-of-input: {error}") from None
+
+
+def read_needed(body: bytes) -> Any:
+    """The JSON value for an endpoint that takes a boolean or a number.
+
+    Raises:
+        BadRequest: it is not JSON.
+        NoBody: there is none.
+    """
+    if not body.strip():
+        raise NoBody
+    return read(body)
+
+
+def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
+    """The JSON object in `body`, which is to become a Java object of class `kind`; None for null or no body.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    value = read(body)
+    if value is not None and not isinstance(value, dict):
+        raise _mismatch(kind, value)
+    return value
+
+
+def text(value: Any) -> str | None:
+    """A String: numbers and booleans are taken as they are written.
+
+    Raises:
+        BadRequest: an object or array.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str):
+        return None if value is None else str(value)
+    raise _mismatch("java.lang.String", value)
+
+
+def texts(value: Any) -> dict[str, str | None] | None:
+    """A Map of String to String.
+
+    Raises:
+        BadRequest: no object, or it holds an object or array.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _mismatch("java.util.LinkedHashMap<java.lang.String,java.lang.String>", value)
+    return {key: text(each) for key, each in value.items()}
+
+
+def strings(value: Any) -> list[str]:
+    """A Set of String, in its order; null is empty.
+
+    Raises:
+        BadRequest: no array, or it holds an object or array.
+    """
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _mismatch("java.util.HashSet<java.lang.String>", value)
+    found = [text(each) for each in value]
+    return list(dict.fromkeys(each for each in found if each is not None))
+
+
+def boolean(value: Any) -> bool:
+    """A boolean: null is false, a whole number is true unless 0.
+
+    Raises:
+        BadRequest: nothing that can be taken for one.
+    """
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, Number) and value.lstrip("-").isdecimal():
+        return int(value) != 0
+    if isinstance(value, str) and not isinstance(value, Number):
+        word = value.strip()
+        if word in _TRUE:
+            return True
+        if word in _FALSE or not word:
+            return False
+        raise BadRequest(
+            f'Cannot deserialize value of type `boolean` from String "{value}": only "true"/"True"/"TRUE" or '
+            '"false"/"False"/"FALSE" recognized'
+        )
+    raise _mismatch("boolean", value)
+
+
+def integer(value: Any) -> int:
+    """An int: null is 0, a fraction is cut off.
+
+    Raises:
+        BadRequest: nothing that can be taken for one.
+        ErrorPage: beyond 32 bits, which Jersey does not take for Jackson's doing.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        word = value.strip()
+        if not word and not isinstance(value, Number):
+            return 0
+        try:
+            number = int(float(word)) if isinstance(value, Number) else int(word)
+        except (ValueError, OverflowError):
+            raise BadRequest(
+                f'Cannot deserialize value of type `int` from String "{value}": not a valid `int` value'
+            ) from None
+        if not -_INT32 <= number < _INT32:
+            raise ErrorPage(500, "Request failed.")
+        return number
+    raise _mismatch("int", value)
+
+
+def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
+    """One of an enum's `names`, in the order of their ordinals; None for null and for what it does not know.
+
+    Raises:
+        BadRequest: an object, array, boolean or fraction.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        word = value.strip()
+        if word in names:
+            return word
+        if word.isdecimal() and int(word) < len(names):
+            return names[int(word)]
+        if not isinstance(value, Number) or word.lstrip("-").isdecimal():
+            return None
+    raise _mismatch(kind, value)
+
+
+def _mismatch(kind: str, value: Any) -> BadRequest:
+    if isinstance(value, dict | list):
+        found = "Object" if isinstance(value, dict) else "Array"
+        told = f"{found} value (token `JsonToken.START_{found.upper()}`)"
+    else:
+        told = json.dumps(value)
+    return BadRequest(f"Cannot deserialize value of type `{kind}` from {told}")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise BadRequest(
+        f"Non-standard token '{name}': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow"
+    )

@@ -1,0 +1,179 @@
+"""The endpoints of Namespaces: namespaces and those of their policies that speak of schemas."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from schemactl.model import NamespaceName, Policies
+from schemactl.registry.metadata import StoredNamespace
+from schemactl.serve.answers import ErrorPage, Refused, nothing, ok
+from schemactl.serve.call import Call
+from schemactl.serve.cluster import NAME
+from schemactl.serve.jackson import boolean, read, read_needed, read_object
+from schemactl.serve.strategies import AUTO_UPDATE_NAMES, read_auto_update, read_strategy
+from schemactl.serve.topics import listed
+
+
+def of_tenant(call: Call) -> Response:
+    """GET namespaces/{tenant}."""
+    tenant = call.names["tenant"]
+    if call.registry.metadata.tenant(tenant) is None:
+        raise Refused(404, "Tenant not found")
+    return ok([str(name) for name in call.registry.metadata.namespaces() if name.tenant == tenant])
+
+
+def policies(call: Call) -> Response:
+    """GET namespaces/{tenant}/{namespace}: all policies, those that have nothing to do with schemas as Pulsar sets them."""
+    name = call.namespace
+    found = _need(call, name)
+    mapped = found.auto_update_strategy
+    return ok(
+        {
+            "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+            "replication_clusters": [NAME],
+            "allowed_clusters": [],
+            "bundles": {
+                "boundaries": ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+                "numBundles": 4,
+            },
+            "backlog_quota_map": {},
+            "clusterDispatchRate": {},
+            "topicDispatchRate": {},
+            "subscriptionDispatchRate": {},
+            "replicatorDispatchRate": {},
+            "clusterSubscribeRate": {},
+            "publishMaxMessageRate": {},
+            "latency_stats_sample_rate": {},
+            "deleted": False,
+            "encryption_required": False,
+            "subscription_auth_mode": "None",
+            "offload_threshold": -1,
+            "offload_threshold_in_seconds": -1,
+            **({"schema_auto_update_compatibility_strategy": AUTO_UPDATE_NAMES[mapped]} if mapped else {}),
+            "schema_compatibility_strategy": found.policies.schema_compatibility_strategy,
+            "is_allow_auto_update_schema": call.registry.is_allow_auto_update_schema(name),
+            "schema_validation_enforced": bool(found.policies.schema_validation_enforced),
+            "subscription_types_enabled": [],
+            "properties": {},
+            "migrated": False,
+        }
+    )
+
+
+def create(call: Call) -> Response:
+    """PUT namespaces/{tenant}/{namespace}."""
+    told = read_object(call.body, "org.apache.pulsar.common.policies.data.Policies") or {}
+    allow = told.get("is_allow_auto_update_schema")
+    asked = Policies(
+        read_strategy(told.get("schema_compatibility_strategy")),
+        None if allow is None else boolean(allow),
+        boolean(told.get("schema_validation_enforced")),
+    )
+    mapped = read_auto_update(told.get("schema_auto_update_compatibility_strategy"))
+    name, kept = call.namespace, call.registry.metadata
+    with call.registry.exclusive():
+        if kept.tenant(name.tenant) is None:
+            raise Refused(404, "Tenant does not exist")
+        if kept.namespace(name) is not None:
+            raise Refused(409, "Namespace already exists")
+        kept.create_namespace(name)
+        kept.set_namespace_policies(name, asked)
+        kept.set_auto_update_strategy(name, mapped)
+    return nothing()
+
+
+def delete(call: Call) -> Response:
+    """DELETE namespaces/{tenant}/{namespace}: an empty one. Its schemas stay."""
+    name, kept = call.namespace, call.registry.metadata
+    if call.flag("force"):
+        raise Refused(405, "Broker doesn't allow forced deletion of namespaces")
+    with call.registry.exclusive():
+        if kept.namespace(name) is None:
+            raise Refused(404, f"Namespace {name} does not exist.")
+        if kept.topics(name):
+            raise Refused(409, "Cannot delete non empty namespace")
+        kept.delete_namespace(name)
+    return nothing()
+
+
+def delete_bundle(call: Call) -> Response:
+    """DELETE namespaces/{tenant}/{namespace}/{bundle}: where the deletion of a policy ends up on Pulsar."""
+    _need(call, call.namespace)
+    raise Refused(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
+
+
+def topics(call: Call) -> Response:
+    """GET namespaces/{tenant}/{namespace}/topics?mode=."""
+    name, mode = call.namespace, call.query.get("mode", "PERSISTENT").upper()
+    _need(call, name)
+    if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
+        raise ErrorPage(404)
+    found = call.registry.metadata.topics(name)
+    domains = [
+        domain
+        for domain in ("persistent", "non-persistent")
+        if mode in ("ALL", domain.upper().replace("-", "_"))
+    ]
+    return ok([each for domain in domains for each in listed(call.registry, found, domain)])
+
+
+def get_strategy(call: Call) -> Response:
+    """GET schemaCompatibilityStrategy: the namespace's own, "UNDEFINED" when it has none."""
+    return ok(_need(call, call.namespace).policies.schema_compatibility_strategy)
+
+
+def set_strategy(call: Call) -> Response:
+    """PUT schemaCompatibilityStrategy. What is not the name of a strategy unsets it."""
+    return _set(call, Policies(read_strategy(read(call.body))))
+
+
+def get_auto_update_strategy(call: Call) -> Response:
+    """GET schemaAutoUpdateCompatibilityStrategy."""
+    mapped = _need(call, call.namespace).auto_update_strategy
+    return ok(AUTO_UPDATE_NAMES[mapped]) if mapped else nothing()
+
+
+def set_auto_update_strategy(call: Call) -> Response:
+    """PUT schemaAutoUpdateCompatibilityStrategy. What is not the name of one unsets it."""
+    name, mapped = call.namespace, read_auto_update(read(call.body))
+    with call.registry.exclusive():
+        _need(call, name)
+        call.registry.set_auto_update_strategy(name, mapped)
+    return nothing()
+
+
+def get_allow_auto_update(call: Call) -> Response:
+    """GET isAllowAutoUpdateSchema: the broker's setting where the namespace has none."""
+    name = call.namespace
+    _need(call, name)
+    return ok(call.registry.is_allow_auto_update_schema(name))
+
+
+def set_allow_auto_update(call: Call) -> Response:
+    """POST isAllowAutoUpdateSchema. There is no way back to the broker's setting; null is false."""
+    return _set(call, Policies(is_allow_auto_update_schema=boolean(read_needed(call.body))))
+
+
+def get_validation_enforced(call: Call) -> Response:
+    """GET schemaValidationEnforced."""
+    return ok(bool(_need(call, call.namespace).policies.schema_validation_enforced))
+
+
+def set_validation_enforced(call: Call) -> Response:
+    """POST schemaValidationEnforced."""
+    return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+
+
+def _set(call: Call, asked: Policies) -> Response:
+    name = call.namespace
+    with call.registry.exclusive():
+        _need(call, name)
+        call.registry.set_namespace_policies(name, asked)
+    return nothing()
+
+
+def _need(call: Call, name: NamespaceName) -> StoredNamespace:
+    found = call.registry.metadata.namespace(name)
+    if found is None:
+        raise Refused(404, "Namespace does not exist")
+    return found

@@ -1,0 +1,187 @@
+"""The endpoints of SchemasResource: a topic's schemas."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from schemactl.broker import find_version, live, put
+from schemactl.errors import InvalidSchema, SchemaRefused
+from schemactl.formats.key_value import from_text, to_text
+from schemactl.model import Outcome, Release, SchemaInfo, SchemaType, SchemaVersion, TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.serve.answers import ErrorPage, Refused, Unexpected, nothing, ok
+from schemactl.serve.call import Call
+from schemactl.serve.jackson import read_object, text, texts
+
+_PAYLOAD: Final = "org.apache.pulsar.common.protocol.schema.PostSchemaPayload"
+_NOT_FOUND: Final = "Schema not found"
+_LARGEST_LONG: Final = (1 << 63) - 1
+
+_REFUSALS: Final = {Outcome.INCOMPATIBLE: 409, Outcome.INVALID: 422}
+"""Everything else that an upload ends with is an exception nobody catches."""
+
+
+def latest(call: Call) -> Response:
+    """GET schema."""
+    return _one(live(call.registry.versions(call.topic))[-1:])
+
+
+def by_version(call: Call) -> Response:
+    """GET schema/{version}."""
+    wanted = _long(call.names["version"])
+    versions = live(call.registry.versions(call.topic))
+    return _one([version for version in versions if version.number == wanted])
+
+
+def all_versions(call: Call) -> Response:
+    """GET schemas: the live ones."""
+    return ok(
+        {"getSchemaResponses": [_shown(version) for version in live(call.registry.versions(call.topic))]}
+    )
+
+
+def metadata(call: Call) -> Response:
+    """GET metadata: where each version is stored, tombstones among them; the embedded registry has no ledgers."""
+    index = [
+        {"ledgerId": version.number, "entryId": 0, "version": version.number}
+        for version in call.registry.versions(call.topic)
+    ]
+    return ok({"info": index[-1], "index": index}) if index else nothing(200)
+
+
+def upload(call: Call) -> Response:
+    """POST schema."""
+    payload, topic = _payload(call), call.topic
+    _need_namespace(call.registry, topic)
+    info = _info(call, payload, data_first=True)
+    registry, has_null = call.registry, None in _properties(payload).values()
+    try:
+        with registry.exclusive():
+            if has_null and _is_new(registry, topic, info):
+                # A property is not looked at before it is written down, and then has to have a value.
+                raise Unexpected("")
+            number = registry.put_schema(topic, info)
+    except SchemaRefused as refused:
+        outcome = Outcome(refused.outcome)
+        if outcome in _REFUSALS:
+            raise ErrorPage(_REFUSALS[outcome], refused.what) from None
+        raise Unexpected(refused.what) from None
+    return ok({"version": {"version": number}})
+
+
+def delete(call: Call) -> Response:
+    """DELETE schema. A missing namespace is no obstacle."""
+    number = call.registry.delete_schema(call.topic, force=call.flag("force"))
+    return ok({"version": -1 if number is None else number})
+
+
+def compatibility(call: Call) -> Response:
+    """POST compatibility: never says no, but fails."""
+    payload, topic = _payload(call), call.topic
+    _need_namespace(call.registry, topic)
+    info = _info(call, payload)
+    with call.registry.exclusive():
+        answer = call.registry.test_schema(topic, info)
+        strategy = call.registry.strategy(topic)
+    if answer.outcome is not Outcome.OK:
+        raise Unexpected(answer.message)
+    return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
+
+
+def version(call: Call) -> Response:
+    """POST version: the number of a version with the same bytes."""
+    info = _info(call, _payload(call))
+    return ok({"version": find_version(call.registry.versions(call.topic), info)})
+
+
+def _is_new(registry: EmbeddedRegistry, topic: TopicName, info: SchemaInfo) -> bool:
+    """Whether an upload would be stored."""
+    answer = put(registry.versions(topic), info, registry.strategy(topic), registry.release)
+    return answer.outcome is Outcome.OK
+
+
+def _need_namespace(registry: EmbeddedRegistry, topic: TopicName) -> None:
+    if registry.metadata.namespace(topic.namespace_name) is None:
+        raise Refused(404, "Namespace does not exist")
+
+
+def _payload(call: Call) -> dict[str, Any] | None:
+    told = read_object(call.body, _PAYLOAD)
+    if told is not None:
+        # Jackson makes the whole object before the endpoint sees any of it.
+        for each in (told.get("type"), told.get("schema")):
+            text(each)
+        texts(told.get("properties"))
+    return told
+
+
+def _properties(payload: dict[str, Any] | None) -> dict[str, str | None]:
+    return texts((payload or {}).get("properties")) or {}
+
+
+def _info(call: Call, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
+    """The uploaded schema. An upload looks at the data before the type, the other endpoints after it."""
+    if payload is None:
+        raise Unexpected(f'Cannot invoke "{_PAYLOAD}.getType()" because "payload" is null')
+    kind = text(payload.get("type"))
+    schema = text(payload.get("schema"))
+    if data_first:
+        _need_data(schema)
+    found = _type(kind, call.registry.release)
+    properties = {key: value or "" for key, value in _properties(payload).items()}
+    data = _need_data(schema)
+    if found is SchemaType.KEY_VALUE:
+        try:
+            return from_text(data, properties)
+        except InvalidSchema as error:
+            raise Unexpected(error.what) from None
+    # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
+    return SchemaInfo(found, data.encode(errors="replace"), properties)
+
+
+def _need_data(schema: str | None) -> str:
+    if schema is None:
+        raise Unexpected(
+            'Cannot invoke "String.getBytes(java.nio.charset.Charset)" because the return value of '
+            f'"{_PAYLOAD}.getSchema()" is null'
+        )
+    return schema
+
+
+def _type(name: str | None, release: Release) -> SchemaType:
+    if name is None:
+        raise Unexpected("Name is null")
+    unknown = {SchemaType.EXTERNAL.name} if release is Release.R4_0 else set()
+    if name not in SchemaType.__members__ or name in unknown:
+        raise Unexpected(f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
+    return SchemaType[name]
+
+
+def _one(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
+    if not versions:
+        raise Refused(404, _NOT_FOUND)
+    return ok(_shown(versions[0]))
+
+
+def _shown(version: SchemaVersion) -> dict[str, Any]:
+    info = version.info or SchemaInfo(SchemaType.NONE)
+    try:
+        data = to_text(info) if info.type is SchemaType.KEY_VALUE else info.schema.decode(errors="replace")
+    except InvalidSchema as error:
+        raise Unexpected(error.what) from None
+    return {
+        "version": version.number,
+        "type": info.type.name,
+        "timestamp": version.timestamp_ms,
+        "data": data,
+        "properties": dict(info.properties),
+    }
+
+
+def _long(name: str) -> int:
+    digits = name.removeprefix("-").removeprefix("+") if name[:1] in "+-" else name
+    if not digits.isascii() or not digits.isdecimal() or abs(int(name)) > _LARGEST_LONG:
+        raise Unexpected(f'For input string: "{name}"')
+    return int(name)

@@ -1,0 +1,240 @@
+"""The endpoints of PersistentTopics and NonPersistentTopics: topics and those of their policies that speak of schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.responses import Response
+
+from schemactl.model import CompatibilityStrategy, Policies, TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.metadata import StoredTopic
+from schemactl.serve.answers import Refused, nothing, ok, refused
+from schemactl.serve.call import Call
+from schemactl.serve.jackson import boolean, integer, read, read_needed, texts
+from schemactl.serve.strategies import read_strategy
+
+UNDEFINED = CompatibilityStrategy.UNDEFINED
+
+
+def listed(registry: EmbeddedRegistry, names: Iterable[TopicName], domain: str) -> list[str]:
+    """The topics of `domain` among `names` as clients see them: each partition, in place of the partitioned topic.
+
+    Partitions of a non-persistent topic come into being with their first client, and here there are none.
+    """
+    found: list[str] = []
+    for name in names:
+        topic = registry.metadata.topic(name)
+        if topic is None or name.domain != domain:
+            continue
+        if topic.partitions is None:
+            found.append(str(name))
+        elif domain == "persistent":
+            found += [f"{name}-partition-{n}" for n in range(topic.partitions)]
+    return sorted(found)
+
+
+def of_namespace(call: Call) -> Response:
+    """GET {domain}/{tenant}/{namespace}."""
+    return ok(listed(call.registry, _names(call), call.names["domain"]))
+
+
+def partitioned(call: Call) -> Response:
+    """GET {domain}/{tenant}/{namespace}/partitioned."""
+    kept = call.registry.metadata
+    return ok(
+        [
+            str(name)
+            for name in _names(call)
+            if name.domain == call.names["domain"]
+            and (topic := kept.topic(name)) is not None
+            and topic.partitions is not None
+        ]
+    )
+
+
+def create(call: Call) -> Response:
+    """PUT {topic}: one without partitions. Its properties are read, and not kept."""
+    texts(read(call.body))
+    return _create(call, None)
+
+
+def create_partitioned(call: Call) -> Response:
+    """PUT {topic}/partitions."""
+    return _create(call, integer(read_needed(call.body)))
+
+
+def partitions(call: Call) -> Response:
+    """GET {topic}/partitions: 0 for a topic without, and for a partition."""
+    name = call.topic
+    found = _need(call, name)
+    count = 0 if call.partition[1] is not None else found.partitions or 0
+    return ok({"partitions": count, "deleted": False})
+
+
+def grow_partitions(call: Call) -> Response:
+    """POST {topic}/partitions."""
+    name, count = call.topic, integer(read_needed(call.body))
+    _refuse_partition(call)
+    with call.registry.exclusive():
+        found = call.registry.metadata.topic(name)
+        if found is None or found.partitions is None:
+            raise Refused(409, f"Topic {name} is not the partitioned topic.")
+        if count < found.partitions:
+            raise Refused(
+                422,
+                f"Desired partitions {count} can't be less than the current partitions {found.partitions}.",
+            )
+        call.registry.grow_partitions(name, count)
+    return nothing()
+
+
+def delete(call: Call) -> Response:
+    """DELETE {topic}. Its schemas go with it, and those of a topic that does not exist, too; a partition's stay."""
+    name, index = call.topic, call.partition[1]
+    with call.registry.exclusive():
+        found = call.registry.metadata.topic(name)
+        if index is not None:
+            if name.domain == "persistent" and not _has_partition(found, index):
+                raise Refused(404, f"Topic {_addressed(call)} not found")
+            # The next client makes it anew.
+            return nothing()
+        if found is not None and found.partitions is not None:
+            raise Refused(
+                409,
+                f"{name} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
+            )
+        if found is not None or name.domain == "persistent":
+            call.registry.delete_topic(name)
+    if found is None and name.domain == "persistent":
+        return refused(404, f"Topic {name} not found")
+    return nothing()
+
+
+def delete_partitioned(call: Call) -> Response:
+    """DELETE {topic}/partitions."""
+    _refuse_partition(call)
+    name = call.topic
+    with call.registry.exclusive():
+        found = call.registry.metadata.topic(name)
+        if found is None:
+            raise Refused(404, f"Topic {name} not found.")
+        if found.partitions is None:
+            raise Refused(
+                409,
+                f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
+            )
+        call.registry.delete_topic(name)
+    return nothing()
+
+
+def get_strategy(call: Call) -> Response:
+    """GET {topic}/schemaCompatibilityStrategy: nothing when it has none; with `applied`, the one in force."""
+    name = call.topic
+    strategy = _need_whole(call, name).policies.schema_compatibility_strategy
+    if call.flag("applied"):
+        return ok(call.registry.strategy(name))
+    return nothing(200) if strategy in (None, UNDEFINED) else ok(strategy)
+
+
+def set_strategy(call: Call) -> Response:
+    """PUT {topic}/schemaCompatibilityStrategy. What is not the name of a strategy unsets it."""
+    return _set(call, Policies(read_strategy(read(call.body))))
+
+
+def delete_strategy(call: Call) -> Response:
+    """DELETE {topic}/schemaCompatibilityStrategy."""
+    return _set(call, Policies(UNDEFINED))
+
+
+def get_validation_enforced(call: Call) -> Response:
+    """GET {topic}/schemaValidationEnforced; with `applied`, the namespace's where the topic has none."""
+    name = call.topic
+    enforced = _need_whole(call, name).policies.schema_validation_enforced
+    if enforced is None and call.flag("applied"):
+        namespace = call.registry.metadata.namespace(name.namespace_name)
+        enforced = namespace.policies.schema_validation_enforced if namespace else None
+    return ok(bool(enforced))
+
+
+def set_validation_enforced(call: Call) -> Response:
+    """POST {topic}/schemaValidationEnforced."""
+    return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+
+
+def _names(call: Call) -> Iterable[TopicName]:
+    namespace, kept = call.namespace, call.registry.metadata
+    if kept.namespace(namespace) is None:
+        raise Refused(404, "Namespace does not exist")
+    return kept.topics(namespace)
+
+
+def _create(call: Call, count: int | None) -> Response:
+    name, (local_name, index) = call.topic, call.partition
+    with call.registry.exclusive():
+        _need_namespace(call, name)
+        if count is not None:
+            _refuse_partition(call)
+        if count is not None and count <= 0:
+            raise Refused(406, "Number of partitions should be more than 0")
+        found = call.registry.metadata.topic(name)
+        if index is not None and not _has_partition(found, index):
+            why = (
+                f"a number smaller than number of partition of partitioned topic {local_name}"
+                if found is not None and found.partitions is not None
+                else f"numeric value if there isn't a partitioned topic {local_name} created."
+            )
+            raise Refused(
+                412,
+                f'Can\'t create topic {local_name}-partition-{index} with "-partition-" followed by {why}',
+            )
+        if found is not None:
+            raise Refused(409, "This topic already exists")
+        call.registry.create_topic(name, count)
+    return nothing()
+
+
+def _addressed(call: Call) -> str:
+    """The topic or partition in the path, by its whole name."""
+    index = call.partition[1]
+    return str(call.topic) if index is None else f"{call.topic}-partition-{index}"
+
+
+def _has_partition(topic: StoredTopic | None, index: int) -> bool:
+    return topic is not None and topic.partitions is not None and index < topic.partitions
+
+
+def _refuse_partition(call: Call) -> None:
+    if call.partition[1] is not None:
+        raise Refused(412, "Partitioned Topic Name should not contain '-partition-'")
+
+
+def _need_namespace(call: Call, name: TopicName) -> None:
+    if call.registry.metadata.namespace(name.namespace_name) is None:
+        raise Refused(404, "Namespace not found")
+
+
+def _need_whole(call: Call, name: TopicName) -> StoredTopic:
+    """The topic, whose policies are asked for."""
+    if call.partition[1] is not None:
+        raise Refused(412, "Not allowed to set/get topic policy for a partition")
+    found = _need(call, name)
+    if name.domain == "non-persistent" and found.partitions is None:
+        raise Refused(404, f"Topic {name} not found")
+    return found
+
+
+def _need(call: Call, name: TopicName) -> StoredTopic:
+    _need_namespace(call, name)
+    found, index = call.registry.metadata.topic(name), call.partition[1]
+    if found is None or (index is not None and not _has_partition(found, index)):
+        raise Refused(404, f"Topic {_addressed(call)} not found")
+    return found
+
+
+def _set(call: Call, asked: Policies) -> Response:
+    name = call.topic
+    with call.registry.exclusive():
+        _need_whole(call, name)
+        call.registry.set_topic_policies(name, asked)
+    return nothing()

@@ -1,0 +1,109 @@
+"""Pulsar's admin REST API as tests call it: a plain connection, `schemactl serve` behind it, and answers to compare."""
+
+from __future__ import annotations
+
+import html
+import http.client
+import json
+import re
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "").split(";")[0]
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Client:
+    """One connection to the server at `url`."""
+
+    def __init__(self, url: str) -> None:
+        address = urllib.parse.urlsplit(url)
+        self.connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, content_type: str | None = JSON, **headers: str
+    ) -> Said:
+        """The answer; a body that is not yet bytes or text goes out as JSON."""
+        if body is not None and not isinstance(body, bytes | str):
+            body = json.dumps(body)
+        data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+        sent = {"Content-Type": content_type, **headers} if content_type else headers
+        self.connection.request(method, f"/admin/v2{path}", data, sent)
+        answer = self.connection.getresponse()
+        told = {name.lower(): value for name, value in answer.getheaders()}
+        return Said(answer.status, answer.reason, told, answer.read())
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@contextmanager
+def served(*arguments: str, folder: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The URL of a `schemactl serve`, and its process, which ends with the block if it has not before."""
+    command = [sys.executable, "-m", "schemactl", "serve", "--port", "0", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://"), process.communicate()
+        yield url, process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def normal(said: Said, replaced: Mapping[str, str]) -> dict[str, Any]:
+    """What two servers must agree on: JSON without times and ledgers, and the first line of an error's words."""
+    text = said.text
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    if said.media_type == JSON:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return {"kind": "text", "body": text}
+        if isinstance(value, dict) and "reason" in value and said.status >= 400:
+            found = re.search(r"\nMessage: (.*)", value["reason"])
+            return _error(found.group(1) if found else value["reason"])
+        return {"kind": "json", "body": _without_times(value)}
+    if said.media_type == "text/html":
+        found = re.search(r"<tr><th>MESSAGE:</th><td>(.*?)</td>", text, re.DOTALL)
+        return _error(html.unescape(found.group(1)) if found else said.reason)
+    return {"kind": "empty"} if text == "" else _error(text)
+
+
+def _error(words: str) -> dict[str, Any]:
+    return {"kind": "error", "message": words.split("\n", maxsplit=1)[0].strip()}
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        left_out = ("timestamp", "ledgerId", "entryId")
+        return {key: _without_times(each) for key, each in value.items() if key not in left_out}
+    return [_without_times(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Tests of `serve`; a package, so that its fixtures are its own."""

@@ -1,0 +1,250 @@
+"""`schemactl serve` as a process: it says when it is ready, ends in order, and stands what clients do to it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import admin_rest
+import pytest
+import shop
+
+LARGEST = 5_242_710
+STRING = {"type": "STRING", "schema": "", "properties": {}}
+
+
+def avro(text: str) -> dict[str, object]:
+    return {"type": "AVRO", "schema": text, "properties": {}}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_in_order_when_told_to(number: signal.Signals) -> None:
+    with admin_rest.served() as (url, process):
+        with closing(admin_rest.Client(url)) as client:
+            assert client.call("GET", "/brokers/health").text == "ok"
+            # An open connection does not keep it.
+            process.send_signal(number)
+            assert process.wait(timeout=20) == 0
+        out, err = process.communicate()
+        assert (out, err) == ("", "")
+
+
+def test_what_was_stored_is_there_after_the_next_start(tmp_path: Path) -> None:
+    for expected in (404, 200):
+        with (
+            admin_rest.served("--registry", "sqlite:deep/registry.db", folder=tmp_path) as (url, _),
+            closing(admin_rest.Client(url)) as client,
+        ):
+            assert client.call("GET", "/schemas/t/n/a/schema").status == expected
+            client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
+            client.call("PUT", "/namespaces/t/n", {})
+            assert client.call("POST", "/schemas/t/n/a/schema", STRING).json() == {"version": {"version": 0}}
+    assert (tmp_path / "deep" / "registry.db").is_file()
+
+
+def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
+    shop.git(tmp_path, "init", "-q")
+    project = 'version: 1\npulsar: "4.2"\ndefaults: {schema_compatibility_strategy: FORWARD}\n'
+    (tmp_path / "schemactl.yaml").write_text(project)
+    with admin_rest.served(folder=tmp_path) as (url, _), closing(admin_rest.Client(url)) as client:
+        assert client.call("GET", "/brokers/version").text.startswith("4.2.")
+        client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
+        client.call("PUT", "/namespaces/t/n", {})
+        said = client.call(
+            "POST", "/schemas/t/n/a/compatibility", avro('{"type": "record", "name": "A$B", "fields": []}')
+        )
+        assert (said.status, said.json()["schemaCompatibilityStrategy"]) == (202, "FORWARD")
+
+
+def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = shop.schemactl(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 1
+    assert "cannot be listened on" in done.stderr
+    assert "--port" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        (("--registry", "https://pulsar:8443"), 64, "is no embedded registry"),
+        (("--registry", "registry.db"), 64, "is no embedded registry"),
+        (("--port", "x"), 64, "is no port"),
+        (("--port", "70000"), 64, "is no port"),
+        (("--config", "nowhere.yaml"), 64, "there is no such file"),
+    ],
+)
+def test_wrong_usage_says_what_to_write(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, what: str
+) -> None:
+    done = shop.schemactl(tmp_path, "serve", *arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert what in done.stderr
+
+
+def test_a_file_that_is_no_registry_is_said_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "registry.db").write_text("no database, but long enough to be looked at")
+    done = shop.schemactl(tmp_path, "serve", "--port", "0", "--registry", "sqlite:registry.db")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is not a readable SQLite file" in done.stderr
+
+
+def test_the_largest_definition_is_taken_and_one_byte_more_is_not(
+    client: admin_rest.Client, tenant: str
+) -> None:
+    text = '"string"'
+    assert client.call("POST", f"/schemas/{tenant}/ns/a/schema", avro(text.ljust(LARGEST))).status == 200
+    assert len(client.call("GET", f"/schemas/{tenant}/ns/a/schema").json()["data"]) == LARGEST
+    said = client.call("POST", f"/schemas/{tenant}/ns/b/schema", avro(text.ljust(LARGEST + 1)))
+    assert said.status == 500
+    assert "Not enough non-faulty bookies available" in said.json()["reason"]
+
+
+def test_a_body_beyond_all_measure_is_not_read(url: str) -> None:
+    address = urllib.parse.urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
+        head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        raw.sendall(f"{head}Content-Length: {1 << 40}\r\n\r\n".encode())
+        assert raw.recv(1 << 12).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /admin/v2/tenants/x HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_harms_nobody(client: admin_rest.Client, url: str, request_bytes: bytes) -> None:
+    address = urllib.parse.urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
+        raw.sendall(request_bytes)
+        raw.shutdown(socket.SHUT_WR)
+        raw.recv(1 << 12)
+    assert client.call("GET", "/brokers/health").status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"type": "AVRO", "schema": "' + b"[" * 100_000 + b'"}',
+        json.dumps(avro('{"type": "array", "items": ' * 20_000)).encode(),
+        b"\xff\xfe\x00",
+        b'{"type": "AVRO", "schema": "\\ud800"}',
+        b'{"type": "STRING", "schema": "", "properties": {"' + b"k" * 1_000_000 + b'": "v"}}',
+    ],
+)
+def test_hostile_bodies_get_an_answer(client: admin_rest.Client, tenant: str, body: bytes) -> None:
+    for endpoint in ("schema", "compatibility", "version"):
+        said = client.call("POST", f"/schemas/{tenant}/ns/a/{endpoint}", body)
+        assert said.status in (200, 202, 400, 422, 500)
+        assert "Traceback" not in said.text
+    assert client.call("GET", f"/schemas/{tenant}/ns/a/schemas").status == 200
+
+
+def test_head_is_get_without_its_body(client: admin_rest.Client, tenant: str) -> None:
+    for path in (f"/schemas/{tenant}/ns/a/schema", f"/namespaces/{tenant}", "/clusters", "/nowhere"):
+        full, head = client.call("GET", path), client.call("HEAD", path)
+        assert (head.status, head.content) == (full.status, b"")
+        assert head.headers["content-length"] == str(len(full.content))
+
+
+def test_an_endpoint_tells_its_methods(client: admin_rest.Client) -> None:
+    said = client.call("PATCH", "/schemas/t/n/a/schema")
+    assert (said.status, said.content) == (405, b"")
+    assert set(said.headers["allow"].split(",")) == {"GET", "POST", "DELETE", "OPTIONS"}
+    assert set(client.call("OPTIONS", "/schemas/t/n/a/version").headers["allow"].split(",")) == {
+        "POST",
+        "OPTIONS",
+    }
+
+
+def test_a_body_that_is_not_said_to_be_json_is_not_taken(client: admin_rest.Client, tenant: str) -> None:
+    path = f"/schemas/{tenant}/ns/a/schema"
+    for content_type in ("text/plain", "application/jsonx", None):
+        assert client.call("POST", path, STRING, content_type=content_type).status == 415
+    assert client.call("POST", path, STRING, content_type="Application/JSON; charset=utf-8").status == 200
+
+
+def test_who_takes_no_json_gets_none(client: admin_rest.Client) -> None:
+    assert client.call("GET", "/clusters", Accept="text/plain").status == 406
+    for accepted in ("*/*", "text/html, application/json;q=0.5", "application/*"):
+        assert client.call("GET", "/clusters", Accept=accepted).json() == ["standalone"]
+
+
+def test_a_refusal_is_a_page_or_json_and_nothing_where_it_would_be_too_long(
+    client: admin_rest.Client, tenant: str
+) -> None:
+    path, bad = f"/schemas/{tenant}/ns/a/schema", {"type": "STRING", "schema": "<Größe>"}
+    page = client.call("POST", path, bad)
+    assert (page.status, page.media_type) == (422, "text/html")
+    assert b"&apos;&lt;Gr\xf6\xdfe&gt;&apos;" in page.content
+    told = client.call("POST", path, bad, Accept="application/json")
+    assert (told.status, told.media_type, told.json()["status"]) == (422, "application/json", "422")
+    long = client.call("POST", path, {"type": "STRING", "schema": "x" * 11_000})
+    assert (long.status, long.content) == (422, b"")
+
+
+def test_many_uploads_at_once_are_numbered_without_gaps(
+    url: str, client: admin_rest.Client, tenant: str
+) -> None:
+    client.call("PUT", f"/namespaces/{tenant}/ns/schemaCompatibilityStrategy", "ALWAYS_COMPATIBLE")
+
+    def upload(number: int) -> int:
+        with closing(admin_rest.Client(url)) as own:
+            text = json.dumps({"type": "enum", "name": "E", "symbols": [f"S{number % 20}"]})
+            said = own.call("POST", f"/schemas/{tenant}/ns/a/schema", avro(text))
+            version: int = said.json()["version"]["version"]
+            return version
+
+    with ThreadPoolExecutor(8) as threads:
+        numbers = list(threads.map(upload, range(40)))
+    assert numbers[:20] == numbers[20:]
+    assert sorted(set(numbers)) == list(range(20))
+
+
+def test_several_servers_share_one_file(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        urls = [
+            stack.enter_context(admin_rest.served("--registry", "sqlite:registry.db", folder=tmp_path))[0]
+            for _ in range(2)
+        ]
+        clients = [stack.enter_context(closing(admin_rest.Client(url))) for url in urls]
+        clients[0].call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
+        clients[1].call("PUT", "/namespaces/t/n", {"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"})
+
+        def upload(number: int) -> int:
+            with closing(admin_rest.Client(urls[number % 2])) as own:
+                text = json.dumps({"type": "enum", "name": "E", "symbols": [f"S{number}"]})
+                version: int = own.call("POST", "/schemas/t/n/a/schema", avro(text)).json()["version"][
+                    "version"
+                ]
+                return version
+
+        with ThreadPoolExecutor(4) as threads:
+            numbers = list(threads.map(upload, range(24)))
+        assert sorted(numbers) == list(range(24))
+        held = [client.call("GET", "/schemas/t/n/a/schemas").json() for client in clients]
+        assert held[0] == held[1]
+
+
+def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['uvicorn'] = None; from schemactl.cli import main; sys.exit(main(['serve']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 1
+    assert "schemactl[serve]" in done.stderr
