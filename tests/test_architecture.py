@@ -79,7 +79,7 @@ ON_TOP = {"cli", "__main__", "__init__"}
 DOORS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
-    "yaml": {"source", "declare"},
+    "yaml": {"source", "declare", "staged"},
     "fastavro": {"codec"},
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},

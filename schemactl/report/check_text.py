@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from schemactl.check import CheckReport, TopicCheck
-from schemactl.model import Finding
 from schemactl.report.style import paint, table
+
+# The hook prints with this, and imports neither `typing` nor what a report is made of.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from schemactl.check import CheckReport, TopicCheck
+    from schemactl.model import Finding
 
 _SHOWN = 300
 """Of a witness: longer ones are whole in the JSON report."""

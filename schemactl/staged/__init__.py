@@ -28,9 +28,9 @@ def answer() -> str | None:
 
 def program() -> str:
     """What tells this installation from the next one, which may judge differently."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    found = os.stat(folder)
-    return f"{folder} {found.st_ino} {found.st_mtime_ns}"
+    package = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__init__.py")
+    found = os.stat(package)
+    return f"{package} {found.st_ino} {found.st_mtime_ns}"
 
 
 def refs(ref: bytes) -> tuple[bytes, bytes, bytes] | None:
@@ -59,7 +59,11 @@ def _answer(folders: Folders, standing: Standing) -> str | None:
         standing.stamp = now
         standing.write(folders)
     if b"\0".join(records) != standing.records:
-        return None
+        if standing.base != standing.tip or not standing.topics:
+            return None
+        from schemactl.staged.judging import judged
+
+        return judged(standing, records, color=_is_colored())
     return (standing.colored if _is_colored() else standing.plain).decode()
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Final
 
 from schemactl import staged
 from schemactl.check import CheckReport
 from schemactl.declare import PROJECT_FILE, Declared
 from schemactl.history import History, IndexFiles, Repository
-from schemactl.model import Project
+from schemactl.history.cache import derivation, location
+from schemactl.model import Project, SchemaType
 from schemactl.report import render_check
 from schemactl.staged.git import DIFF_INDEX, Git, find, stamp
-from schemactl.staged.standing import Standing, concerning
+from schemactl.staged.standing import Standing, concerning, topic_line
+
+_TYPES: Final = (SchemaType.AVRO, SchemaType.JSON)
+"""What is judged on sight."""
 
 
 def keep(
@@ -64,7 +70,34 @@ def keep(
     standing.records = b"\0".join(records)
     standing.plain = render_check(report, "text").encode()
     standing.colored = render_check(report, "text", color=True).encode()
+    standing.release = report.release.encode()
+    standing.label = report.base.encode()
+    standing.checked = str(report.checked).encode()
+    standing.notes = "\n".join(report.notes).encode()
+    standing.history = os.fsencode(location(repository.common_directory, project.path))
+    standing.derivation = derivation(
+        roots=project.roots,
+        previous_roots=project.previous_roots,
+        path=project.path,
+        waivers=project.waivers,
+    ).encode()
+    standing.topics = b"" if report.findings else b"".join(_topics(declared, project))
     standing.write(folders)
+
+
+def _topics(declared: Declared, project: Project) -> Iterator[bytes]:
+    for name, topic in declared.catalog.topics.items():
+        paths = [*sorted(declared.dependencies.get(name, ()))]
+        declaration = topic.source.path if topic.source else ""
+        fields = [str(name), declaration, "", *paths]
+        if (
+            topic.schema
+            and topic.schema.type in _TYPES
+            and topic.reader == "latest"
+            and not topic.renamed_from
+        ):
+            fields[2] = declared.catalog.strategy(name, project.defaults)[0].value
+        yield topic_line(*map(os.fsencode, fields)) if all(map(str.isprintable, fields)) else b""
 
 
 def _full(ref: str) -> str:

@@ -25,7 +25,18 @@ _MAGIC = b"schemactl staged 1"
 _HEAD_BYTES = 1 << 16
 _NAMES = (
     *("program", "prefix", "approved", "ref", "defaults", "stamp", "tip", "base", "roots", "outside"),
-    *("records", "plain", "colored"),
+    *(
+        "records",
+        "plain",
+        "colored",
+        "release",
+        "label",
+        "checked",
+        "notes",
+        "history",
+        "derivation",
+        "topics",
+    ),
 )
 
 
@@ -42,6 +53,9 @@ class Standing:
         roots: the folders of declarations, `outside`: the files beside them that definitions are made of; NUL between.
         records: what of the index concerned the project, as `diff-index` told it against `base`.
         plain: the report; `colored`: for a terminal.
+        release, label, checked, notes: of the report.
+        history, derivation: where the history is kept, and what of.
+        topics: every declared topic, see `topic_line`; nothing where there was a warning.
     """
 
     __slots__ = _NAMES
@@ -59,6 +73,13 @@ class Standing:
     records: bytes
     plain: bytes
     colored: bytes
+    release: bytes
+    label: bytes
+    checked: bytes
+    notes: bytes
+    history: bytes
+    derivation: bytes
+    topics: bytes
 
     @classmethod
     def read(cls, folders: Folders) -> Self | None:
@@ -102,6 +123,25 @@ class Standing:
 
             with suppress(OSError):
                 os.unlink(beside)
+
+    def topics_of(self, path: bytes) -> list[list[bytes]]:
+        """The topics whose definition is made of the file `path`: name, declaration, strategy, the files it is made of."""
+        found = []
+        wanted = b"\0" + path + b"\0"
+        at = self.topics.find(wanted)
+        while at >= 0:
+            start, end = self.topics.rfind(b"\n", 0, at) + 1, self.topics.find(b"\n", at)
+            found.append(self.topics[start:end].split(b"\0")[1:-1])
+            at = self.topics.find(wanted, end)
+        return found
+
+
+def topic_line(*fields: bytes) -> bytes:
+    """A topic in `Standing.topics`: its name, the file that declares it, its strategy, the files its definition is made of.
+
+    The strategy is empty where the topic is nothing to be judged on sight.
+    """
+    return b"\0" + b"\0".join(fields) + b"\0\n"
 
 
 def _path(folders: Folders) -> str:

@@ -1,0 +1,292 @@
+"""What was changed since the last check, judged on sight: definitions of the plain kind that nobody minds."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from types import SimpleNamespace
+
+from schemactl.staged.avro import Definition, NotPlain, Outline, joined, known, parse
+from schemactl.staged.git import Git
+from schemactl.staged.standing import Standing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from schemactl.history.cache import Cache
+
+MAX_TOPICS = 20
+"""So many topics are judged on sight; more are a change that may take its time."""
+
+MAX_BYTES = 1 << 18
+"""So large may a file be."""
+
+_YAML = (b".yaml", b".yml")
+_AVRO = (b".avsc", b".json")
+_SCHEMA_KEYS = frozenset(("type", "definition", "references", "properties"))
+
+# Which versions a strategy looks at, and who must read whom (compat).
+_NEW_READS_OLD = frozenset(("BACKWARD", "FULL", "BACKWARD_TRANSITIVE", "FULL_TRANSITIVE"))
+_OLD_READS_NEW = frozenset(("FORWARD", "FULL", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"))
+
+
+def judged(standing: Standing, records: Sequence[bytes], *, color: bool) -> str | None:
+    """The report on what `records` say of the index; None: work it out."""
+    changes = dict(zip(records[1::2], records[::2], strict=True))
+    before = standing.records.split(b"\0")[1::2]
+    # What was changed at the last check and is no longer was never looked at as it is now.
+    if not changes.keys() >= set(before) or not all(map(_is_edit, changes.values(), changes)):
+        return None
+    git = Git("cat-file", "--batch", asks=True)
+    try:
+        topics = _Judge(standing, git).topics(changes)
+    except NotPlain:
+        return None
+    finally:
+        git.close()
+    return _report(standing, topics, color=color)
+
+
+def _is_edit(facts: bytes, path: bytes) -> bool:
+    """Whether a plain file of a usual name was edited."""
+    before, after, _, _, _ = facts[1:].split(b" ")
+    return (
+        before == after == b"100644"
+        and path.endswith((*_YAML, *_AVRO))
+        and path.isascii()
+        and b"\n" not in path
+    )
+
+
+class _Judge:
+    """One look at what was changed."""
+
+    def __init__(self, standing: Standing, git: Git) -> None:
+        self.standing = standing
+        self.git = git
+        self._contents: dict[str, bytes] = {}
+        self._documents: dict[str, list[Any]] = {}
+        self._values: dict[str, Any] = {}
+        self._outlines: dict[tuple[str, frozenset[str]], Outline] = {}
+
+    def topics(self, changes: Mapping[bytes, bytes]) -> list[SimpleNamespace]:
+        """The topics whose definition changed, each fine.
+
+        Raises:
+            NotPlain: something has to be worked out.
+        """
+        edits = {path: tuple(facts.decode().split(" ")[2:4]) for path, facts in changes.items()}
+        self._read(blob for edit in edits.values() for blob in edit)
+        affected: dict[bytes, list[bytes]] = {}
+        for path, (before, after) in edits.items():
+            if path.endswith(_YAML):
+                names = self._redefined(before, after)
+                lines = [
+                    line
+                    for line in self.standing.topics_of(path)
+                    if line[1] == path and line[0].decode() in names
+                ]
+                if len(lines) != len(names):
+                    raise NotPlain
+            elif repr(self._value(before)) == repr(self._value(after)):
+                continue
+            else:
+                lines = [line for line in self.standing.topics_of(path) if path in line[3:]]
+            affected |= {line[0]: line for line in lines}
+        if not affected:
+            return []
+        if len(affected) > MAX_TOPICS:
+            raise NotPlain
+        history = self._history()
+        return [
+            self._topic(line, history)
+            for _, line in sorted(affected.items(), key=lambda each: _order(each[0]))
+        ]
+
+    def _redefined(self, before: str, after: str) -> set[str]:
+        """The names of the topics of a declaration file whose definitions, and nothing else, differ."""
+        names = set()
+        for old, new in zip(self._file(before), self._file(after), strict=True):
+            if repr(old) != repr(new):
+                name = _full_name(new)
+                if name in names or repr(_without_definition(old)) != repr(_without_definition(new)):
+                    raise NotPlain
+                names.add(name)
+        return names
+
+    def _topic(self, line: list[bytes], history: Cache) -> SimpleNamespace:
+        name, declaration, strategy = (field.decode() for field in line[:3])
+        if not strategy:
+            raise NotPlain
+        here = {path.decode(): "" for path in (declaration.encode(), *line[3:])}
+        found = self.git.objects([f":{path}" for path in here])
+        for path, each in zip(here, found, strict=True):
+            here[path] = self._keep(each)
+        kind, new = self._definition(name, declaration, here)
+        versions = self._versions(name, kind, history)
+        number = len(versions)
+        if new in versions or not all(_suits(new, old, strategy) for old in _protected(versions, strategy)):
+            raise NotPlain
+        fine = SimpleNamespace(broker=SimpleNamespace(outcome=SimpleNamespace(value="ok")), data=())
+        return SimpleNamespace(
+            topic=name,
+            change="new version",
+            strategy=SimpleNamespace(value=strategy),
+            version=number,
+            latest=number - 1,
+            stepwise=None,
+            verdict=fine,
+        )
+
+    def _versions(self, name: str, kind: str, history: Cache) -> list[Definition]:
+        """The approved versions, which all are of that type."""
+        schema = name.partition("://")[2]
+        versions = history.versions(schema)
+        if not versions or any(version.type != kind for version in versions):
+            raise NotPlain
+        states = [history.at(version.step) for version in versions]
+        places = []
+        for version, state in zip(versions, states, strict=True):
+            paths = {version.path, *state.made_of(schema)}
+            places.append({path: _blob(state.entry(path)) for path in paths})
+        self._read({blob for here in places for blob in here.values()})
+        return [
+            self._definition(name, version.path, here, kind)[1]
+            for version, here in zip(versions, places, strict=True)
+        ]
+
+    def _definition(
+        self, name: str, declaration: str, here: Mapping[str, str], kind: str = ""
+    ) -> tuple[str, Definition]:
+        """The type, and the definition that the file `declaration` declares for the topic, where paths have these blobs."""
+        schema_id = name.partition("://")[2]
+        for document in self._file(here[declaration]):
+            if isinstance(document, dict) and _full_name(document).partition("://")[2] == schema_id:
+                schema = document.get("schema")
+                break
+        else:
+            raise NotPlain
+        if (
+            not isinstance(schema, dict)
+            or not schema.keys() <= _SCHEMA_KEYS
+            or kind not in ("", schema["type"])
+        ):
+            raise NotPlain
+        folder = posixpath.dirname(declaration)
+        files = [posixpath.normpath(posixpath.join(folder, each)) for each in schema.get("references", ())]
+        references = [self._outline(here.get(path, "")) for path in files]
+        written = schema["definition"]
+        if isinstance(written, str) and not written.lstrip().startswith(("{", "[", '"')):
+            blob = here.get(posixpath.normpath(posixpath.join(folder, written)), "")
+            own = self._outline(blob, known(references))
+        else:
+            value = parse(written) if isinstance(written, str) else written
+            own = Outline(value, known(references))
+        return schema["type"], joined(own, references)
+
+    def _outline(self, blob: str, elsewhere: frozenset[str] = frozenset()) -> Outline:
+        """What a file of JSON defines."""
+        if (blob, elsewhere) not in self._outlines:
+            self._outlines[blob, elsewhere] = Outline(self._value(blob), elsewhere)
+        return self._outlines[blob, elsewhere]
+
+    def _history(self) -> Cache:
+        """The kept history, at the tip."""
+        from schemactl.history.cache import Cache
+
+        kept = Cache.open(os.fsdecode(self.standing.history), self.standing.derivation.decode())
+        step = kept.step_of(self.standing.tip.decode()) if kept else None
+        if kept is None or step is None:
+            raise NotPlain
+        return kept.at(step)
+
+    def _read(self, blobs: Iterable[str]) -> None:
+        """The contents of `blobs` are known."""
+        wanted = [blob for blob in dict.fromkeys(blobs) if blob not in self._contents]
+        for each in self.git.objects(wanted):
+            self._keep(each)
+
+    def _keep(self, found: tuple[str, bytes] | None) -> str:
+        if found is None or len(found[1]) > MAX_BYTES:
+            raise NotPlain
+        self._contents[found[0]] = found[1]
+        return found[0]
+
+    def _file(self, blob: str) -> list[Any]:
+        """The documents of a YAML file."""
+        if blob not in self._documents:
+            try:
+                from schemactl.staged.documents import documents
+            except ImportError:
+                # PyYAML without libyaml.
+                raise NotPlain from None
+            self._documents[blob] = documents(self._contents[blob])
+        return self._documents[blob]
+
+    def _value(self, blob: str) -> Any:
+        """The value of a file of JSON."""
+        if blob not in self._values:
+            if blob not in self._contents:
+                raise NotPlain
+            self._values[blob] = parse(self._contents[blob])
+        return self._values[blob]
+
+
+def _blob(entry: tuple[str, str] | None) -> str:
+    if entry is None or entry[0] != "file":
+        raise NotPlain
+    return entry[1]
+
+
+def _full_name(document: Any) -> str:
+    name = document.get("topic") if isinstance(document, dict) else None
+    if not isinstance(name, str):
+        raise NotPlain
+    return name if "://" in name else f"persistent://{name}"
+
+
+def _without_definition(document: dict[str, Any]) -> dict[str, Any]:
+    schema = document.get("schema")
+    if not isinstance(schema, dict):
+        raise NotPlain
+    return {**document, "schema": {**schema, "definition": None}}
+
+
+def _order(name: bytes) -> tuple[bytes, ...]:
+    """As topics stand in a report."""
+    domain, _, schema_id = name.partition(b"://")
+    return *schema_id.split(b"/", 2), domain
+
+
+def _protected(versions: list[Definition], strategy: str) -> Iterator[Definition]:
+    """The versions that the strategy looks at."""
+    if strategy == "ALWAYS_COMPATIBLE":
+        return
+    yield from versions if strategy.endswith("_TRANSITIVE") else versions[-1:]
+
+
+def _suits(new: Definition, old: Definition, strategy: str) -> bool:
+    """Whether those who must read the other do; False: perhaps not."""
+    return (
+        strategy in _NEW_READS_OLD | _OLD_READS_NEW
+        and (strategy not in _NEW_READS_OLD or new.reads(old))
+        and (strategy not in _OLD_READS_NEW or old.reads(new))
+    )
+
+
+def _report(standing: Standing, topics: list[SimpleNamespace], *, color: bool) -> str:
+    from schemactl.report.check_text import render
+
+    report: Any = SimpleNamespace(
+        findings=(),
+        topics=topics,
+        notes=standing.notes.decode().splitlines(),
+        release=standing.release.decode(),
+        base=standing.label.decode(),
+        merge_base=None,
+        checked=int(standing.checked),
+        count=lambda _severity: 0,
+    )
+    return render(report, color=color)
