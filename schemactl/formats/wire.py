@@ -25,8 +25,8 @@ from schemactl.formats import avro, protobuf_native, scalars
 from schemactl.formats.avro.datum import encode, to_json
 from schemactl.formats.avro.foreign import TooMany, decode
 from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.witness import candidates
 from schemactl.formats.key_value import frame, split
 from schemactl.formats.scalars import Unreadable
 from schemactl.model import CLIENT_SIDE, Direction, SchemaInfo, SchemaType, Witness

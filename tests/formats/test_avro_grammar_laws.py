@@ -20,8 +20,8 @@ from schemactl.formats.avro.grammar import can_read, decodes_all, unable_to_read
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.printing import schema_text
 from schemactl.formats.avro.resolution import incompatibilities
+from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.witness import candidates
 from schemactl.model import Release
 
 Json = Any

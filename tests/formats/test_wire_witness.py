@@ -22,7 +22,7 @@ from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro import foreign, parsed
 from schemactl.formats.avro.datum import encode
-from schemactl.formats.avro.witness import candidates
+from schemactl.formats.avro.sample import candidates
 from schemactl.formats.key_value import Encoding, join, split
 from schemactl.formats.scalars import Unreadable
 from schemactl.formats.wire import Untold, Wire, messages, misreading, read

@@ -13,9 +13,9 @@ from typing import Any
 
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import check_default
-from schemactl.formats.avro.grammar import PROMOTIONS, choose_branch, look_alike
+from schemactl.formats.avro.grammar import PROMOTIONS, Likeness, choose_branch
 from schemactl.formats.avro.java import Thrown
-from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
 from schemactl.model import Release
 
 Datum = Any
@@ -52,18 +52,55 @@ def encode(schema: Schema, datum: Datum) -> bytes:
     return bytes(out)
 
 
-def failures(data: bytes, *, writer: Schema, reader: Schema, release: Release) -> list[Failure]:
-    """Every place in the message `data` of `writer` where `reader` cannot go on, in the order of reading; [] is readable.
+class DatumReader:
+    """Reads messages of one schema with another, as that release's GenericDatumReader does."""
 
-    Java stops at the first. Those after it are what it would stop at were the ones before mended.
+    def __init__(self, *, writer: Schema, reader: Schema, release: Release) -> None:
+        self._reader = reader
+        self._release = release
+        self._likeness = Likeness()
+        self._branches: dict[tuple[Schema, Union], Schema | None] = {}
+        self._defaults: dict[Field, Thrown | None] = {}
+        try:
+            self._writer: Schema | Thrown = apply_aliases(writer=writer, reader=reader, release=release)
+        except Thrown as thrown:
+            self._writer = thrown
 
-    Raises:
-        Thrown: Java throws before it reads anything.
-    """
-    renamed = apply_aliases(writer=writer, reader=reader, release=release)
-    reading = _Reading(data, release)
-    reading.read(renamed, reader, ())
-    return reading.failures
+    def failures(self, data: bytes) -> list[Failure]:
+        """Every place in the message `data` where the reader cannot go on, in the order of reading; [] is readable.
+
+        Java stops at the first. Those after it are what it would stop at were the ones before mended. What it throws while it
+        lays out how to read stands alone, at no place.
+        """
+        reading = _Reading(data, self)
+        try:
+            if isinstance(self._writer, Thrown):
+                raise self._writer
+            reading.read(self._writer, self._reader, ())
+        except Thrown as thrown:
+            return [Failure(thrown.exception, thrown.message, ())]
+        return reading.failures
+
+    def branch(self, writer: Schema, reader: Union) -> Schema | None:
+        """The branch of `reader` for the values of `writer`."""
+        pair = writer, reader
+        if pair not in self._branches:
+            self._branches[pair] = choose_branch(writer=writer, reader=reader, release=self._release)
+        return self._branches[pair]
+
+    def look_alike(self, writer: Union, reader: Union) -> bool:
+        """Whether each of the writer's branches is read as the reader's branch at its place."""
+        return self._likeness.holds(writer, reader)
+
+    def thrown_by_default(self, field: Field) -> Thrown | None:
+        """What Java throws on filling in the default of a field that the writer lacks; None: it can."""
+        if field not in self._defaults:
+            try:
+                check_default(field, self._release)
+                self._defaults[field] = None
+            except Thrown as thrown:
+                self._defaults[field] = thrown
+        return self._defaults[field]
 
 
 def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
@@ -139,21 +176,22 @@ def _put_bytes(out: bytearray, data: bytes) -> None:
 class _Reading:
     """One message, how far it has been read, and where that failed."""
 
-    def __init__(self, data: bytes, release: Release) -> None:
+    def __init__(self, data: bytes, pair: DatumReader) -> None:
         self.data = data
         self.at = 0
-        self.release = release
+        self.pair = pair
         self.failures: list[Failure] = []
 
     def read(self, writer: Schema, reader: Schema, tokens: Tokens) -> None:
         """Past one value, in the order and by the choices of Resolver and ResolvingDecoder."""
         if isinstance(writer, Union):
             index = self._long()
-            alike = isinstance(reader, Union) and look_alike(writer, reader)
-            match = reader.branches[index] if alike and isinstance(reader, Union) else reader
+            match = reader
+            if isinstance(reader, Union) and self.pair.look_alike(writer, reader):
+                match = reader.branches[index]
             self.read(writer.branches[index], match, (*tokens, index))
         elif isinstance(reader, Union):
-            found = choose_branch(writer=writer, reader=reader, release=self.release)
+            found = self.pair.branch(writer, reader)
             if found is None:
                 self._mismatch(writer, reader, tokens)
             else:
@@ -177,9 +215,8 @@ class _Reading:
             if field.default is NO_DEFAULT:
                 self._fail(f"{names}, missing required field {field.name}", tokens)
                 continue
-            try:
-                check_default(field, self.release)
-            except Thrown as thrown:
+            thrown = self.pair.thrown_by_default(field)
+            if thrown:
                 self.failures.append(Failure(thrown.exception, thrown.message, tokens))
         for field in writer.fields:
             match = reader.fields_by_name.get(field.name)

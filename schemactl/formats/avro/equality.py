@@ -126,6 +126,18 @@ def children(schema: Schema) -> Iterator[Schema]:
                 yield field.schema
 
 
+def size(schema: Schema, *, at_most: int) -> int:
+    """How many parts `schema` has, itself included and each once; where there are more, `at_most`."""
+    seen = {schema}
+    pending = [schema]
+    while pending and len(seen) < at_most:
+        for child in children(pending.pop()):
+            if child not in seen:
+                seen.add(child)
+                pending.append(child)
+    return min(len(seen), at_most)
+
+
 def _reference(node: Named, written: dict[str, list[Schema]]) -> str | None:
     """How to refer to an equal type that has been spelled out before; None where there is none.
 

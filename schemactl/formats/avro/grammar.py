@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import encode_default
 from schemactl.formats.avro.equality import children, equal
-from schemactl.formats.avro.java import Thrown, stack_overflow
+from schemactl.formats.avro.java import Thrown, out_of_memory, stack_overflow
 from schemactl.formats.avro.printing import schema_text
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
@@ -63,6 +62,13 @@ records that lead to each other by name were seen to pass with the usual stack o
 """
 
 
+MAX_STEPS: Final = 1_000_000
+"""More work than this, as two unions of 1,500 records each may ask for, is taken to exhaust a broker's memory."""
+
+_IN_PASSING: Final = 16
+"""So many branches of a union, or fields of a record, are looked at in passing in one step."""
+
+
 @dataclass(frozen=True, slots=True)
 class GrammarAnswer:
     """The check's answer: `ok`, `incompatible`, or `error`: it throws `exception` (simple class name) with `message`."""
@@ -83,7 +89,7 @@ def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnsw
     ValidateMutualRead.canRead, Resolver, ResolvingGrammarGenerator, Symbol; Avro 1.11.4 in Pulsar 4.0, 1.12 in 4.2 and 5.0.
     """
     try:
-        found = _Resolution(release).marks(writer=writer, reader=reader)
+        found = _Resolution(release, reader).marks(writer=writer, reader=reader)
     except Thrown as thrown:
         return GrammarAnswer("error", thrown.exception, thrown.message)
     return INCOMPATIBLE if Mark.ERROR in found else OK
@@ -95,15 +101,22 @@ def decodes_all(*, reader: Schema, writer: Schema, release: Release) -> bool:
     It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet. Avro 1.12.2
     (Pulsar 5.0) may refuse such messages all the same: it counts what the items of an array must need by the reader's schema.
     """
+    return proof(reader=reader, writer=writer, release=release, steps=MAX_STEPS)[1]
+
+
+def proof(*, reader: Schema, writer: Schema, release: Release, steps: int) -> tuple[int, bool]:
+    """What is left of so many `steps`, and what `decodes_all` says; False where they do not suffice."""
+    resolution = _Resolution(release, reader, steps)
     try:
-        return not _Resolution(release).marks(writer=writer, reader=reader)
+        found = resolution.marks(writer=writer, reader=reader)
     except Thrown:
-        return False
+        return resolution.steps, False
+    return resolution.steps, not found
 
 
 def choose_branch(*, writer: Schema, reader: Union, release: Release) -> Schema | None:
     """The branch of `reader` that Java settles on for a value of `writer`, whatever it may hold; None: it throws."""
-    return run(_Resolution(release).branch(writer, reader))
+    return run(_Resolution(release, reader).branch(writer, reader))
 
 
 def unable_to_read(*, reader: Schema, writer: Schema) -> str:
@@ -115,12 +128,15 @@ def unable_to_read(*, reader: Schema, writer: Schema) -> str:
 class _Resolution:
     """One run of Resolver.resolve and ResolvingGrammarGenerator.generate, with the memos that Java keeps for it."""
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, reader: Schema, steps: int = MAX_STEPS) -> None:
+        self.steps = steps
         self._release = release
+        self._root = reader
         self._records: dict[tuple[int, int], Symbol | None] = {}  # by identity of writer and reader
         self._recursive = False  # whether a record has met itself
         self._plain: list[tuple[Record, Sequence]] = []  # records that only one side has, or both alike
-        self._recursive_schemas: dict[int, bool] = {}  # by identity
+        self._endless: dict[Record, bool] = {}  # whether a record leads to one that leads back to itself
+        self._likeness = Likeness()
 
     def marks(self, *, writer: Schema, reader: Schema) -> frozenset[Mark]:
         """The marks that the grammar holds.
@@ -129,10 +145,7 @@ class _Resolution:
             Thrown: Java throws on the way.
         """
         writer = apply_aliases(writer=writer, reader=reader, release=self._release)
-        symbol = run(self._resolve(writer, reader))
-        if len(self._records) > STACK_LEVELS // 4 and _is_deeper(reader, STACK_LEVELS):
-            raise stack_overflow()
-        return marks(symbol, recursive=self._recursive)
+        return marks(run(self._resolve(writer, reader)), recursive=self._recursive)
 
     def _resolve(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
         """The call that finds the symbol for `writer` and `reader`."""
@@ -148,6 +161,11 @@ class _Resolution:
             return self._repeater(writer.values, reader.values)
         return _leaf(writer, reader)
 
+    def _work(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise out_of_memory()
+
     def _repeater(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
         return repeater((yield self._resolve(writer, reader)))
 
@@ -161,6 +179,9 @@ class _Resolution:
             return known
         parts: list[Symbol] = []
         self._records[pair] = sequence = Sequence(parts)
+        if len(self._records) == STACK_LEVELS // 4 and _is_deeper(self._root, STACK_LEVELS):
+            raise stack_overflow()
+        self._work(1 + len(writer.fields) // _IN_PASSING)
         for field in writer.fields:
             match = reader.fields_by_name.get(field.name)
             if match is not None and _is_same_primitive(field.schema, match.schema):
@@ -202,7 +223,7 @@ class _Resolution:
 
     def _writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
         """WriterUnion.resolve. Unions that look alike go branch by branch, and errors in them do not count."""
-        if isinstance(reader, Union) and look_alike(writer, reader):
+        if isinstance(reader, Union) and self._likeness.holds(writer, reader):
             for branch, match in zip(writer.branches, reader.branches, strict=True):
                 if not _is_same_primitive(branch, match):
                     yield self._resolve(branch, match)
@@ -223,6 +244,7 @@ class _Resolution:
 
     def branch(self, writer: Schema, reader: Union) -> Deep[Schema | None]:
         """ReaderUnion.firstMatchingBranch: the branch by name, else by structure, else by promotion; None: there is none."""
+        self._work(1 + len(reader.branches) // _IN_PASSING)
         found: Schema | None = None
         for branch in reader.branches:
             if branch.type != writer.type:
@@ -271,10 +293,11 @@ class _Resolution:
                 return None
 
     def _is_recursive(self, schema: Schema) -> bool:
-        known = self._recursive_schemas.get(id(schema))
-        if known is None:
-            known = self._recursive_schemas[id(schema)] = _is_recursive(schema)
-        return known
+        """Whether some record in `schema` leads back to itself."""
+        records = _nearest_records([schema])
+        if not self._endless.keys() >= {*records}:
+            self._endless |= _endless(records)
+        return any(self._endless[record] for record in records)
 
 
 def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
@@ -302,21 +325,36 @@ def _has_match_error(symbol: Symbol | None) -> bool:
     return symbol is Mark.ERROR or (isinstance(symbol, Sequence) and Mark.ERROR in symbol.parts)
 
 
-def look_alike(writer: Schema, reader: Schema) -> bool:
+class Likeness:
     """Resolver.unionEquiv: the same structure and unqualified names all the way down, enum symbols in the same order."""
-    seen: set[tuple[Schema, Schema]] = set()
-    pending = [(writer, reader)]
-    while pending:
-        pair = w, r = pending.pop()
-        if w.type != r.type:
-            return False
-        if isinstance(w, Primitive) or pair in seen:
-            continue
-        if not _look_alike_outside(w, r):
-            return False
-        seen.add(pair)
-        pending += zip(children(w), children(r), strict=True)
-    return True
+
+    def __init__(self) -> None:
+        self._alike: set[tuple[Schema, Schema]] = set()
+        self._unlike: set[tuple[Schema, Schema]] = set()
+
+    def holds(self, writer: Schema, reader: Schema) -> bool:
+        """Whether the two are alike. What was learned of their parts is remembered."""
+        root = writer, reader
+        around: dict[tuple[Schema, Schema], tuple[Schema, Schema] | None] = {root: None}
+        pending = [root]
+        while pending:
+            pair = pending.pop()
+            if pair in self._alike:
+                continue
+            if pair in self._unlike or pair[0].type != pair[1].type or not _look_alike_outside(*pair):
+                # Nor is alike what is around it.
+                unlike: tuple[Schema, Schema] | None = pair
+                while unlike:
+                    self._unlike.add(unlike)
+                    unlike = around[unlike]
+                return False
+            if not isinstance(pair[0], Primitive):
+                for inner in zip(*map(children, pair), strict=True):
+                    if inner not in around:
+                        around[inner] = pair
+                        pending.append(inner)
+        self._alike |= around.keys()
+        return True
 
 
 def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
@@ -334,20 +372,27 @@ def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
             return True
 
 
-def _is_recursive(schema: Schema) -> bool:
-    """Whether some record in `schema` leads back to itself."""
-    graph: dict[Record, list[Record]] = {}
-    pending = _nearest_records([schema])
+def _endless(records: Iterable[Record]) -> dict[Record, bool]:
+    """The `records` and all that are inside them: whether each leads to one that leads back to itself."""
+    inside: dict[Record, list[Record]] = {}
+    around: dict[Record, list[Record]] = {}
+    pending = [*records]
     while pending:
         record = pending.pop()
-        if record not in graph:
-            graph[record] = _nearest_records([field.schema for field in record.fields])
-            pending += graph[record]
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError:
-        return True
-    return False
+        if record not in inside:
+            inside[record] = _nearest_records([field.schema for field in record.fields])
+            for inner in inside[record]:
+                around.setdefault(inner, []).append(record)
+            pending += inside[record]
+    # Those that lead to none come to an end; then those that lead to these alone, and so on.
+    left = {record: len(inner) for record, inner in inside.items()}
+    pending = [record for record, count in left.items() if not count]
+    while pending:
+        for outer in around.get(pending.pop(), ()):
+            left[outer] -= 1
+            if not left[outer]:
+                pending.append(outer)
+    return {record: count > 0 for record, count in left.items()}
 
 
 def _is_deeper(schema: Schema, levels: int) -> bool:

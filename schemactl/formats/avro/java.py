@@ -17,6 +17,11 @@ def stack_overflow() -> Thrown:
     return Thrown("StackOverflowError")
 
 
+def out_of_memory() -> Thrown:
+    """Java keeps more than its heap holds."""
+    return Thrown("OutOfMemoryError", "Java heap space")
+
+
 def no_branch() -> Thrown:
     """Java takes the first branch of a union that has none."""
     return Thrown("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")

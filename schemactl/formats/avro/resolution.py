@@ -6,9 +6,11 @@ the same locations, with the same messages. `verdicts` answers yes or no only, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
+from schemactl.formats.avro.equality import size
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -50,6 +52,21 @@ Reasons = tuple[Incompatibility, ...]
 
 COMPATIBLE: Final[Reasons] = ()
 
+MAX_LISTED: Final = 200_000
+"""Of the reasons found for pairs inside one another, counted at each pair around them: what is more goes unlisted.
+
+Java has no such bound: a record of two fields of another such record, and so on for 60 levels, has 2^60 reasons to it.
+"""
+
+MAX_BRANCHES: Final = 500_000
+"""So many branches of a reader's unions are compared with what is written; then only those that it could be by type and name.
+
+Java has no such bound, and spends hours on two unions of 100,000 records.
+"""
+
+MAX_PROOF_STEPS: Final = 200_000
+"""So much work is spent on one pair of definitions to see what Java's reader decodes all the same."""
+
 
 class AmbiguousAlias(Exception):
     """A reader's field has several fields of the writer's record to its name and aliases: Java refuses to choose.
@@ -76,8 +93,9 @@ def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> R
     Raises:
         AmbiguousAlias: Java gives no list, it throws.
     """
-    found = _Comparison().compare(reader, writer, at)
-    return found if isinstance(found, tuple) else run(found)
+    comparison = _Comparison()
+    found = comparison.compare(reader, writer, at)
+    return comparison.settled(found if isinstance(found, tuple) else run(found))
 
 
 def pointer(location: Location) -> str:
@@ -121,13 +139,25 @@ class _Comparison:
     remembered: Java meets each only once.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_branches", "_known", "_listed", "_unions", "_unsettled")
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Reasons] = {}
+        self._listed = self._branches = 0
+        self._unions: dict[Union, dict[str, list[int]]] = {}
+        """The branches of unions by what they read: see `_like`."""
+        self._unsettled: dict[int, tuple[Incompatibility, Union, Schema]] = {}
+        """By its identity, that a branch is missing: in which union, and for what."""
 
     def compare(self, reader: Schema, writer: Schema, location: Location) -> Reasons | Deep[Reasons]:
         """What is found for a pair, or the call that will find it."""
+        while True:  # containers lead straight on
+            if isinstance(reader, Array) and isinstance(writer, Array):
+                reader, writer, location = reader.items, writer.items, (location, "items")
+            elif isinstance(reader, Map) and isinstance(writer, Map):
+                reader, writer, location = reader.values, writer.values, (location, "values")
+            else:
+                break
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             if writer.type in PROMOTIONS[reader.type]:
                 return COMPATIBLE
@@ -142,25 +172,31 @@ class _Comparison:
             return self._writer_union(reader, writer, location)
         if isinstance(reader, Union):
             return self._reader_union(reader, writer, location)
-        if isinstance(reader, Array) and isinstance(writer, Array):
-            return self.compare(reader.items, writer.items, (location, "items"))
-        if isinstance(reader, Map) and isinstance(writer, Map):
-            return self.compare(reader.values, writer.values, (location, "values"))
         found = self._known[pair] = _leaves(reader, writer, location)
         return found
 
     def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
-        reasons = _names(reader, writer, location)
+        reasons = [*_names(reader, writer, location)]
         place = (location, "fields")
         for index, field in enumerate(reader.fields):
             source = writer_field(field, writer, (place, index))
             if source is not None:
                 found = self.compare(field.schema, source.schema, ((place, index), "type"))
-                reasons += found if isinstance(found, tuple) else (yield found)
+                self._list(reasons, found if isinstance(found, tuple) else (yield found))
             elif field.default is NO_DEFAULT:
-                reasons += self._missing_field(field, writer, (place, index))
-        self._known[id(reader), id(writer)] = reasons
-        return reasons
+                self._list(reasons, self._missing_field(field, writer, (place, index)))
+        found = self._known[id(reader), id(writer)] = tuple(reasons)
+        return found
+
+    def _list(self, reasons: list[Incompatibility], more: Reasons) -> None:
+        """Puts down `more`, as long as there is room; one at least, which decides."""
+        if not more:
+            return
+        self._listed += len(more)
+        if self._listed <= MAX_LISTED:
+            reasons += more
+        elif not reasons:
+            reasons.append(more[0])
 
     def _missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
         if isinstance(field.schema, Enum) and field.schema.default is not None:
@@ -171,30 +207,87 @@ class _Comparison:
 
     def _writer_union(self, reader: Schema, writer: Union, location: Location) -> Deep[Reasons]:
         """Every branch has to be read. A reader that is a union, too, only says which branch it does not read."""
-        reasons = COMPATIBLE
+        reasons: list[Incompatibility] = []
         for index, branch in enumerate(writer.branches):
             at_branch = (location, ~index)
             found = self.compare(reader, branch, (at_branch,) if isinstance(reader, Union) else at_branch)
             if not isinstance(found, tuple):
                 found = yield found
-            if found:
-                reasons += _missing_branch(reader, branch, at_branch) if isinstance(reader, Union) else found
-        self._known[id(reader), id(writer)] = reasons
-        return reasons
+            if found and isinstance(reader, Union):
+                found = self._missing_branch(reader, branch, at_branch)
+            self._list(reasons, found)
+        found = self._known[id(reader), id(writer)] = tuple(reasons)
+        return found
 
     def _reader_union(self, reader: Union, writer: Schema, location: Location) -> Deep[Reasons]:
         """One branch has to read the writer; why the others do not is of no interest."""
         reasons = COMPATIBLE
-        for index, branch in enumerate(reader.branches):
-            found = self.compare(branch, writer, ((location, index),))
+        for index in self._like(writer, reader):
+            found = self.compare(reader.branches[index], writer, ((location, index),))
             if not isinstance(found, tuple):
                 found = yield found
             if not found:
                 break
         else:
-            reasons = _missing_branch(reader, writer, location)
+            reasons = self._missing_branch(reader, writer, location)
         self._known[id(reader), id(writer)] = reasons
         return reasons
+
+    def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
+        """The branches that `writer` is compared with, in order."""
+        self._branches += len(reader.branches)
+        if self._branches <= MAX_BRANCHES:
+            return range(len(reader.branches))
+        like = self._unions.get(reader)
+        if like is None:
+            like = self._unions[reader] = {}
+            for index, branch in enumerate(reader.branches):
+                names = (
+                    (f"{branch.type} {branch.name}", *branch.aliases) if isinstance(branch, Named) else ("",)
+                )
+                for name in names:
+                    like.setdefault(name, []).append(index)
+        if not isinstance(writer, Named):
+            return like.get("", ())
+        return sorted({*like.get(f"{writer.type} {writer.name}", ()), *like.get(writer.full_name, ())})
+
+    def _missing_branch(self, reader: Union, writer: Schema, location: Location) -> Reasons:
+        message = f"reader union lacking writer type: {writer.type.upper()}"
+        like = self._like(writer, reader) if self._branches > MAX_BRANCHES else range(len(reader.branches))
+        index = next((index for index in like if is_meant_for(reader.branches[index], writer)), None)
+        found = _reason(
+            "MISSING_UNION_BRANCH", location, message, way=(location, index) if index is not None else None
+        )
+        if isinstance(writer, Record | Array | Map):
+            self._unsettled[id(found[0])] = found[0], reader, writer
+        return found
+
+    def settled(self, reasons: Reasons) -> Reasons:
+        """`reasons`, and whether Java's reader decodes what a union lacks a branch for all the same.
+
+        A record that is only called otherwise is found by its structure.
+        """
+        if not self._unsettled:
+            return reasons
+        from schemactl.formats.avro.grammar import proof
+
+        room = MAX_PROOF_STEPS
+        settled: dict[int, Incompatibility] = {}
+        for reason in reasons:
+            if id(reason) in settled or id(reason) not in self._unsettled:
+                continue
+            settled[id(reason)] = reason
+            _, reader, writer = self._unsettled[id(reason)]
+            room -= size(writer, at_most=room) + size(reader, at_most=room)
+            if room <= 0:
+                break
+            room, decodes = proof(reader=reader, writer=writer, release=Release.R5_0, steps=room)
+            if decodes:
+                way = reason.way
+                if branch_for(writer, reader) is None:
+                    way = way, [branch.type for branch in reader.branches].index(writer.type)
+                settled[id(reason)] = replace(reason, strict_only=True, way=way)
+        return tuple(settled.get(id(reason), reason) for reason in reasons)
 
 
 def _leaves(reader: Schema, writer: Schema, location: Location) -> Reasons:
@@ -246,29 +339,16 @@ def _sizes(reader: Fixed, writer: Fixed, location: Location) -> Reasons:
     )
 
 
-def _missing_branch(reader: Union, writer: Schema, location: Location) -> Reasons:
-    from schemactl.formats.avro.grammar import decodes_all
-
-    # A record that is only called otherwise is found by its structure, and decodes.
-    strict_only = isinstance(writer, Record | Array | Map) and decodes_all(
-        reader=reader, writer=writer, release=Release.R5_0
-    )
-    message = f"reader union lacking writer type: {writer.type.upper()}"
-    index = branch_for(writer, reader)
-    if index is None and strict_only:
-        index = [branch.type for branch in reader.branches].index(writer.type)
-    way = location if index is None else (location, index)
-    return (Incompatibility("MISSING_UNION_BRANCH", pointer(location), message, strict_only, way),)
-
-
 def branch_for(schema: Schema, union: Union) -> int | None:
     """The index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
-    for index, branch in enumerate(union.branches):
-        if branch.type == schema.type and (
-            not isinstance(branch, Named) or branch.name == schema.full_name.rpartition(".")[2]
-        ):
-            return index
-    return None
+    return next((index for index, branch in enumerate(union.branches) if is_meant_for(branch, schema)), None)
+
+
+def is_meant_for(branch: Schema, schema: Schema) -> bool:
+    """Whether `branch` has the name of `schema`, or its type where types have none."""
+    return branch.type == schema.type and (
+        not isinstance(branch, Named) or branch.name == schema.full_name.rpartition(".")[2]
+    )
 
 
 def _type_mismatch(reader: Schema, writer: Schema, location: Location) -> Reasons:
@@ -276,5 +356,7 @@ def _type_mismatch(reader: Schema, writer: Schema, location: Location) -> Reason
     return _reason("TYPE_MISMATCH", location, message)
 
 
-def _reason(rule: str, location: Location, message: str, *, strict_only: bool = False) -> Reasons:
-    return (Incompatibility(rule, pointer(location), message, strict_only, location),)
+def _reason(
+    rule: str, location: Location, message: str, *, strict_only: bool = False, way: Location | None = None
+) -> Reasons:
+    return (Incompatibility(rule, pointer(location), message, strict_only, location if way is None else way),)

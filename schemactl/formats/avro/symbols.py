@@ -13,7 +13,7 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from schemactl.formats.avro.java import Thrown, stack_overflow
+from schemactl.formats.avro.java import Thrown, out_of_memory, stack_overflow
 from schemactl.formats.avro.recursion import Deep, run
 
 MAX_SYMBOLS: Final = 20_000_000
@@ -181,7 +181,7 @@ class _Flattening:
         size = self._size(symbol)
         self._symbols += size
         if self._symbols > MAX_SYMBOLS:
-            raise Thrown("OutOfMemoryError", "Java heap space")
+            raise out_of_memory()
         return [None] * size
 
     def _size(self, symbol: Symbol | object) -> int:

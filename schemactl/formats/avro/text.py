@@ -30,8 +30,8 @@ _WHITESPACE: Final = " \t\r\n"
 _SPACES: Final = frozenset(_WHITESPACE)
 
 # Patterns for what is rare, compiled at first use.
-_STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\r\n]*'
-_STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]|\\.)*"(?:[ \t\r\n]*:)?|[\[\]{}]'
+_STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"|/\*.*?\*/|//[^\r\n]*'
+_STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]++|\\.)*+"(?:[ \t\r\n]*:)?|[\[\]{}]'
 _NUMBER: Final = r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 

@@ -1,0 +1,202 @@
+"""Small messages of an Avro schema: the smallest, and those that differ from it in one choice."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from schemactl.formats.avro.datum import Datum, In
+from schemactl.formats.avro.equality import children
+from schemactl.formats.avro.schema import Array, Enum, Fixed, Map, Record, Schema, Union
+
+MAX_VALUES: Final = 2_000
+"""In a message, the bytes of a fixed counted each: nobody wants to see a larger one."""
+
+MAX_DEPTH: Final = 100
+"""Of values inside one another, for the same reason."""
+
+
+def candidates(schema: Schema, *, uncommon: Collection[str] = ()) -> Iterator[Datum]:
+    """The smallest message, then for each place in the schema one that goes there, each enum symbol and branch in turn.
+
+    None at all where nothing can be written: with a record that must contain itself, or an enum without symbols; and where
+    every message is large. Of enum symbols the `uncommon` ones come first.
+    """
+    sample = Sample(schema, uncommon)
+    if sample.is_small(schema):
+        yield sample.smallest(schema)
+    yield from sample.variants(schema)
+
+
+class Sample:
+    """Messages of one writer's schema."""
+
+    def __init__(self, schema: Schema, uncommon: Collection[str] = ()) -> None:
+        self._least = least_messages(schema)
+        self._uncommon = frozenset(uncommon)
+
+    def is_small(self, schema: Schema, depth: int = 0) -> bool:
+        """Whether the smallest value of a part is worth showing, `depth` values around it."""
+        values, deep = self._least.get(schema, (MAX_VALUES + 1, 0))
+        return values <= MAX_VALUES and depth + deep <= MAX_DEPTH
+
+    def smallest(self, schema: Schema) -> Datum:
+        """The simplest value of a part that `is_small`: zeros, empty containers, the first symbol, null where a union has it."""
+        match schema:
+            case Record():
+                return {field.name: self.smallest(field.schema) for field in schema.fields}
+            case Union():
+                index = simplest(schema, self._least)
+                return In(index, self.smallest(schema.branches[index]))
+            case Array():
+                return []
+            case Map():
+                return {}
+            case Enum():
+                return schema.symbols[0]
+            case Fixed():
+                return bytes(schema.size)
+        return ZEROS[schema.type]
+
+    def variants(
+        self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0
+    ) -> Iterator[Datum]:
+        """Values that differ from the smallest in one choice: a symbol, a branch, an item; each record is entered once."""
+        match schema:
+            case Enum():
+                # The smallest has the first.
+                yield from sorted(schema.symbols[1:], key=lambda symbol: symbol not in self._uncommon)
+            case Union():
+                for index, branch in enumerate(schema.branches):
+                    if id(branch) not in inside:
+                        yield from (In(index, value) for value in self._each(branch, inside, depth + 1))
+                    elif self.is_small(branch, depth + 1):
+                        yield In(index, self.smallest(branch))
+            case Array():
+                yield from ([item] for item in self._each(schema.items, inside, depth + 1))
+            case Map():
+                yield from ({"k": value} for value in self._each(schema.values, inside, depth + 1))
+            case Record() if id(schema) not in inside and self.is_small(schema, depth):
+                within = inside | {id(schema)}
+                least = self.smallest(schema)
+                for field in schema.fields:
+                    yield from (
+                        least | {field.name: value}
+                        for value in self.variants(field.schema, within, depth + 1)
+                    )
+
+    def along(self, schema: Schema, way: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
+        """Values that come by `way` (see `Tokens`), and differ from the smallest at its end, too."""
+        if not way:
+            yield from self._each(schema, frozenset(), depth)
+            return
+        if depth > MAX_DEPTH:
+            return
+        first, rest = way[0], way[1:]
+        match schema:
+            case Union() if isinstance(first, int):
+                if first < len(schema.branches):
+                    yield from (
+                        In(first, value) for value in self.along(schema.branches[first], rest, depth + 1)
+                    )
+            case Union():  # the reader has no union there
+                for index, branch in enumerate(schema.branches):
+                    yield from (In(index, value) for value in self.along(branch, way, depth + 1))
+            case Array() if first == "items":
+                yield from ([item] for item in self.along(schema.items, rest, depth + 1))
+            case Map() if first == "values":
+                yield from ({"k": value} for value in self.along(schema.values, rest, depth + 1))
+            case Record() if first in schema.fields_by_name and self.is_small(schema):
+                field = schema.fields_by_name[str(first)]
+                least = self.smallest(schema)
+                yield from (
+                    least | {field.name: value} for value in self.along(field.schema, rest, depth + 1)
+                )
+
+    def _each(self, schema: Schema, inside: frozenset[int], depth: int) -> Iterator[Datum]:
+        """The smallest value, then its variants."""
+        if depth > MAX_DEPTH:
+            return
+        if self.is_small(schema):
+            yield self.smallest(schema)
+        yield from self.variants(schema, inside, depth)
+
+
+def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
+    """For each part of a schema of how many values its smallest value consists, itself counted, and how deep they nest.
+
+    What must contain itself, so that its values never end, is left out. A least value holds only lesser ones, so parts are
+    settled from the least up (Knuth's generalisation of Dijkstra's algorithm).
+    """
+    around, ready = _parts(schema)
+    unsettled = {part: len(part.fields) for part in around if isinstance(part, Record)}
+    turn = len(ready)
+    least: dict[Schema, tuple[int, int]] = {}
+    while ready:
+        values, _, part = heapq.heappop(ready)
+        if part in least:
+            continue
+        if isinstance(part, Union):
+            least[part] = values, 1 + least[part.branches[simplest(part, least)]][1]
+        else:
+            inner = [least[field.schema][1] for field in part.fields] if isinstance(part, Record) else []
+            least[part] = values, 1 + max(inner, default=0)
+        for outer in around[part]:
+            if isinstance(outer, Record):
+                unsettled[outer] -= 1
+                if unsettled[outer]:
+                    continue
+                needed = sum(least[field.schema][0] for field in outer.fields)
+            elif isinstance(outer, Union):
+                needed = values
+            else:
+                continue
+            turn += 1
+            heapq.heappush(ready, (1 + needed, turn, outer))
+    return least
+
+
+def simplest(union: Union, least: Mapping[Schema, tuple[int, int]]) -> int:
+    """The index of the branch with the smallest value; null, where it is one of several."""
+    known = [index for index, branch in enumerate(union.branches) if branch in least]
+    return min(
+        known, key=lambda index: (least[union.branches[index]][0], union.branches[index].type != "null")
+    )
+
+
+def _parts(schema: Schema) -> tuple[dict[Schema, list[Schema]], list[tuple[int, int, Schema]]]:
+    """Each part of a schema with those directly around it, once for each place; and those that need no other to have a value.
+
+    The latter come with the size of that value, and in order.
+    """
+    around: dict[Schema, list[Schema]] = {schema: []}
+    ready: list[tuple[int, int, Schema]] = []
+    pending = [schema]
+    while pending:
+        part = pending.pop()
+        for child in children(part):
+            if child not in around:
+                around[child] = []
+                pending.append(child)
+            around[child].append(part)
+        if isinstance(part, Fixed):
+            ready.append((1 + part.size, len(ready), part))
+        elif not isinstance(part, Enum | Record | Union) or (
+            part.symbols if isinstance(part, Enum) else isinstance(part, Record) and not part.fields
+        ):
+            ready.append((1, len(ready), part))
+    heapq.heapify(ready)
+    return around, ready
+
+
+ZEROS: Final[dict[str, Any]] = {
+    "null": None,
+    "boolean": False,
+    "int": 0,
+    "long": 0,
+    "float": 0.0,
+    "double": 0.0,
+    "bytes": b"",
+    "string": "",
+}
