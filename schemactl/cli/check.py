@@ -74,6 +74,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _report(args: argparse.Namespace, context: Context) -> CheckReport:
     from schemactl import declare, history
     from schemactl.check import Fork, Stepwise, check
+    from schemactl.staged import keeping
 
     with history.Repository.open(context.directory) as repository:
         files: declare.Files
@@ -93,6 +94,8 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
                 f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",
                 fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
             )
+        whole = not (args.topic or args.namespace or context.config)
+        beginning = keeping.begin(context.directory, project) if args.staged and whole else None
         declared = declare.read(files, project)
         if declared.problems:
             raise DeclarationError(declared.problems)
@@ -119,12 +122,10 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         if branch and branch.is_updated and base is approved:
             notes = chain(notes, [_foxtrot(approved)])
         report = replace(report, notes=(*report.notes, *notes))
-        if isinstance(files, history.IndexFiles) and not (args.topic or args.namespace or context.config):
-            from schemactl.staged.keeping import keep
-
-            keep(
-                repository,
-                context.directory,
+        if beginning and isinstance(files, history.IndexFiles):
+            keeping.keep(
+                beginning,
+                repository=repository,
                 project=project,
                 files=files,
                 declared=declared,

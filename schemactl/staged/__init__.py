@@ -59,7 +59,7 @@ def _answer(folders: Folders, standing: Standing) -> str | None:
         standing.stamp = now
         standing.write(folders)
     if b"\0".join(records) != standing.records:
-        if standing.base != standing.tip or not standing.topics:
+        if not standing.topics or (standing.notes and standing.base != standing.tip):
             return None
         from schemactl.staged.judging import judged
 

@@ -146,11 +146,15 @@ class _Judge:
         versions = history.versions(schema)
         if not versions or any(version.type != kind for version in versions):
             raise NotPlain
-        states = [history.at(version.step) for version in versions]
-        places = []
-        for version, state in zip(versions, states, strict=True):
-            paths = {version.path, *state.made_of(schema)}
-            places.append({path: _blob(state.entry(path)) for path in paths})
+        places = [_place(history.at(version.step), schema, version.path) for version in versions]
+        if self.standing.base != self.standing.tip:
+            # What was approved of it since work began would have to be merged.
+            left = history.step_of(self.standing.base.decode())
+            newest = versions[-1]
+            if left is None or newest.step > left:
+                raise NotPlain
+            if _place(history.at(left), schema, newest.path) != _place(history, schema, newest.path):
+                raise NotPlain
         self._read({blob for here in places for blob in here.values()})
         return [
             self._definition(name, version.path, here, kind)[1]
@@ -234,6 +238,12 @@ class _Judge:
         return self._values[blob]
 
 
+def _place(history: Cache, schema: str, declaration: str) -> dict[str, str]:
+    """The files that a topic's definition was made of at that step, the declaration first, with their blobs."""
+    paths = (declaration, *history.made_of(schema))
+    return {path: _blob(history.entry(path)) for path in paths}
+
+
 def _blob(entry: tuple[str, str] | None) -> str:
     if entry is None or entry[0] != "file":
         raise NotPlain
@@ -279,13 +289,14 @@ def _suits(new: Definition, old: Definition, strategy: str) -> bool:
 def _report(standing: Standing, topics: list[SimpleNamespace], *, color: bool) -> str:
     from schemactl.report.check_text import render
 
+    left = standing.base.decode()
     report: Any = SimpleNamespace(
         findings=(),
         topics=topics,
         notes=standing.notes.decode().splitlines(),
         release=standing.release.decode(),
         base=standing.label.decode(),
-        merge_base=None,
+        merge_base=SimpleNamespace(short=left[:9]) if left != standing.tip.decode() else None,
         checked=int(standing.checked),
         count=lambda _severity: 0,
     )

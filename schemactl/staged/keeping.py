@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from schemactl import staged
 from schemactl.check import CheckReport
 from schemactl.declare import PROJECT_FILE, Declared
 from schemactl.history import History, IndexFiles, Repository
 from schemactl.history.cache import derivation, location
-from schemactl.model import Project, SchemaType
+from schemactl.model import Catalog, Project, SchemaType
 from schemactl.report import render_check
-from schemactl.staged.git import DIFF_INDEX, Git, find, stamp
+from schemactl.staged.git import DIFF_INDEX, Folders, Git, find, stamp
 from schemactl.staged.standing import Standing, concerning, topic_line
 
 _TYPES: Final = (SchemaType.AVRO, SchemaType.JSON)
 """What is judged on sight."""
 
 
+class Beginning(NamedTuple):
+    """Where a check of the index began: the folders of the repository, and how its refs stood before they were read."""
+
+    folders: Folders
+    stamp: bytes
+
+
+def begin(directory: str, project: Project) -> Beginning | None:
+    """The beginning of a check, started in `directory`; None where the next one could not be certain what it will meet."""
+    folders = find(directory)
+    if folders is None or os.path.basename(project.path) != PROJECT_FILE or "@{" in (project.approved or ""):
+        return None
+    return Beginning(folders, stamp(folders, project.approved or ""))
+
+
 def keep(
-    repository: Repository,
-    directory: str,
+    beginning: Beginning,
     *,
+    repository: Repository,
     project: Project,
     files: IndexFiles,
     declared: Declared,
@@ -31,21 +46,18 @@ def keep(
     base: History,
     report: CheckReport,
 ) -> None:
-    """The next check of the same index, started in the same `directory`, can be told on sight.
+    """The next check of the same index, started in the same folder, can be told on sight.
 
-    Nothing is kept of a check that failed, nor where it cannot be certain what the next one will meet.
+    Nothing is kept of a check that failed, or that said something beside its report.
     """
-    folders = find(directory)
+    folders = beginning.folders
     if (
-        folders is None
-        or os.path.realpath(folders.common) != str(repository.common_directory)
-        or os.path.basename(project.path) != PROJECT_FILE
+        os.path.realpath(folders.common) != str(repository.common_directory)
         or approved.tip is None
         or base.tip is None
         or approved.notes
         or report.count("error")
         or project.waivers
-        or "@{" in (project.approved or "")
     ):
         return
     standing = Standing()
@@ -53,11 +65,9 @@ def keep(
     standing.prefix = os.fsencode(folders.prefix)
     standing.approved = os.fsencode(project.approved or "")
     standing.ref = os.fsencode(project.approved or _full(approved.ref))
-    standing.stamp = stamp(folders, project.approved or "")
-    refs = staged.refs(standing.ref)
-    if refs is None or refs[:2] != (approved.tip.id.encode(), base.tip.id.encode()):
-        return
-    standing.tip, standing.base, standing.defaults = refs
+    standing.stamp = beginning.stamp
+    standing.tip, standing.base = approved.tip.id.encode(), base.tip.id.encode()
+    standing.defaults = b"\n".join(map(os.fsencode, repository.default_branches))
     standing.roots = b"\0".join(map(os.fsencode, project.roots))
     used = {path for paths in declared.dependencies.values() for path in paths}
     standing.outside = b"\0".join(sorted(os.fsencode(path) for path in used if not _within(path, project)))
@@ -81,11 +91,15 @@ def keep(
         path=project.path,
         waivers=project.waivers,
     ).encode()
-    standing.topics = b"" if report.findings else b"".join(_topics(declared, project))
+    standing.topics = (
+        b"" if report.findings else b"".join(_topics(declared, project, [base.catalog, approved.catalog]))
+    )
     standing.write(folders)
 
 
-def _topics(declared: Declared, project: Project) -> Iterator[bytes]:
+def _topics(declared: Declared, project: Project, history: Sequence[Catalog]) -> Iterator[bytes]:
+    """The declared topics for `Standing.topics`; their strategy where it is the same whatever a merge makes of it."""
+    catalogs = (declared.catalog, *history)
     for name, topic in declared.catalog.topics.items():
         paths = [*sorted(declared.dependencies.get(name, ()))]
         declaration = topic.source.path if topic.source else ""
@@ -96,7 +110,8 @@ def _topics(declared: Declared, project: Project) -> Iterator[bytes]:
             and topic.reader == "latest"
             and not topic.renamed_from
         ):
-            fields[2] = declared.catalog.strategy(name, project.defaults)[0].value
+            strategies = {catalog.strategy(name, project.defaults)[0] for catalog in catalogs}
+            fields[2] = strategies.pop().value if len(strategies) == 1 else ""
         yield topic_line(*map(os.fsencode, fields)) if all(map(str.isprintable, fields)) else b""
 
 

@@ -202,17 +202,45 @@ def test_where_one_of_two_changes_needs_a_word_both_are_worked_out(desk: Desk) -
     assert staged.answer() is None
 
 
-def test_what_was_approved_since_the_branch_began_is_worked_out(desk: Desk) -> None:
+def test_of_what_was_approved_since_the_branch_began_only_other_topics_may_differ(desk: Desk) -> None:
     desk.stage("README.md", "b")
     desk.git("commit", "-q", "-m", "work")
     desk.git("checkout", "-q", "main")
     desk.stage("topics/inline.yaml", INLINE % order(name="Inline", more=NULLABLE))
+    desk.stage("topics/fresh.yaml", "topic: shop/sales/fresh\n")
     desk.git("commit", "-q", "-m", "approved")
     desk.git("checkout", "-q", "work")
     assert desk.work_out()[0] == 0
+    assert "left at" in desk.holds()
+    desk.stage("topics/orders.avsc", order("gone", money=True, memo=NULLABLE, more=NULLABLE))
+    assert "version 1, will be 2" in desk.holds()
+    desk.stage("topics/inline.yaml", INLINE % order(name="Inline", other=NULLABLE))
+    assert staged.answer() is None
+
+
+def test_where_another_strategy_was_approved_since_it_is_worked_out(desk: Desk) -> None:
+    desk.git("checkout", "-q", "main")
+    desk.stage("topics/space.yaml", "namespace: shop/sales\nschema_compatibility_strategy: FULL\n")
+    desk.git("commit", "-q", "-m", "approved")
+    desk.git("checkout", "-q", "work")
+    desk.work_out()
     desk.holds()
     desk.stage("topics/orders.avsc", order("gone", money=True, memo=NULLABLE, more=NULLABLE))
     assert staged.answer() is None
+
+
+def test_what_its_parts_became_since_is_worked_out(desk: Desk) -> None:
+    desk.git("checkout", "-q", "main")
+    doc = json.dumps({**json.loads(FILES["common/money.avsc"]), "doc": "why"})
+    desk.stage("common/money.avsc", doc)
+    desk.git("commit", "-q", "-m", "approved")
+    desk.git("checkout", "-q", "work")
+    desk.work_out()
+    desk.stage("topics/orders.avsc", order("gone", money=True, memo=NULLABLE, more=NULLABLE))
+    assert staged.answer() is None
+    desk.git("reset", "-q", "--hard")
+    desk.stage("topics/inline.yaml", INLINE % order(name="Inline", more=NULLABLE))
+    desk.holds()
 
 
 def test_without_the_kept_history_it_is_worked_out(desk: Desk) -> None:
@@ -268,6 +296,7 @@ POOL: Mapping[str, tuple[str, ...]] = {
 def test_on_any_walk_what_is_told_on_sight_is_what_would_be_worked_out(desk: Desk, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311  no secret
     paths = sorted(POOL)
+    start = desk.git("rev-parse", "HEAD").strip()
 
     def edit() -> None:
         path = rng.choice(paths)
@@ -278,9 +307,10 @@ def test_on_any_walk_what_is_told_on_sight_is_what_would_be_worked_out(desk: Des
         lambda: desk.git("commit", "-q", "--allow-empty", "-m", "step"),
         lambda: desk.git("reset", "-q", "--hard", "main"),
         lambda: desk.git("branch", "-f", "main", "HEAD"),
+        lambda: desk.git("checkout", "-q", "-f", "-B", "other", rng.choice(["HEAD", "main", start])),
     ]
     seen = 0
-    for _ in range(25):
+    for _ in range(30):
         rng.choice(steps)()
         told = staged.answer()
         worked_out = desk.work_out()
