@@ -172,7 +172,7 @@ class _Comparison:
             return self._writer_union(reader, writer, location)
         if isinstance(reader, Union):
             return self._reader_union(reader, writer, location)
-        found = self._known[pair] = _leaves(reader, writer, location)
+        found = self._known[pair] = leaf_reasons(reader, writer, location)
         return found
 
     def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
@@ -290,7 +290,7 @@ class _Comparison:
         return tuple(settled.get(id(reason), reason) for reason in reasons)
 
 
-def _leaves(reader: Schema, writer: Schema, location: Location) -> Reasons:
+def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
     """What is found for a pair that holds nothing to compare further."""
     if isinstance(reader, Enum) and isinstance(writer, Enum):
         return _names(reader, writer, location) + _symbols(reader, writer, location)
@@ -299,12 +299,16 @@ def _leaves(reader: Schema, writer: Schema, location: Location) -> Reasons:
     return _type_mismatch(reader, writer, location)
 
 
-def _names(reader: Named, writer: Named, location: Location) -> Reasons:
-    """Names match without their namespaces, or through one of the reader's aliases."""
-    if reader.name == writer.name:
-        return COMPATIBLE
+def names_match(reader: Named, writer: Named) -> bool:
+    """Whether names match without their namespaces, or through one of the reader's aliases."""
     # An alias in the null namespace does not count where the type has a namespace: Java writes a dot before it.
-    if writer.full_name in reader.aliases and (writer.namespace or not reader.namespace):
+    return reader.name == writer.name or (
+        writer.full_name in reader.aliases and bool(writer.namespace or not reader.namespace)
+    )
+
+
+def _names(reader: Named, writer: Named, location: Location) -> Reasons:
+    if names_match(reader, writer):
         return COMPATIBLE
     # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
     strict_only = (

@@ -1,0 +1,191 @@
+"""Verdicts without reasons are those of the full comparison, whatever has been compared before."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schema_strategies import evolutions, schemas
+
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.schema import Schema
+from schemactl.formats.avro.verdicts import Verdicts
+from schemactl.model import Release
+
+Json = Any
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+THOROUGH = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def schema(definition: Json) -> Schema:
+    return parse(json.dumps(definition), Release.R5_0)
+
+
+def record(name: str, *fields: Json, **more: Json) -> Json:
+    return {"type": "record", "name": name, "fields": list(fields), **more}
+
+
+def field(name: str, kind: Json, **more: Json) -> Json:
+    return {"name": name, "type": kind, **more}
+
+
+def in_full(*, reader: Schema, writer: Schema) -> bool:
+    try:
+        return not incompatibilities(reader=reader, writer=writer)
+    except AmbiguousAlias:
+        return False
+
+
+def assert_alike(*definitions: Json) -> None:
+    """Every definition as reader and as writer of every other one and of itself, in both orders."""
+    parsed = [schema(definition) for definition in definitions]
+    for order in (parsed, parsed[::-1]):
+        verdicts = Verdicts()
+        for reader, writer in product(order, order):
+            found = verdicts.can_read(reader=reader, writer=writer)
+            assert found is in_full(reader=reader, writer=writer), (reader, writer)
+            assert verdicts.can_read(reader=reader, writer=writer) is found
+
+
+@THOROUGH
+@given(evolutions())
+def test_verdicts_on_what_a_definition_becomes(pair: tuple[Json, Json]) -> None:
+    assert_alike(*pair)
+
+
+@THOROUGH
+@given(evolutions(), schemas(), st.booleans())
+def test_verdicts_on_parts_that_have_been_compared_elsewhere(
+    pair: tuple[Json, Json],
+    other: Json,
+    is_optional: bool,  # noqa: FBT001  drawn
+) -> None:
+    default = {"default": None} if is_optional else {}
+    around = [record("Around", field("part", ["null", part], **default)) for part in (*pair, other)]
+    assert_alike(*around, *pair)
+
+
+TREE = record(
+    "Node", field("value", "int"), field("left", ["null", "Node"]), field("right", ["null", "Node"])
+)
+ALIASED = field("value", "long", aliases=["number", "amount"])
+
+
+@st.composite
+def tangles(draw: st.DrawFn) -> Json:
+    """Records that lead to each other, through unions of several of them too, and fields with aliases."""
+    names = ["m.A", "n.A", "m.B"]
+    made: set[str] = set()
+
+    def reference(name: str, depth: int) -> Json:
+        if name in made or not depth:
+            return name if name in made else "int"
+        made.add(name)
+        fields = []
+        for label in draw(st.lists(st.sampled_from(["f", "g", "h"]), min_size=1, unique=True)):
+            branches = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+            kinds: list[Json] = [reference(branch, depth - 1) for branch in branches]
+            kinds = [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
+            more: Json = {}
+            if draw(st.booleans()):
+                more["aliases"] = draw(st.lists(st.sampled_from(["f", "g", "x"]), max_size=1))
+            if draw(st.booleans()):
+                more["default"] = None
+            fields.append(field(label, ["null", *kinds], **more))
+        if draw(st.booleans()):
+            fields.append(field("v", draw(st.sampled_from(["int", "long", "string"]))))
+        short = draw(st.sampled_from([{}, {}, {"aliases": [draw(st.sampled_from(names))]}]))
+        return record(name, *fields, **short)
+
+    return reference("m.A", 3)
+
+
+@THOROUGH
+@given(st.lists(tangles(), min_size=2, max_size=4))
+def test_verdicts_on_records_that_lead_to_each_other(definitions: list[Json]) -> None:
+    assert_alike(*definitions)
+
+
+def test_verdicts_on_the_recorded_pairs() -> None:
+    verdicts = Verdicts()
+    with gzip.open(CORPUS / "avro_public.jsonl.gz") as rows:
+        for row in map(json.loads, rows):
+            reader, writer = schema(row["reader"]), schema(row["writer"])
+            assert verdicts.can_read(reader=reader, writer=writer) is row["can_read"], row["id"]
+            assert verdicts.can_read(reader=writer, writer=reader) is in_full(reader=writer, writer=reader)
+
+
+def test_verdicts_on_the_recorded_histories() -> None:
+    with gzip.open(CORPUS / "avro_chains_public.jsonl.gz") as rows:
+        for row in map(json.loads, rows):
+            verdicts = Verdicts()
+            new = schema(row["new"])
+            for old, reads_old, is_read in zip(
+                map(schema, row["existing"]),
+                row["spec_new_reads_old"],
+                row["spec_old_reads_new"],
+                strict=True,
+            ):
+                assert verdicts.can_read(reader=new, writer=old) is reads_old, row["id"]
+                assert verdicts.can_read(reader=old, writer=new) is is_read, row["id"]
+
+
+def test_verdicts_on_the_named_cases() -> None:
+    verdicts = Verdicts()
+    for line in (CORPUS / "named_cases.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        found = verdicts.can_read(reader=schema(row["reader"]), writer=schema(row["writer"]))
+        assert found is (row["spec"] == "ok"), row["id"]
+
+
+def test_equal_parts_of_two_definitions_are_compared_once() -> None:
+    verdicts = Verdicts()
+    old = [schema(record(name, field("tree", TREE))) for name in ("One", "Other")]
+    new = json.loads(json.dumps(TREE).replace('"int"', '"long"'))
+    assert [
+        verdicts.can_read(reader=schema(record(name, field("tree", new))), writer=writer)
+        for name, writer in zip(("One", "Other"), old, strict=True)
+    ] == [True, True]
+    shapes = [verdicts.shape(writer).sources["tree"] for writer in old]
+    assert shapes[0] is shapes[1]
+
+
+def test_an_ambiguous_alias_in_a_branch_that_is_not_taken_ends_the_check() -> None:
+    written = record("R", field("number", "int"), field("amount", "int"))
+    ambiguous = record("x.R", field("gone", "string"), ALIASED)
+    assert_alike(
+        record("Around", field("part", [ambiguous, written | {"name": "y.R"}])),
+        record("Around", field("part", written)),
+    )
+
+
+def test_a_chain_of_types_as_long_as_the_text_has_a_verdict() -> None:
+    length = 5_000
+    chain = [record(f"T{number}", field("next", ["null", f"T{number + 1}"])) for number in range(length)]
+    chain.append(record(f"T{length}", field("first", ["null", "T0"])))
+    definition = record("Chain", *(field(f"f{number}", each) for number, each in enumerate(chain)))
+    other = json.loads(json.dumps(definition))
+    other["fields"][-1]["type"]["fields"].append(field("new", "int"))
+    verdicts = Verdicts()
+    old, new = schema(definition), schema(other)
+    assert verdicts.can_read(reader=old, writer=new)
+    assert not verdicts.can_read(reader=new, writer=old)
+    assert verdicts.can_read(reader=old, writer=schema(definition))
+
+
+def test_every_order_of_asking_has_the_same_answers() -> None:
+    narrow = record("P", field("v", "int"), field("next", ["null", "P"]))
+    wide = record("P", field("v", "long"), field("next", ["null", "P"]))
+    parsed = [schema(record("Around", field("part", ["null", part]))) for part in (narrow, wide)]
+    asked = list(product(parsed, parsed))
+    for order in permutations(asked):
+        verdicts = Verdicts()
+        for reader, writer in order:
+            assert verdicts.can_read(reader=reader, writer=writer) is in_full(reader=reader, writer=writer)
