@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from schemactl.codec import Codec, Definition, Version
 
-_BATCH_ROWS = 50_000
+_BATCH_ROWS = 10_000
 
 
 def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:

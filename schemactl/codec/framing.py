@@ -67,7 +67,7 @@ def split_lanes(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArr
         start = np.minimum(at + 4, lanes.limit)
         at = start + np.maximum(length, 0)
         null = length < 0
-        halves.append(_masked(lanes.binary(start, at), null))
+        halves.append(_masked(lanes.binary(np.stack((start, at), axis=1)), null))
     if strict:
         bad |= at != lanes.end
     return halves[0], halves[1], bad

@@ -1,135 +1,110 @@
-"""The leaves of `lane_reader`: numbers, text and bytes of many messages at once."""
+"""The leaves of `lane_reader`: numbers, text and bytes of many messages at once, as `lane_columns` has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from .columns import TIME, Leaf
+from .lane_columns import Seen, numbers_dtype
 from .lanes import Ints, Lanes
 from .schema import Decimal, Fixed, Primitive, Schema
 from .values import DAY_MICROS, MAX_MILLIS
 
-_NUMPY: Final = {
-    pa.int32(): np.int32,
-    pa.date32(): np.int32,
-    pa.float32(): np.float32,
-    pa.float64(): np.float64,
-}
+Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
+"""From positions (`at[i]` belongs to the row `rows[i]`) to what was seen there, and the positions behind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One part of the writer's schema.
-
-    Attributes:
-        read: from positions (`at[i]` belongs to row `rows[i]`) to what was seen there and the positions behind.
-        finish: from what `read` has seen to the array of it, one element a position. It may mark more rows as bad.
-    """
-
-    read: Callable[[Lanes, Ints, Ints], tuple[Any, Ints]]
-    finish: Callable[[Lanes, Any], pa.Array]
-
-
-def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Node:
-    """The node for a primitive or fixed that `writer` wrote and that becomes `shape`."""
+def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Read:
+    """Reads a primitive or fixed that `writer` wrote and that becomes `shape`."""
     schema = shape.schema
     assert isinstance(schema, Primitive | Fixed)  # noqa: S101  enums have an action of their own
     size = writer.size if isinstance(writer, Fixed) else None
     if isinstance(schema.logical, Decimal):
         return _decimals(schema.logical, size)
     if size is not None:
-        return binary(size)
+        return _fixed(size)
     if writer.type in ("string", "bytes"):
-        return text(strict=strict) if schema.type == "string" else binary()
+        return _strict_texts if strict and schema.type == "string" else _spans
     if writer.type in ("float", "double"):
         return _floating(writer.type, shape.type)
     if writer.type == "boolean":
-        return _booleans()
+        return _booleans
     if writer.type == "null":
-        return constant(pa.nulls(1))
+        return lambda _lanes, at, _rows: (np.zeros(len(at), np.int8), at)
     return _integers(writer.type, schema, shape.type)
 
 
-def constant(value: pa.Array) -> Node:
-    """Takes no bytes and gives the one element of `value` for every lane."""
+def enums(symbols: int, table: tuple[int | None, ...]) -> Read:
+    """Reads an enum of `symbols` symbols; `table` has the reader's place for each, None where the reader has none."""
+    places = np.array([-1 if place is None else place for place in table], np.int64)
+    all_known = bool((places >= 0).all())
 
-    def read(_: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        return len(rows), at
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        index, after, wrong = lanes.indexes(at, rows, symbols)
+        if wrong is not None:
+            index = np.where(wrong, 0, index)
+        if not symbols:
+            return np.zeros(len(at), np.int64), after
+        seen = places[index]
+        if not all_known:
+            unknown = seen < 0
+            lanes.mark(rows[unknown])
+            seen[unknown] = 0
+        return seen, after
 
-    def finish(_: Lanes, seen: Any) -> pa.Array:
-        return value.take(pa.array(np.zeros(seen, np.int32)))
-
-    return Node(read, finish)
-
-
-def binary(size: int | None = None) -> Node:
-    """bytes, or a fixed of `size`."""
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        start, stop = lanes.spans(at, rows) if size is None else (at, lanes.moved(at, size))
-        return (start, stop), stop
-
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        return lanes.binary(*seen)
-
-    return Node(read, finish)
+    return read
 
 
-def text(*, strict: bool) -> Node:
-    """string: what is not UTF-8 is replaced, and its row marked if `strict`."""
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        start, stop = lanes.spans(at, rows)
-        return (start, stop, rows), stop
-
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        start, stop, rows = seen
-        raw = lanes.binary(start, stop)
-        try:
-            return raw.cast(pa.string())
-        except pa.ArrowInvalid:
-            return pa.array(list(replaced(lanes, raw, rows)), pa.string())
-
-    def replaced(lanes: Lanes, raw: pa.Array, rows: Ints) -> Iterator[str]:
-        for row, value in zip(rows, raw.to_pylist(), strict=True):
-            try:
-                yield value.decode()
-            except UnicodeDecodeError:
-                lanes.bad[row] |= strict
-                yield value.decode(errors="replace")
-
-    return Node(read, finish)
+def _spans(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+    start, stop = lanes.spans(at, rows)
+    return np.stack((start, stop), axis=1), stop
 
 
-def _booleans() -> Node:
-    def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Any, Ints]:
-        return lanes.data[at] == 1, lanes.moved(at, 1)
+def _strict_texts(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+    spans, stop = _spans(lanes, at, rows)
+    raw = lanes.binary(spans)
+    try:
+        raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        lanes.mark(rows[[not _is_text(value) for value in raw.to_pylist()]])
+    return spans, stop
 
-    def finish(_: Lanes, seen: Any) -> pa.Array:
-        return pa.array(seen, pa.bool_())
 
-    return Node(read, finish)
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def _floating(writer: str, arrow_type: pa.DataType) -> Node:
+def _fixed(size: int) -> Read:
+    def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
+        stop = lanes.moved(at, size)
+        return np.stack((at, stop), axis=1), stop
+
+    return read
+
+
+def _booleans(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
+    return lanes.data[at] == 1, lanes.moved(at, 1)
+
+
+def _floating(writer: str, arrow_type: pa.DataType) -> Read:
     view, size = ("<f4", 4) if writer == "float" else ("<f8", 8)
+    dtype = numbers_dtype(arrow_type)
 
-    def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Any, Ints]:
-        return lanes.view(view)[at], lanes.moved(at, size)
+    def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
+        return lanes.view(view)[at].astype(dtype, copy=False), lanes.moved(at, size)
 
-    def finish(_: Lanes, seen: Any) -> pa.Array:
-        return _fixed_width(seen.astype(_NUMPY[arrow_type], copy=False), arrow_type)
-
-    return Node(read, finish)
+    return read
 
 
-def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -> Node:
+def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -> Read:
     """An int or long as written, into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
     max_bytes = 5 if writer == "int" else 10
     limits: tuple[int, int] | None = None
@@ -140,30 +115,27 @@ def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -
         limits, factor = (0, DAY_MICROS - 1), 1000
     # Two steps from a long to an int64 column and beyond: floats of a reader's union branch widen after they are rounded.
     through = np.float32 if schema.type == "float" else np.float64 if schema.type == "double" else np.int64
-    width: Any = _NUMPY.get(arrow_type, np.int64)
+    dtype = numbers_dtype(arrow_type)
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         values, after = lanes.numbers(at, rows, max_bytes=max_bytes)
         if limits is not None:
             wrong = (values < limits[0]) | (values > limits[1])
             if wrong.any():
-                lanes.bad[rows[wrong]] = True
+                lanes.mark(rows[wrong])
                 values = np.where(wrong, 0, values)
-        return values, after
+        if factor != 1:
+            values = values * factor
+        return values.astype(through, copy=False).astype(dtype, copy=False), after
 
-    def finish(_: Lanes, seen: Any) -> pa.Array:
-        scaled = seen * factor if factor != 1 else seen
-        return _fixed_width(scaled.astype(through, copy=False).astype(width, copy=False), arrow_type)
-
-    return Node(read, finish)
+    return read
 
 
-def _decimals(logical: Decimal, size: int | None) -> Node:
+def _decimals(logical: Decimal, size: int | None) -> Read:
     """Two's complement, big-endian, of any length, as 128 bits; longer than 16 bytes is left to the scalar path."""
-    arrow_type = pa.decimal128(logical.precision, logical.scale)
     bound = 10**logical.precision
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         start, stop = lanes.spans(at, rows) if size is None else (at, lanes.moved(at, size))
         length = stop - start
         extended = _sign_extended(lanes, start, stop)
@@ -171,13 +143,10 @@ def _decimals(logical: Decimal, size: int | None) -> Node:
         high = np.where(length > 8, _word(lanes, stop - 16, np.clip(16 - length, 0, 7)), low >> 63)
         wrong = (length == 0) | ~extended | ~_within(high, low.view(np.uint64), bound)
         if wrong.any():
-            lanes.bad[rows[wrong]] = True
+            lanes.mark(rows[wrong])
         return np.stack((low, high), axis=1), stop
 
-    def finish(_: Lanes, seen: Any) -> pa.Array:
-        return pa.Array.from_buffers(arrow_type, len(seen), [None, pa.py_buffer(np.ascontiguousarray(seen))])
-
-    return Node(read, finish)
+    return read
 
 
 def _word(lanes: Lanes, at: Ints, foreign: Ints) -> Ints:
@@ -210,5 +179,20 @@ def _halves(number: int) -> tuple[np.int64, np.uint64]:
     return np.int64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-def _fixed_width(values: npt.NDArray[Any], arrow_type: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+Skip = Callable[[Lanes, Ints, Ints], Ints]
+"""From positions to those behind a value that nobody wants."""
+
+_SIZES = {"boolean": 1, "float": 4, "double": 8}
+
+
+def skipped(schema: Primitive | Fixed) -> Skip:
+    """Passes over a primitive or fixed."""
+    size = schema.size if isinstance(schema, Fixed) else _SIZES.get(schema.type)
+    if schema.type == "null":
+        return lambda _lanes, at, _rows: at
+    if size is not None:
+        return lambda lanes, at, _rows: lanes.moved(at, size)
+    if schema.type in ("string", "bytes"):
+        return lambda lanes, at, rows: lanes.spans(at, rows)[1]
+    max_bytes = 5 if schema.type == "int" else 10
+    return lambda lanes, at, rows: lanes.numbers(at, rows, max_bytes=max_bytes)[1]

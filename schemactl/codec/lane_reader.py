@@ -1,22 +1,25 @@
 """Avro's binary form, many messages at once: the same actions and shapes as `avro_reader`, over lanes.
 
-Reading goes through the writer's schema once and keeps what it saw; `finish` turns that into Arrow arrays. What is damaged
-or would waste the lanes is marked in `Lanes.bad` and left to the scalar path, which knows the reason.
+Reading goes through the writer's schema once and keeps what it saw in the reader's shape (`lane_columns`), so that messages
+of many versions come together before anything becomes Arrow. What is damaged or would waste the lanes is marked and left
+to the scalar path, which knows the reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from . import resolver
-from .avro_reader import default_storage
 from .columns import Choice, Group, Items, Leaf, Options, Shape
-from .lane_leaves import Node, binary, constant, leaf, text
-from .lanes import Ints, Lanes, take_or_null
+from .defaults import encode_default
+from .lane_columns import Listed, Picked, Seen, blank, finish, merge, merge_items, slot_of, slots_of
+from .lane_leaves import Read, Skip, enums, leaf, skipped
+from .lane_schedule import schedule, signature
+from .lanes import Ints, Lanes, Mask
 from .schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, min_size
 
 _FEW_LANES: Final = 32
@@ -25,326 +28,413 @@ _FEW_LANES: Final = 32
 _MAX_DEPTH: Final = 100
 """How often a record is passed over inside itself before the scalar path takes the row."""
 
-_NOTHING: Final = pa.struct([])
 
-_Parts = list[tuple[Ints, Ints, Any]]
-"""Of a list: the lanes that have an nth item, n for each, and what was seen."""
+Default = Callable[[Lanes, int], Seen]
+"""What is seen of a default, so many times."""
 
 
-def decode_lanes(node: Node, payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.Array, Lanes]:
-    """An array with one element a payload, and the lanes: elements of rows marked there mean nothing."""
-    lanes = Lanes(payloads)
-    seen, at = node.read(lanes, lanes.start, np.arange(len(payloads)))
+class RecordSteps(NamedTuple):
+    """A record as its fields.
+
+    Attributes:
+        steps: in the writer's order, with the reader's field each goes to (None: passed over).
+        defaults: the reader's own fields.
+        signatures: of the steps, see `lane_schedule.signature`.
+    """
+
+    steps: list[tuple[Read, str | None]]
+    defaults: dict[str, Default]
+    signatures: list[Hashable]
+
+
+class Program(NamedTuple):
+    """How one writer's messages are read into a shape.
+
+    Attributes:
+        shape: the reader's.
+        read: goes through a message.
+        pool: the defaults of the reader's own fields, in binary form: they are read like what was written.
+        record: what `read` does, field by field, where a record becomes a record.
+    """
+
+    shape: Shape
+    read: Read
+    pool: bytes
+    record: RecordSteps | None = None
+
+
+def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Program:
+    """The program that reads what `action` says into `shape`."""
+    compiler = _Compiler(options)
+    if isinstance(action, resolver.Fields) and isinstance(shape, Group):
+        steps, defaults = compiler.fields(action, shape)
+        record = RecordSteps(steps, defaults, [signature(step) for step in action.steps])
+        return Program(shape, _record(steps, defaults, list(shape.fields)), bytes(compiler.pool), record)
+    read = compiler.read(action, shape)
+    return Program(shape, read, bytes(compiler.pool))
+
+
+def decode_lanes(
+    programs: Sequence[tuple[Program, Ints]], payloads: pa.BinaryArray, *, strict: bool
+) -> tuple[pa.Array, Mask]:
+    """An array with one element a payload, and the rows whose elements mean nothing: the scalar path judges them.
+
+    Args:
+        programs: all into one shape, each with the rows that it reads, in order; rows that none of them reads mean nothing,
+            but are not in the mask.
+        payloads: what is read.
+        strict: bytes behind a value make its row one to judge.
+    """
+    count = len(payloads)
+    lanes = Lanes(payloads, b"".join(program.pool for program, _ in programs))
+    shape = programs[0][0].shape
+    if len(programs) == 1 and len(programs[0][1]) == count:
+        seen, at = programs[0][0].read(lanes, lanes.start, np.arange(count))
+    elif isinstance(shape, Group) and all(program.record for program, _ in programs):
+        seen, at = _read_records(lanes, shape, programs)
+    else:
+        at = lanes.end.copy()
+        pieces: list[tuple[Ints, Seen]] = []
+        for program, rows in programs:
+            part, at[rows] = program.read(lanes, lanes.start[rows], rows)
+            lanes.pool_start += len(program.pool)
+            pieces.append((rows, part))
+        seen = merge(shape, pieces, count)
     lanes.bad |= at != lanes.end if strict else at > lanes.end
-    return node.finish(lanes, seen), lanes
+    return finish(lanes, shape, seen, count), lanes.bad
 
 
-class LaneCompiler:
-    """Makes nodes from actions and shapes."""
+def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, Ints]]) -> tuple[Seen, Ints]:
+    """What many writers' records are, read together where they are written alike, and the positions behind them."""
+    at = lanes.start.copy()
+    pieces: dict[str | None, list[tuple[Ints, Seen]]] = {name: [] for name in shape.fields}
+    records = [(program.record, rows) for program, rows in programs if program.record]
+    pools = np.cumsum([lanes.pool_start, *(len(program.pool) for program, _ in programs)])
+    for writers, places in schedule(
+        [record.signatures for record, _ in records], [len(rows) for _, rows in records]
+    ):
+        read, name = records[writers[0]][0].steps[places[0]]
+        lanes.pool_start = int(pools[writers[0]])
+        rows = (
+            np.concatenate([records[writer][1] for writer in writers])
+            if len(writers) > 1
+            else records[writers[0]][1]
+        )
+        seen, at[rows] = read(lanes, at[rows], rows)
+        if name is not None:
+            pieces[name].append((rows, seen))
+    for writer, (record, rows) in enumerate(records):
+        lanes.pool_start = int(pools[writer])
+        for name, default in record.defaults.items():
+            pieces[name].append((rows, default(lanes, len(rows))))
+    return [merge(part, pieces[name], lanes.count) for name, part in shape.fields.items()], at
 
+
+class _Compiler:
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._passed: dict[int, Node] = {}
+        self._skips: dict[int, Skip] = {}
+        self.pool = bytearray()
 
-    def node(self, action: resolver.Action, shape: Shape) -> Node:
-        """The node that reads what `action` says into arrays of `shape.type`."""
+    def read(self, action: resolver.Action, shape: Shape) -> Read:
+        """Reads what `action` says, as `shape`."""
         match action, shape:
             case (resolver.Failed(), _):
-                return _refused(shape.type)
+                return _refused(shape)
             case (resolver.Same() | resolver.Promote(), Leaf()):
                 return leaf(action.writer, shape, strict=self._options.strict)
             case (resolver.Symbols(), _):
-                return _enums(pa.array(action.table, pa.string()))
+                places = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
+                table = tuple(None if symbol is None else places[symbol] for symbol in action.table)
+                return enums(len(action.writer.symbols), table)
             case (resolver.Items(), Items()):
                 return self._items(action, shape)
             case (resolver.Fields(), Group()):
-                return self._record(action, shape)
+                return _record(*self.fields(action, shape), list(shape.fields))
             case (resolver.Written(), _):
-                branches = [self._branch(branch, shape) for branch in action.branches]
-                return _unions(branches, shape.type)
+                return _union([self._branch(branch, shape) for branch in action.branches], shape)
             case (resolver.Chosen(), Choice()):
-                chosen = self._branch(action, shape)
-                return chosen if chosen is not None else constant(pa.nulls(1, shape.type))
+                return self._branch(action, shape) or _null(shape)
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
-    def _branch(self, action: resolver.Action, shape: Shape) -> Node | None:
-        """The node of one branch of the writer's union, None for a null that stays one."""
+    def _branch(self, action: resolver.Action, shape: Shape) -> Read | None:
+        """Reads one branch of the writer's union; None: a null that stays one."""
         if not isinstance(action, resolver.Chosen) or not isinstance(shape, Choice):
-            return self.node(action, shape)
-        branch, member = shape.branches[action.index], shape.members[action.index]
+            return self.read(action, shape)
+        branch = shape.branches[action.index]
         if branch is None:
-            return None if action.writer.type == "null" else _dropped(self.passed(action.writer), shape.type)
-        node = self.node(action.action, branch)
-        return node if member is None else _member(node, member, shape.type)
+            return None if action.writer.type == "null" else _dropped(self.skip(action.writer), shape)
+        return _picked(self.read(action.action, branch), slot_of(shape, action.index), shape)
 
-    def _items(self, action: resolver.Items, shape: Items) -> Node:
-        part = self.node(action.action, shape.part)
-        if isinstance(action.writer, Array):
-            return _lists(part, min_size(action.writer.items), shape.type)
-        key = text(strict=self._options.strict)
-        entry = _records([(key, "key"), (part, "value")], {}, shape.type.field(0).type)
-        return _lists(entry, 1 + min_size(action.writer.values), shape.type)
+    def _items(self, action: resolver.Items, shape: Items) -> Read:
+        part = self.read(action.action, shape.part)
+        item_size = min_size(
+            action.writer.items if isinstance(action.writer, Array) else action.writer.values
+        )
+        if isinstance(shape.schema, Array):
+            return _lists(part, item_size, shape)
+        key = leaf(Primitive("string"), Leaf(Primitive("string"), pa.string()), strict=self._options.strict)
 
-    def _record(self, action: resolver.Fields, shape: Group) -> Node:
-        steps: list[tuple[Node, str | None]] = []
+        def entry(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+            keys, at = key(lanes, at, rows)
+            values, at = part(lanes, at, rows)
+            return [keys, values], at
+
+        return _lists(entry, 1 + item_size, shape)
+
+    def fields(
+        self, action: resolver.Fields, shape: Group
+    ) -> tuple[list[tuple[Read, str | None]], dict[str, Default]]:
+        """How a record is read, see RecordSteps."""
+        steps: list[tuple[Read, str | None]] = []
         for step in action.steps:
             if step.action is not None and step.name in shape.fields:
-                steps.append((self.node(step.action, shape.fields[step.name]), step.name))
+                steps.append((self.read(step.action, shape.fields[step.name]), step.name))
             else:
-                steps.append((self.passed(step.written.schema), None))
-        constants = {}
+                steps.append((_unseen(self.skip(step.written.schema)), None))
+        defaults: dict[str, Default] = {}
         for part in action.defaults:
             if part.name in shape.fields:
-                kept = shape.fields[part.name]
-                value = default_storage(part.schema, part.default, kept, self._options)
-                constants[part.name] = constant(pa.array([value], kept.type))
-        return _records(steps, constants, shape.type)
+                own = resolver.resolve(part.schema, part.schema)
+                read = self.read(own, shape.fields[part.name])
+                defaults[part.name] = _default(read, len(self.pool))
+                self.pool += encode_default(part.schema, part.default)
+        return steps, defaults
 
-    def passed(self, schema: Schema) -> Node:
-        """The node that passes over a value of `schema`; its array is worth nothing."""
+    def skip(self, schema: Schema) -> Skip:
+        """Passes over a value of `schema`."""
         match schema:
             case Array():
-                return _lists(self.passed(schema.items), min_size(schema.items), None)
+                return _skipped_lists(self.skip(schema.items), min_size(schema.items))
             case Map():
-                entry = _records([(binary(), None), (self.passed(schema.values), None)], {}, _NOTHING)
-                return _lists(entry, 1 + min_size(schema.values), None)
+                value = self.skip(schema.values)
+                return _skipped_lists(
+                    lambda lanes, at, rows: value(lanes, lanes.spans(at, rows)[1], rows),
+                    1 + min_size(schema.values),
+                )
             case Union():
-                return _unions([self.passed(branch) for branch in schema.branches], pa.null())
+                return _skipped_union([self.skip(branch) for branch in schema.branches])
             case Record():
-                return self._passed_record(schema)
+                return self._skipped_record(schema)
             case Enum():
-                return _enums(pa.array(schema.symbols, pa.string()))
-            case Fixed():
-                return binary(schema.size)
-            case Primitive(type="string" | "bytes"):
-                return binary()
-            case Primitive():
-                plain = Primitive(schema.type)
-                return leaf(schema, Leaf(plain, pa.null()), strict=False)
+                return lambda lanes, at, rows: lanes.indexes(at, rows, len(schema.symbols))[1]
+            case Primitive() | Fixed():
+                return skipped(schema)
 
-    def _passed_record(self, schema: Record) -> Node:
-        if id(schema) in self._passed:
-            return self._passed[id(schema)]
-        steps: list[Node] = []
+    def _skipped_record(self, schema: Record) -> Skip:
+        if id(schema) in self._skips:
+            return self._skips[id(schema)]
+        steps: list[Skip] = []
         depth = 0
 
-        def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
+        def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
             nonlocal depth
             if depth >= _MAX_DEPTH:
-                lanes.bad[rows] = True
-                return None, at
+                lanes.mark(rows)
+                return at
             depth += 1
             try:
-                for node in steps:
-                    _, at = node.read(lanes, at, rows)
+                for step in steps:
+                    at = step(lanes, at, rows)
             finally:
                 depth -= 1
-            return None, at
+            return at
 
-        node = self._passed[id(schema)] = Node(read, lambda _lanes, _seen: pa.nulls(0))
-        steps.extend(self.passed(part.schema) for part in schema.fields)
-        return node
-
-
-def _refused(arrow_type: pa.DataType) -> Node:
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        lanes.bad[rows] = True
-        return len(rows), at
-
-    return Node(read, lambda _, seen: pa.nulls(seen, arrow_type))
+        self._skips[id(schema)] = skip
+        steps.extend(self.skip(part.schema) for part in schema.fields)
+        return skip
 
 
-def _dropped(node: Node, arrow_type: pa.DataType) -> Node:
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        return len(rows), node.read(lanes, at, rows)[1]
+def _refused(shape: Shape) -> Read:
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        lanes.mark(rows)
+        return blank(shape, len(rows)), at
 
-    return Node(read, lambda _, seen: pa.nulls(seen, arrow_type))
-
-
-def _enums(table: pa.Array) -> Node:
-    """The reader's symbol for each of the writer's; null where it has none, and then the row is marked."""
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        index, after, wrong = lanes.indexes(at, rows, len(table))
-        return (index if wrong is None else np.where(wrong, 0, index), rows), after
-
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        index, rows = seen
-        symbols = table.take(pa.array(index))
-        if symbols.null_count:
-            lanes.bad[rows[np.asarray(symbols.is_null())]] = True
-        return symbols
-
-    return Node(read, finish)
+    return read
 
 
-def _records(
-    steps: list[tuple[Node, str | None]], constants: dict[str, Node], arrow_type: pa.DataType
-) -> Node:
-    """`steps` in the writer's order, with the column each goes to (None: passed over)."""
-    nodes = {name: node for node, name in steps if name is not None} | constants
+def _unseen(skip: Skip) -> Read:
+    return lambda lanes, at, rows: (None, skip(lanes, at, rows))
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        seen: dict[str, Any] = dict.fromkeys(constants, len(rows))
-        for node, name in steps:
-            part, at = node.read(lanes, at, rows)
+
+def _null(shape: Shape) -> Read:
+    return lambda _lanes, at, rows: (blank(shape, len(rows)), at)
+
+
+def _dropped(skip: Skip, shape: Shape) -> Read:
+    return lambda lanes, at, rows: (blank(shape, len(rows)), skip(lanes, at, rows))
+
+
+def _default(read: Read, place: int) -> Default:
+    def read_default(lanes: Lanes, count: int) -> Seen:
+        return read(lanes, np.full(count, lanes.pool_start + place), np.full(count, lanes.count))[0]
+
+    return read_default
+
+
+def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], names: list[str]) -> Read:
+    """A record (see RecordSteps) of the fields `names`."""
+
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        seen: dict[str, Seen] = {}
+        for step, name in steps:
+            part, at = step(lanes, at, rows)
             if name is not None:
                 seen[name] = part
-        return (seen, len(rows)), at
+        for name, default in defaults.items():
+            seen[name] = default(lanes, len(rows))
+        return [seen[name] for name in names], at
 
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        parts, count = seen
-        columns = [nodes[field.name].finish(lanes, parts[field.name]) for field in arrow_type]
-        return _struct(columns, arrow_type, count)
-
-    return Node(read, finish)
+    return read
 
 
-def _struct(columns: list[pa.Array], arrow_type: pa.DataType, count: int) -> pa.Array:
-    if not columns:
-        return pa.Array.from_buffers(arrow_type, count, [None])
-    return pa.StructArray.from_arrays(columns, fields=list(arrow_type))
+def _union(branches: Sequence[Read | None], shape: Shape) -> Read:
+    """The writer's union: lanes part, each to its branch (None: a null), and come together again."""
 
-
-def _unions(branches: list[Node | None], arrow_type: pa.DataType) -> Node:
-    """The writer's union: lanes part, each to its branch's node (None: a null), and come together again."""
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         index, after, wrong = lanes.indexes(at, rows, len(branches))
         if wrong is not None:
             index = np.where(wrong, -1, index)
-        parts: list[tuple[Ints | None, Node, Any]] = []
-        for number, node in enumerate(branches):
-            if node is None:
+        pieces: list[tuple[Ints, Seen]] = []
+        for number, branch in enumerate(branches):
+            if branch is None:
                 continue
             here = np.flatnonzero(index == number)
             if len(here) == len(rows):
-                seen, after = node.read(lanes, after, rows)
-                return (len(rows), [(None, node, seen)]), after
+                return branch(lanes, after, rows)
             if len(here):
-                seen, after[here] = node.read(lanes, after[here], rows[here])
-                parts.append((here, node, seen))
-        return (len(rows), parts), after
+                seen, after[here] = branch(lanes, after[here], rows[here])
+                pieces.append((here, seen))
+        return merge(shape, pieces, len(rows)), after
 
-    return Node(read, lambda lanes, seen: _together(lanes, seen, arrow_type))
-
-
-def _together(lanes: Lanes, seen: Any, arrow_type: pa.DataType) -> pa.Array:
-    """The lanes of a union, in order again."""
-    count, parts = seen
-    if not parts:
-        return pa.nulls(count, arrow_type)
-    arrays = [node.finish(lanes, part) for _, node, part in parts]
-    if parts[0][0] is None:
-        return arrays[0]
-    index = np.full(count, -1, np.int64)
-    base = 0
-    for (here, _, _), array in zip(parts, arrays, strict=True):
-        index[here] = np.arange(base, base + len(array))
-        base += len(array)
-    joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-    return take_or_null(joined, index, nulls=index < 0)
+    return read
 
 
-def _member(node: Node, member: str, arrow_type: pa.DataType) -> Node:
-    """A branch that becomes one field of the reader's union struct."""
+def _skipped_union(branches: Sequence[Skip]) -> Skip:
+    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
+        index, after, wrong = lanes.indexes(at, rows, len(branches))
+        if wrong is not None:
+            index = np.where(wrong, -1, index)
+        for number, branch in enumerate(branches):
+            here = np.flatnonzero(index == number)
+            if len(here):
+                after[here] = branch(lanes, after[here], rows[here])
+        return after
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        seen, after = node.read(lanes, at, rows)
-        return (seen, len(rows)), after
-
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        part, count = seen
-        value = node.finish(lanes, part)
-        columns = [value if field.name == member else pa.nulls(count, field.type) for field in arrow_type]
-        return _struct(columns, arrow_type, count)
-
-    return Node(read, finish)
+    return skip
 
 
-def _lists(node: Node, item_size: int, arrow_type: pa.DataType | None) -> Node:
-    """An array or map: the first item of every lane, then the second of those that have one, and so on.
+def _picked(read: Read, slot: int, shape: Choice) -> Read:
+    """A branch of the writer's that becomes a value of the reader's union."""
+    others = slots_of(shape)
 
-    Without a type the items are passed over, whole blocks at once where the writer gave their size.
+    def read_picked(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        seen, after = read(lanes, at, rows)
+        count = len(rows)
+        slots = [seen if number == slot else blank(part, count) for number, part in enumerate(others)]
+        return Picked(np.full(count, slot, np.int8), slots), after
+
+    return read_picked
+
+
+def _lists(item: Read, item_size: int, shape: Items) -> Read:
+    """An array or map: the first item of every lane, then the second of those that have one, and so on."""
+    is_map = not isinstance(shape.schema, Array)
+
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        walk = _Walk(lanes, at, rows)
+        walk.blocks(item, item_size)
+        first = np.cumsum(walk.length) - walk.length
+        pieces = [(first[here] + nth, seen) for here, nth, seen in walk.parts]
+        items = merge_items(shape, pieces, int(walk.length.sum()))
+        if is_map:
+            _mark_twice(lanes, items[0], walk.length, rows)
+        return Listed(walk.length, items), walk.at
+
+    return read
+
+
+def _skipped_lists(item: Skip, item_size: int) -> Skip:
+    """Items that are passed over, whole blocks at once where the writer gave their size."""
+    read = _unseen(item)
+
+    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
+        walk = _Walk(lanes, at, rows)
+        walk.blocks(read, item_size, jump=True)
+        return walk.at
+
+    return skip
+
+
+class _Walk:
+    """Through the blocks of a list, lane by lane.
+
+    Attributes:
+        at: the position of each lane.
+        length: the number of items that each has passed.
+        parts: the lanes that have an nth item, n for each, and what was seen.
     """
 
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Any, Ints]:
-        at = at.copy()
-        length = np.zeros(len(rows), np.int64)
-        parts: _Parts = []
-        here = np.flatnonzero(~lanes.bad[rows])
+    def __init__(self, lanes: Lanes, at: Ints, rows: Ints) -> None:
+        self._lanes = lanes
+        self._rows = rows
+        self.at = at.copy()
+        self.length: Ints = np.zeros(len(rows), np.int64)
+        self.parts: list[tuple[Ints, Ints, Any]] = []
+
+    def blocks(self, item: Read, item_size: int, *, jump: bool = False) -> None:
+        """Goes through all blocks; `jump`: over those that say their size."""
+        lanes, at, rows = self._lanes, self.at, self._rows
+        here = np.flatnonzero(lanes.good(rows))
         while len(here):
             count, at[here], size = lanes.counts(at[here], rows[here], item_size)
             left = count
-            if arrow_type is None:
+            if jump:
                 left = np.where(size >= 0, 0, count)
                 at[here] += np.maximum(size, 0)
-            block = _Block(here[left > 0], left[left > 0])
-            parts += _read_block(lanes, node, at, rows, block, length)
+            self._block(item, here[left > 0], left[left > 0])
             here = here[count > 0]
-            here = here[~lanes.bad[rows[here]]]
+            here = here[lanes.good(rows[here])]
             # A block that ends its row is missing the end of the list.
-            open_ended = at[here] >= lanes.end[rows[here]]
-            lanes.bad[rows[here[open_ended]]] = True
+            open_ended = at[here] >= lanes.ends(rows[here])
+            lanes.mark(rows[here[open_ended]])
             here = here[~open_ended]
-        return (length, parts, rows), at
 
-    def finish(lanes: Lanes, seen: Any) -> pa.Array:
-        length, parts, rows = seen
-        assert arrow_type is not None  # noqa: S101  what is passed over is never finished
-        offsets = np.zeros(len(length) + 1, np.int32)
-        np.cumsum(length, out=offsets[1:])
-        values = _in_order(lanes, node, parts, offsets) if parts else pa.array([], arrow_type.field(0).type)
-        if pa.types.is_map(arrow_type):
-            _mark_twice(lanes, values.field("key"), length, rows)
-        return pa.Array.from_buffers(
-            arrow_type, len(length), [None, pa.py_buffer(offsets)], children=[values]
-        )
-
-    return Node(read, finish)
-
-
-class _Block(NamedTuple):
-    """Lanes that are inside a block of a list, and how many items each has left in it."""
-
-    here: Ints
-    left: Ints
-
-
-def _read_block(lanes: Lanes, node: Node, at: Ints, rows: Ints, block: _Block, length: Ints) -> _Parts:
-    """What was seen of the block's items; `at` and `length` move on with them."""
-    here, left = block
-    parts: _Parts = []
-    while len(here):
-        if len(here) < _FEW_LANES and left.max() > len(here):
-            lanes.bad[rows[here]] = True
-            break
-        seen, at[here] = node.read(lanes, at[here], rows[here])
-        parts.append((here, length[here], seen))
-        length[here] += 1
-        left = left - 1
-        over = at[here] > lanes.end[rows[here]]
-        if over.any():
-            lanes.bad[rows[here[over]]] = True
-        more = (left > 0) & ~lanes.bad[rows[here]]
-        here, left = here[more], left[more]
-    return parts
+    def _block(self, item: Read, here: Ints, left: Ints) -> None:
+        """Goes through one block: `left` items in each of the lanes `here`."""
+        lanes = self._lanes
+        at, rows, nth = self.at[here], self._rows[here], self.length[here]
+        while len(here):
+            # A default is as it is, and read whatever it takes.
+            if len(here) < _FEW_LANES and left.max() > len(here) and rows[0] != lanes.count:
+                lanes.mark(rows)
+                self.at[here], self.length[here] = at, nth
+                return
+            seen, at = item(lanes, at, rows)
+            self.parts.append((here, nth, seen))
+            over = at > lanes.ends(rows)
+            if over.any():
+                lanes.mark(rows[over])
+            nth, left = nth + 1, left - 1
+            more = (left > 0) & lanes.good(rows)
+            if not more.all():
+                done = ~more
+                self.at[here[done]], self.length[here[done]] = at[done], nth[done]
+                here, at, rows, nth, left = here[more], at[more], rows[more], nth[more], left[more]
 
 
-def _in_order(lanes: Lanes, node: Node, parts: _Parts, offsets: Any) -> pa.Array:
-    """All items, lane by lane."""
-    arrays = [node.finish(lanes, seen) for _, _, seen in parts]
-    place = np.concatenate([offsets[here] + nth for here, nth, _ in parts])
-    order = np.empty(len(place), np.int64)
-    order[place] = np.arange(len(place))
-    return (arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)).take(pa.array(order))
-
-
-def _mark_twice(lanes: Lanes, keys: pa.Array, length: Ints, rows: Ints) -> None:
+def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
     """Marks the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
-    if not (length > 1).any():
+    many = length > 1
+    if not many.any():
         return
-    codes = np.asarray(pc.dictionary_encode(keys).indices).astype(np.int64)
-    distinct = int(codes.max(initial=0)) + 1
-    pairs = np.sort(np.repeat(np.arange(len(length)), length) * distinct + codes)
-    lanes.bad[rows[pairs[1:][pairs[1:] == pairs[:-1]] // distinct]] = True
+    owner = np.repeat(np.arange(len(length)), length)
+    several = many[owner]
+    keys, owner = keys[several], owner[several]
+    prints = lanes.prints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
+    order = np.argsort(prints)
+    same = prints[order][1:] == prints[order][:-1]
+    for suspect in np.unique(owner[order[1:][same]]):
+        texts = lanes.binary(keys[owner == suspect]).to_pylist()
+        if len(set(texts)) < len(texts):
+            lanes.mark(rows[suspect])

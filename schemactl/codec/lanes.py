@@ -34,38 +34,63 @@ _GATHER: Final = (
 )
 
 
+_ODD: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
+_OTHER_ODD: Final = np.uint64(0x94D0_49BB_1331_11EB)
+_THIRD_ODD: Final = np.uint64(0xD6E8_FEB8_6659_FD93)
+"""Multipliers that spread bits (those of the generators splitmix64 and rrmxmx)."""
+
+
 class Lanes:
     """The bytes of a batch and what is known of its rows.
 
     Attributes:
+        count: of the rows.
         start, end: of each row, as positions in `data`.
         limit: no lane goes further; it lies behind every row's end, so that a lane that ran over is seen.
         bad: the rows that this path leaves to the scalar one: damaged, or too odd to be worth a lane.
+        pool_start: the position of the pool, which lies in front of the rows. Lanes over it have the row `count`.
     """
 
-    def __init__(self, payloads: pa.BinaryArray) -> None:
-        """Holds `payloads`, which has no nulls."""
-        count = len(payloads)
+    def __init__(self, payloads: pa.BinaryArray, pool: bytes = b"") -> None:
+        """Holds `payloads`, null ones as if they were empty, and the bytes of `pool`."""
+        count = self.count = len(payloads)
         offsets = np.frombuffer(payloads.buffers()[1], np.int32)[
             payloads.offset : payloads.offset + count + 1
         ]
         first, last = int(offsets[0]), int(offsets[-1])
-        self.data = np.zeros(last - first + _FRONT + _BACK, np.uint8)
+        self.pool_start = _FRONT
+        front = _FRONT + len(pool) + _FRONT
+        self.data = np.zeros(front + last - first + _BACK, np.uint8)
+        self.data[_FRONT : _FRONT + len(pool)] = np.frombuffer(pool, np.uint8)
         if last > first:
-            self.data[_FRONT : _FRONT + last - first] = np.frombuffer(payloads.buffers()[2], np.uint8)[
+            self.data[front : front + last - first] = np.frombuffer(payloads.buffers()[2], np.uint8)[
                 first:last
             ]
-        rows = offsets.astype(np.int64) - first + _FRONT
+        rows = offsets.astype(np.int64) - first + front
         self.start: Ints = rows[:-1]
-        self.end: Ints = rows[1:]
-        self.limit = last - first + _FRONT + 16
-        self.bad: Mask = np.zeros(count, bool)
+        self._ends: Ints = np.append(rows[1:], _FRONT + len(pool))
+        self.end: Ints = self._ends[:-1]
+        self.limit = front + last - first + 16
+        self._marks: Mask = np.zeros(count + 1, bool)
+        self.bad: Mask = self._marks[:-1]
         self._words = self.view("<u8")
 
     def view(self, dtype: str) -> Any:
         """The bytes as items of `dtype`, one starting at every byte."""
         item = np.dtype(dtype)
         return np.ndarray((len(self.data) - item.itemsize,), item, self.data, strides=(1,))
+
+    def mark(self, rows: Any) -> None:
+        """The scalar path judges `rows`."""
+        self._marks[rows] = True
+
+    def good(self, rows: Ints) -> Mask:
+        """Which of the lanes belong to rows that are not marked."""
+        return ~self._marks[rows]
+
+    def ends(self, rows: Ints) -> Ints:
+        """The end of the row of each lane."""
+        return self._ends[rows]
 
     def moved(self, at: Ints, by: Any) -> Ints:
         """The positions `by` bytes on."""
@@ -74,13 +99,17 @@ class Lanes:
 
     def numbers(self, at: Ints, rows: Ints, *, max_bytes: int = 10) -> tuple[Ints, Ints]:
         """The zig-zag number at each position, and the positions behind; at most five bytes give an int of 32 bits."""
+        first = self.data[at]
+        if not len(first) or first.max() < 0x80:
+            # One byte each, as most lengths, counts and indexes are.
+            small = first.view(np.int8)
+            return ((small >> 1) ^ -(small & 1)).astype(np.int64), self.moved(at, 1)
         bits, size = self._bits(at)
         if max_bytes == 5:
             bits &= np.uint64(0xFFFF_FFFF)
-        if not np.isscalar(size):
-            over = size > max_bytes
-            if over.any():
-                self.bad[rows[over]] = True
+        over = size > max_bytes
+        if over.any():
+            self.mark(rows[over])
         values: Ints = (bits >> _ONE).view(np.int64) ^ -((bits & _ONE).view(np.int64))
         return values, self.moved(at, size)
 
@@ -90,15 +119,15 @@ class Lanes:
         wrong = (values < 0) | (values >= length)
         if not wrong.any():
             return values, after, None
-        self.bad[rows[wrong]] = True
+        self.mark(rows[wrong])
         return values, after, wrong
 
     def spans(self, at: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Start and end of the bytes that a length stands before."""
         length, start = self.numbers(at, rows)
-        wrong = (length < 0) | (length > self.end[rows] - start)
+        wrong = (length < 0) | (length > self._ends[rows] - start)
         if wrong.any():
-            self.bad[rows[wrong]] = True
+            self.mark(rows[wrong])
             length = np.where(wrong, 0, length)
         return start, start + length
 
@@ -110,37 +139,45 @@ class Lanes:
         if len(sized):
             size[sized], after[sized] = self.numbers(after[sized], rows[sized])
             count = np.abs(count)
-            self.bad[rows[sized[size[sized] < 0]]] = True
-        room = self.end[rows] - after
+            self.mark(rows[sized[size[sized] < 0]])
+        room = self._ends[rows] - after
         # Items that take no bytes are bounded by nothing: more than a few are left to the scalar path.
         wrong = (
             (count < 0) | (count > (room // item_size if item_size else 1000)) | (size > np.maximum(room, 0))
         )
         if wrong.any():
-            self.bad[rows[wrong]] = True
+            self.mark(rows[wrong])
             count = np.where(wrong, 0, count)
             size = np.where(wrong, -1, size)
         return count, after, size
 
-    def binary(self, start: Ints, stop: Ints) -> pa.BinaryArray:
-        """The bytes between each start and stop."""
-        count = len(start)
+    def binary(self, spans: Ints) -> pa.BinaryArray:
+        """The bytes of each span: a start and a stop."""
+        count = len(spans)
         if count == 0:
             return pa.array([], pa.binary())
         # One array over everything whose even elements are the spans and whose odd ones are the gaps between.
-        offsets = np.empty(2 * count, np.int32)
-        offsets[0::2] = start
-        offsets[1::2] = stop
+        offsets = np.empty(2 * count + 1, np.int32)
+        offsets[:-1] = spans.reshape(-1)
+        offsets[-1] = len(self.data)
         everything = pa.Array.from_buffers(
-            pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+            pa.binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
         )
         return everything.take(pa.array(np.arange(0, 2 * count - 1, 2, dtype=np.int32)))
 
-    def _bits(self, at: Ints) -> tuple[Words, Any]:
+    def prints(self, spans: Ints) -> Words:
+        """A number for the bytes of each span, equal for equal bytes and mostly different for others: ends and length."""
+        start, stop = spans[:, 0], spans[:, 1]
+        length = stop - start
+        # A shift by 64 bits is none: nothing is kept of an empty span by hand.
+        drop = (8 * (8 - np.clip(length, 1, 8))).astype(np.uint64)
+        first = np.where(length == 0, 0, self._words[start] << drop)
+        last = np.where(length == 0, 0, self._words[stop - 8] >> drop)
+        mixed: Words = (first * _ODD) ^ (last * _OTHER_ODD) ^ (length.astype(np.uint64) * _THIRD_ODD)
+        return mixed ^ (mixed >> np.uint64(29))
+
+    def _bits(self, at: Ints) -> tuple[Words, Ints]:
         """The bits of the variable-length number at each position, and its length in bytes (11: it does not end)."""
-        first = self.data[at]
-        if not len(first) or first.max() < 0x80:
-            return first.astype(np.uint64), 1
         words: Words = self._words[at]
         stops = ~words & _TOP_BITS
         lowest = stops & (~stops + _ONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -13,7 +14,7 @@ from .columns import Options
 from .definition import Definition, KeyValue
 from .errors import Unreadable, Unwritable
 from .lanes import Ints, take_or_null
-from .reading import Reading
+from .reading import Reading, read_together
 from .writing import Writing
 
 _NO_PAYLOAD: Final = (
@@ -100,6 +101,27 @@ class Single:
         if payloads.null_count:
             reasons |= {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
         return (values.flatten() if self.flat else [values]), reasons
+
+
+def read_singles(
+    readers: Sequence[tuple[MessageReader, Ints]], payloads: pa.BinaryArray
+) -> tuple[list[pa.Array], dict[int, str]] | None:
+    """As `MessageReader.batch`, for several versions at once, each with its rows; None: they cannot be read together."""
+    singles = [
+        (reader, rows) for reader, rows in readers if isinstance(reader, Single) and reader.reading.program
+    ]
+    if len(singles) < len(readers):
+        return None
+    present = np.asarray(payloads.is_valid())
+    values, reasons = read_together(
+        [(reader.reading, rows if present.all() else rows[present[rows]]) for reader, rows in singles],
+        payloads,
+    )
+    columns = values.flatten() if singles[0][0].flat else [values]
+    if present.all():
+        return columns, reasons
+    absent = {int(row): _NO_PAYLOAD for row in np.flatnonzero(~present)}
+    return [null_at(column, absent) for column in columns], reasons | absent
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from .message import (
     layout,
     message_writer,
     null_at,
+    read_singles,
 )
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
@@ -299,6 +300,9 @@ class Codec:
             groups.append((None, np.flatnonzero(~known)))
         if len(groups) == 1:
             return self._message_reader(groups[0][0]).batch(payloads, keys)
+        together = read_singles([(self._message_reader(number), rows) for number, rows in groups], payloads)
+        if together is not None:
+            return together
         parts: list[list[pa.Array]] = []
         reasons: dict[int, str] = {}
         for number, rows in groups:

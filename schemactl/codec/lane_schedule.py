@@ -1,0 +1,103 @@
+"""In which order the fields of several writers' records are read, so that what is written alike is read together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from . import resolver
+from .defaults import encode_default
+from .schema import Enum, Fixed, Primitive, Record, Schema, children
+
+Schedule = list[tuple[list[int], list[int]]]
+"""For each turn, the writers that take it, and which of its fields each of them reads."""
+
+
+def schedule(signatures: Sequence[Sequence[Hashable]], weights: Sequence[int]) -> Schedule:
+    """Every field of every writer in its order; fields of equal signature in one turn where that can be.
+
+    Args:
+        signatures: of each writer's fields.
+        weights: how many messages each writer has.
+    """
+    at = [0] * len(signatures)
+    left = [Counter(fields) for fields in signatures]
+    turns: Schedule = []
+    while True:
+        heads: dict[Hashable, list[int]] = {}
+        for writer, fields in enumerate(signatures):
+            if at[writer] < len(fields):
+                heads.setdefault(fields[at[writer]], []).append(writer)
+        if not heads:
+            return turns
+        # A field that another writer has further down is worth waiting for.
+        ready = [
+            head
+            for head, writers in heads.items()
+            if not any(left[other][head] for other in range(len(left)) if other not in writers)
+        ]
+        chosen = max(ready or heads, key=lambda head: sum(weights[writer] for writer in heads[head]))
+        writers = heads[chosen]
+        turns.append((writers, [at[writer] for writer in writers]))
+        for writer in writers:
+            at[writer] += 1
+            left[writer][chosen] -= 1
+
+
+def signature(step: resolver.Step) -> Hashable:
+    """Equal for two fields that are read alike, into one field of one reader. A recursive one is equal to no other."""
+    try:
+        if step.action is None:
+            return "skipped", _schema(step.written.schema, ())
+        return step.name, _action(step.action, ())
+    except _Recursive:
+        return object()
+
+
+class _Recursive(Exception):
+    """A record holds itself."""
+
+
+def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
+    match action:
+        case resolver.Failed():
+            return "failed"
+        case resolver.Same() | resolver.Promote():
+            return _schema(action.writer, ()), _schema(action.reader, ())
+        case resolver.Symbols():
+            return action.table
+        case resolver.Items():
+            return action.writer.type, _action(action.action, around)
+        case resolver.Written():
+            return "union", tuple(_action(branch, around) for branch in action.branches)
+        case resolver.Chosen():
+            return "chosen", action.index, _action(action.action, around)
+        case resolver.Fields():
+            if id(action) in around:
+                raise _Recursive
+            inner = (*around, id(action))
+            steps = tuple(
+                (
+                    step.name,
+                    _schema(step.written.schema, ()) if step.action is None else _action(step.action, inner),
+                )
+                for step in action.steps
+            )
+            defaults = tuple(
+                (part.name, _schema(part.schema, ()), encode_default(part.schema, part.default))
+                for part in action.defaults
+            )
+            return "record", steps, defaults
+
+
+def _schema(schema: Schema, around: tuple[int, ...]) -> Hashable:
+    if isinstance(schema, Primitive):
+        return schema.type, schema.logical
+    if isinstance(schema, Fixed):
+        return "fixed", schema.size, schema.logical
+    if isinstance(schema, Enum):
+        return "enum", len(schema.symbols)
+    if isinstance(schema, Record) and id(schema) in around:
+        raise _Recursive
+    inner = (*around, id(schema))
+    return schema.type, tuple(_schema(part, inner) for part in children(schema))
