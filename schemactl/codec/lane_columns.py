@@ -89,9 +89,14 @@ def blank_items(shape: Items, count: int) -> Seen:
 
 
 def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
-    """What was seen of `count` values, from pieces: for each, which of the values it is of. Elsewhere it is blank."""
+    """What was seen of `count` values, from pieces: for each, which of the values it is of. Elsewhere it is blank.
+
+    A piece of all values has them in order.
+    """
     if not pieces:
         return blank(shape, count)
+    if len(pieces) == 1 and len(pieces[0][0]) == count:
+        return pieces[0][1]
     match shape:
         case Leaf():
             return _scattered(pieces, count)
@@ -120,13 +125,17 @@ def merge_items(shape: Items, pieces: Sequence[tuple[Ints, Seen]], count: int) -
         return merge(shape.part, pieces, count)
     if not pieces:
         return blank_items(shape, count)
+    if len(pieces) == 1 and len(pieces[0][0]) == count:
+        return pieces[0][1]
     keys = _scattered([(index, seen[0]) for index, seen in pieces], count)
     return [keys, merge(shape.part, [(index, seen[1]) for index, seen in pieces], count)]
 
 
 def _scattered(pieces: Sequence[tuple[Ints, Any]], count: int, *, blank: int = 0) -> Any:
     first = pieces[0][1]
-    out = np.full((count, *first.shape[1:]), blank, first.dtype)
+    size = (count, *first.shape[1:])
+    whole = sum(len(index) for index, _ in pieces) == count
+    out = np.empty(size, first.dtype) if whole else np.full(size, blank, first.dtype)
     for index, seen in pieces:
         out[index] = seen
     return out

@@ -44,7 +44,7 @@ class RecordSteps(NamedTuple):
 
     steps: list[tuple[Read, str | None]]
     defaults: dict[str, Default]
-    signatures: list[Hashable]
+    signatures: tuple[Hashable, ...]
 
 
 class Program(NamedTuple):
@@ -68,7 +68,7 @@ def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Pr
     compiler = _Compiler(options)
     if isinstance(action, resolver.Fields) and isinstance(shape, Group):
         steps, defaults = compiler.fields(action, shape)
-        record = RecordSteps(steps, defaults, [signature(step) for step in action.steps])
+        record = RecordSteps(steps, defaults, tuple(signature(step) for step in action.steps))
         return Program(shape, _record(steps, defaults, list(shape.fields)), bytes(compiler.pool), record)
     read = compiler.read(action, shape)
     return Program(shape, read, bytes(compiler.pool))
@@ -109,17 +109,12 @@ def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, 
     at = lanes.start.copy()
     pieces: dict[str | None, list[tuple[Ints, Seen]]] = {name: [] for name in shape.fields}
     records = [(program.record, rows) for program, rows in programs if program.record]
+    rows_of: dict[tuple[int, ...], Ints] = {}
     pools = np.cumsum([lanes.pool_start, *(len(program.pool) for program, _ in programs)])
-    for writers, places in schedule(
-        [record.signatures for record, _ in records], [len(rows) for _, rows in records]
-    ):
-        read, name = records[writers[0]][0].steps[places[0]]
+    for writers, place in schedule(tuple(record.signatures for record, _ in records)):
+        read, name = records[writers[0]][0].steps[place]
         lanes.pool_start = int(pools[writers[0]])
-        rows = (
-            np.concatenate([records[writer][1] for writer in writers])
-            if len(writers) > 1
-            else records[writers[0]][1]
-        )
+        rows = _rows_of(writers, records, rows_of, lanes.count)
         seen, at[rows] = read(lanes, at[rows], rows)
         if name is not None:
             pieces[name].append((rows, seen))
@@ -128,6 +123,23 @@ def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, 
         for name, default in record.defaults.items():
             pieces[name].append((rows, default(lanes, len(rows))))
     return [merge(part, pieces[name], lanes.count) for name, part in shape.fields.items()], at
+
+
+def _rows_of(
+    writers: tuple[int, ...],
+    records: Sequence[tuple[RecordSteps, Ints]],
+    known: dict[tuple[int, ...], Ints],
+    count: int,
+) -> Ints:
+    """The rows of several writers, in order; what was asked for before is known."""
+    if len(writers) == 1:
+        return records[writers[0]][1]
+    if writers not in known:
+        mask: Mask = np.zeros(count, bool)
+        for writer in writers:
+            mask[records[writer][1]] = True
+        known[writers] = np.flatnonzero(mask)
+    return known[writers]
 
 
 class _Compiler:

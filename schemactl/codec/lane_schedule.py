@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
+from functools import lru_cache
 
 from . import resolver
 from .defaults import encode_default
 from .schema import Enum, Fixed, Primitive, Record, Schema, children
 
-Schedule = list[tuple[list[int], list[int]]]
-"""For each turn, the writers that take it, and which of its fields each of them reads."""
+Schedule = tuple[tuple[tuple[int, ...], int], ...]
+"""For each turn, the writers that take it, and which of its fields the first of them reads."""
 
 
-def schedule(signatures: Sequence[Sequence[Hashable]], weights: Sequence[int]) -> Schedule:
+@lru_cache(maxsize=256)
+def schedule(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
     """Every field of every writer in its order; fields of equal signature in one turn where that can be.
 
-    Args:
-        signatures: of each writer's fields.
-        weights: how many messages each writer has.
+    `signatures` are those of each writer's fields.
     """
     at = [0] * len(signatures)
     left = [Counter(fields) for fields in signatures]
-    turns: Schedule = []
+    turns: list[tuple[tuple[int, ...], int]] = []
     while True:
         heads: dict[Hashable, list[int]] = {}
         for writer, fields in enumerate(signatures):
             if at[writer] < len(fields):
                 heads.setdefault(fields[at[writer]], []).append(writer)
         if not heads:
-            return turns
+            return tuple(turns)
         # A field that another writer has further down is worth waiting for.
         ready = [
             head
             for head, writers in heads.items()
             if not any(left[other][head] for other in range(len(left)) if other not in writers)
         ]
-        chosen = max(ready or heads, key=lambda head: sum(weights[writer] for writer in heads[head]))
+        chosen = max(ready or heads, key=lambda head: len(heads[head]))
         writers = heads[chosen]
-        turns.append((writers, [at[writer] for writer in writers]))
+        turns.append((tuple(writers), at[writers[0]]))
         for writer in writers:
             at[writer] += 1
             left[writer][chosen] -= 1

@@ -60,7 +60,9 @@ class Lanes:
         first, last = int(offsets[0]), int(offsets[-1])
         self.pool_start = _FRONT
         front = _FRONT + len(pool) + _FRONT
-        self.data = np.zeros(front + last - first + _BACK, np.uint8)
+        self.data = np.empty(front + last - first + _BACK, np.uint8)
+        self.data[:front] = 0
+        self.data[-_BACK:] = 0
         self.data[_FRONT : _FRONT + len(pool)] = np.frombuffer(pool, np.uint8)
         if last > first:
             self.data[front : front + last - first] = np.frombuffer(payloads.buffers()[2], np.uint8)[

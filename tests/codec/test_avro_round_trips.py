@@ -161,3 +161,28 @@ def test_an_absurd_number_of_items_is_refused_without_being_counted_out(count: i
         with pytest.raises(Unreadable, match=r"items|ends"):
             codec.decode_one(payload)
         assert codec.decode_batch(pa.array([payload] * 100)).errors.null_count == 0
+
+
+@given(SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_messages_of_many_versions_are_read_as_each_alone(seed: int) -> None:
+    maker = Maker(seed)
+    schemas = [maker.record()]
+    for _ in range(3):
+        schemas.append(maker.evolved(schemas[0]))
+    codec = codec_of(*schemas)
+    sent: list[tuple[bytes | None, int | None]] = []
+    for _ in range(60):
+        number = maker.random.randrange(len(schemas))
+        payload = codec.encode_one(maker.value(schemas[number]), number) or b""
+        sent.append((damage(maker, payload) if maker.random.random() < 0.1 else payload, number))
+    sent[7], sent[8] = (None, 0), (sent[8][0], 99)
+    payloads = pa.array([payload for payload, _ in sent], pa.binary())
+    numbers = pa.array([number for _, number in sent], pa.int64())
+    decoded = codec.decode_batch(payloads, numbers)
+    decoded.rows.validate(full=True)
+    found = storage(decoded.rows.to_struct_array()).to_pylist()
+    for row in range(len(sent)):
+        alone = codec.decode_batch(payloads.slice(row, 1), numbers.slice(row, 1))
+        assert decoded.errors[row].as_py() == alone.errors[0].as_py()
+        assert repr(found[row]) == repr(storage(alone.rows.to_struct_array()).to_pylist()[0])
