@@ -8,7 +8,7 @@ live             the versions a broker compares with
 admit            a client that connects: whether it is let in, and what is registered
 """
 
-from schemactl.broker.connect import Decision, PoliciesInForce, TopicState, admit
+from schemactl.broker.connect import Decision, PoliciesInForce, TopicState, admit, policies_in_force
 from schemactl.broker.data import NO_DATA
 from schemactl.broker.upload import check_consumer, find_version, live, put, test
 
@@ -21,6 +21,7 @@ __all__ = [
     "check_consumer",
     "find_version",
     "live",
+    "policies_in_force",
     "put",
     "test",
 ]

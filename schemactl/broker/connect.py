@@ -11,8 +11,10 @@ from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, live,
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
     Answer,
+    BrokerDefaults,
     CompatibilityStrategy,
     Outcome,
+    Policies,
     Release,
     SchemaInfo,
     SchemaType,
@@ -53,6 +55,28 @@ class PoliciesInForce:
     strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
     is_allow_auto_update_schema: bool = True
     schema_validation_enforced: bool = False
+
+
+def policies_in_force(
+    topic: Policies | None,
+    namespace: Policies | None,
+    defaults: BrokerDefaults,
+    *,
+    strategy: CompatibilityStrategy,
+) -> PoliciesInForce:
+    """What the levels come to, given the `strategy` that is in force.
+
+    Auto-update is the namespace's alone; validation is enforced when any level says so (AbstractTopic).
+    """
+    levels = [policies for policies in (topic, namespace) if policies is not None]
+    enforced = [policies.schema_validation_enforced for policies in levels]
+    auto_update = namespace.is_allow_auto_update_schema if namespace else None
+    return PoliciesInForce(
+        strategy,
+        defaults.is_allow_auto_update_schema if auto_update is None else auto_update,
+        next((value for value in enforced if value is not None), False)
+        or defaults.schema_validation_enforced,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "drift": "what a registry holds otherwise than Git approved",
     "import": "write declarations of what a registry holds and nobody declares",
     "rebuild": "give a registry that lost its schemas the same version numbers back",
+    "admit": "would this client be let in, and what would the broker do to the registry",
     "serve": "the embedded registry behind Pulsar's admin REST paths",
     "generate": "write StructTypes and codec modules for every approved version",
     "decode": "one message as JSON, and which commit brought its schema",

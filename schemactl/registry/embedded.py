@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, live, put, test
+from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, live, policies_in_force, put, test
 from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
@@ -277,14 +277,12 @@ class EmbeddedRegistry:
         return self._default_strategy(namespace)
 
     def _policies_in_force(self, name: TopicName) -> PoliciesInForce:
-        # Auto-update is the namespace's alone; validation is enforced when any level says so (AbstractTopic).
         topic, namespace = self.metadata.topic(name), self.metadata.namespace(name.namespace_name)
-        enforced = [found.policies.schema_validation_enforced for found in (topic, namespace) if found]
-        hierarchical = next((value for value in enforced if value is not None), False)
-        return PoliciesInForce(
-            self._strategy(name),
-            self.is_allow_auto_update_schema(name.namespace_name),
-            hierarchical or self._defaults.schema_validation_enforced,
+        return policies_in_force(
+            topic.policies if topic else None,
+            namespace.policies if namespace else None,
+            self._defaults,
+            strategy=self._strategy(name),
         )
 
     def _default_strategy(self, namespace: StoredNamespace | None) -> CompatibilityStrategy:

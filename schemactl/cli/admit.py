@@ -1,0 +1,214 @@
+"""`schemactl admit`: would this client be let in, and what would the broker do to the registry."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from schemactl.cli import Context
+from schemactl.cli.schema_file import add_arguments as add_schema_arguments
+from schemactl.cli.schema_file import is_given, read_schema
+from schemactl.cli.topics import HELP, Chosen, choose
+from schemactl.errors import UsageError
+
+if TYPE_CHECKING:
+    from schemactl.broker import Decision, PoliciesInForce
+    from schemactl.model import Catalog, Release, SchemaInfo, Topic
+
+FORMAT_VERSION = 1
+REFUSED = 100
+ROLES = ("producer", "consumer", "reader")
+
+_EXAMPLES = """\
+Exit code 100: it would be refused; the broker's words and the way out are on standard output.
+
+examples:
+  schemactl admit producer orders                        with the definition approved now
+  schemactl admit consumer orders@2 --target prod        with version 2, as the registry of prod is now
+  schemactl admit producer orders --file new.avsc
+  schemactl admit consumer orders --producers 1          somebody has connected before
+  schemactl admit --jsonl < connects.jsonl
+
+JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or
+{"id", "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
+`broker_strategy`, `namespace_strategy`, `topic_strategy`, `allow_auto_update`, `validation_enforced`. `topic_state` has the
+`steps` that made the topic, and `domain`, `open_producers`, `open_consumers`, `has_data`. The answers are Pulsar 4.0's.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `admit`."""
+    parser.description = (
+        "Whether a broker would let a client in, and which version it would register for it. The topic is taken as the "
+        "approved history says it should be, or, with --target, as the registry has it now."
+    )
+    parser.epilog = _EXAMPLES
+    parser.add_argument("role", nargs="?", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
+    parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=HELP)
+    add_schema_arguments(parser)
+    parser.add_argument("--without-schema", action="store_true", help="the client brings none, as BYTES does")
+    parser.add_argument(
+        "--auto", action="store_true", help="the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one"
+    )
+    parser.add_argument("--target", metavar="NAME", help="the registry whose topic is asked about")
+    parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
+    parser.add_argument(
+        "--consumers", type=int, default=0, metavar="N", help="likewise, without AUTO_CONSUME ones"
+    )
+    parser.add_argument("--has-data", action="store_true", help="the topic holds messages")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    parser.add_argument("--jsonl", action="store_true", help="answer questions on standard input")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: let in; 100: refused. With --jsonl 0: every line was read; 1: at least one was not."""
+    if args.jsonl:
+        from schemactl.cli.admit_lines import connect
+        from schemactl.cli.json_lines import answer_lines
+        from schemactl.model import Release
+
+        if args.role or args.topic:
+            raise UsageError("--jsonl takes its questions from standard input, not from the command line")
+        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(connect, release=Release.R4_0)) else 1
+    if args.role is None or args.topic is None:
+        raise UsageError(
+            "who wants in, and where?", fix="schemactl admit producer|consumer|reader TOPIC, or --jsonl"
+        )
+    question = _question(args, context)
+    decision = _decided(question, args)
+    if args.format == "json":
+        print(json.dumps(_facts(question, decision, args.role), indent=2, ensure_ascii=False))
+    else:
+        print(_told(question, decision, args.role))
+    return 0 if decision.allowed else REFUSED
+
+
+class _Question(NamedTuple):
+    """A client and the topic it comes to. `what` says what it brings."""
+
+    topic: Topic
+    client: SchemaInfo | None
+    what: str
+    policies: PoliciesInForce
+    release: Release
+
+
+def _question(args: argparse.Namespace, context: Context) -> _Question:
+    from schemactl import history
+
+    if sum((is_given(args), args.without_schema, args.auto)) > 1:
+        raise UsageError("a client brings one thing: --file or --type, --without-schema, or --auto")
+    approved = history.read_here(context.directory, context.config)
+    chosen = choose(args.topic, approved.catalog)
+    client, what = _client(args, context, chosen)
+    topic, policies, release = _state(args, context, chosen.topic, approved.catalog)
+    return _Question(topic, client, what, policies, release)
+
+
+def _client(args: argparse.Namespace, context: Context, chosen: Chosen) -> tuple[SchemaInfo | None, str]:
+    """The schema that the client brings, and what to call it."""
+    from schemactl.model import SchemaInfo, SchemaType
+
+    if args.without_schema:
+        return None, "no schema"
+    if args.auto:
+        kind = SchemaType.AUTO_PUBLISH if args.role == "producer" else SchemaType.AUTO_CONSUME
+        return SchemaInfo(kind), "the topic's own schema, whatever it is"
+    if is_given(args):
+        brought = read_schema(args, context, chosen.topic.name)
+        return brought, f"{args.file} ({brought.type.name})" if args.file else brought.type.name
+    if chosen.info is None:
+        return None, "no schema, as it is approved"
+    which = f"version {chosen.version.number}" if chosen.version else "the definition in force"
+    return chosen.info, f"{which} ({chosen.info.type.name})"
+
+
+def _state(
+    args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
+) -> tuple[Topic, PoliciesInForce, Release]:
+    """The topic as history or a registry has it, and what is in force there."""
+    from schemactl import history
+    from schemactl.broker import policies_in_force
+    from schemactl.cli.plan import choose_target, open_target
+    from schemactl.model import Topic
+    from schemactl.plan import renamed_topic
+    from schemactl.registry import Scope
+
+    project, top = history.load_project(context.directory, context.config)
+    if args.target is None:
+        strategy, _ = approved.strategy(topic.name, project.defaults)
+        space = approved.namespaces.get(topic.name.namespace_name)
+        in_force = policies_in_force(
+            topic.policies, space.policies if space else None, project.defaults, strategy=strategy
+        )
+        return topic, in_force, project.release
+    target = choose_target(project, args.target)
+    name = renamed_topic(topic.name, target.namespaces)
+    with closing(open_target(target, project, top, context)) as registry:
+        found = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
+        strategy, release = registry.strategy(name), registry.release
+    held = found.topics.get(name) or Topic(name)
+    space = found.namespaces.get(name.namespace_name)
+    in_force = policies_in_force(
+        held.policies, space.policies if space else None, project.defaults, strategy=strategy
+    )
+    return held, in_force, release
+
+
+def _decided(question: _Question, args: argparse.Namespace) -> Decision:
+    from schemactl.broker import TopicState, admit
+
+    state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
+    return admit(args.role, question.client, state, question.policies, question.release)
+
+
+def _told(question: _Question, decision: Decision, role: str) -> str:
+    verdict = "let in" if decision.allowed else "refused"
+    lines = [f"{verdict}: a {role} of {question.topic.name} with {question.what}"]
+    if decision.registered is not None:
+        lines.append(f"  the broker registers it as version {decision.registered}")
+    elif decision.allowed and role == "producer" and decision.version is not None:
+        lines.append(f"  its messages carry version {decision.version}")
+    elif decision.allowed and role == "producer":
+        lines.append("  its messages carry no version")
+    if not decision.allowed:
+        # Both definitions follow in the broker's words; whoever wants them asks for JSON.
+        words = decision.message.partition("\n")[0].strip()
+        lines.append(f"  the broker says {decision.error}: {words}")
+        lines.append(f"  Fix: {_fix(question, decision)}")
+    return "\n".join(lines)
+
+
+def _fix(question: _Question, decision: Decision) -> str:
+    from schemactl.broker import live
+
+    if question.client is None:
+        return "give the client the topic's schema, or take schema_validation_enforced back"
+    if not live(question.topic.versions):
+        return "register the schema before the client connects: `schemactl apply`"
+    if not question.policies.is_allow_auto_update_schema and "auto updating" in decision.message:
+        return "clients may not register schemas here: have it approved, then `schemactl apply`"
+    return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"
+
+
+def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "role": role,
+        "topic": str(question.topic.name),
+        "client": question.client.type.name if question.client else None,
+        "allowed": decision.allowed,
+        "registers": decision.registered,
+        "version": decision.version,
+        "error": decision.error or None,
+        "reason": decision.message or None,
+        "policies": {
+            "schema_compatibility_strategy": question.policies.strategy.value,
+            "is_allow_auto_update_schema": question.policies.is_allow_auto_update_schema,
+            "schema_validation_enforced": question.policies.schema_validation_enforced,
+        },
+    }

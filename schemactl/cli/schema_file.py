@@ -1,0 +1,164 @@
+"""A schema as a command line brings it: a definition, a declaration, or the JSON that `pulsar-admin schemas upload` takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import Context
+from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.model import PRIMITIVE, SchemaInfo, SchemaType, TopicName
+
+if TYPE_CHECKING:
+    from schemactl.declare import Declared
+
+_YAML = (".yaml", ".yml")
+_DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE}
+"""What a file is, by the end of its name, where --type does not say otherwise."""
+
+_TYPES = (
+    SchemaType.AVRO,
+    SchemaType.JSON,
+    SchemaType.PROTOBUF,
+    SchemaType.PROTOBUF_NATIVE,
+    *sorted(PRIMITIVE, key=lambda kind: kind.value),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that bring a schema."""
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        help="the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it",
+    )
+    parser.add_argument(
+        "--type",
+        choices=[kind.name for kind in _TYPES],
+        metavar="TYPE",
+        help="of an .avsc: AVRO (the default), JSON or PROTOBUF; without a file: STRING, INT64, ...",
+    )
+    parser.add_argument("--message", metavar="NAME", help="of a .proto: the root message's full name")
+    parser.add_argument(
+        "--reference", action="append", default=[], metavar="FILE", help="a file that FILE takes types from"
+    )
+
+
+def is_given(args: argparse.Namespace) -> bool:
+    """Whether the command line brings a schema."""
+    return args.file is not None or args.type is not None
+
+
+def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
+    """The schema that the command line brings for `topic`.
+
+    Raises:
+        UsageError: it brings none, or not enough.
+        DeclarationError: the file is not what its name says.
+    """
+    if args.file is None:
+        if args.type is None or SchemaType[args.type] not in PRIMITIVE:
+            raise UsageError(
+                "a schema is needed",
+                fix="--file FILE, or --type STRING and the like for a type without definition",
+            )
+        return SchemaInfo(SchemaType[args.type])
+    path = Path(context.directory, args.file)
+    if not path.is_file():
+        raise UsageError(f"--file {args.file}: there is no such file")
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return _payload(path, args.file)
+    if suffix in _YAML:
+        return _declared(path, context, topic)
+    if suffix not in _DEFINITIONS:
+        raise UsageError(
+            f"--file {args.file}: its name does not say what it is",
+            fix="name an .avsc, .proto, .yaml or .json file",
+        )
+    return _definition(path, args, context, topic)
+
+
+def _payload(path: Path, shown: str) -> SchemaInfo:
+    """What `pulsar-admin schemas upload` takes (PostSchemaPayload), as a broker reads it."""
+    from schemactl.formats.key_value import from_text
+
+    try:
+        told: Any = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise SchemactlError(f"{shown} is not JSON: {error}") from None
+    fields = told if isinstance(told, dict) else {}
+    kind, schema, properties = fields.get("type"), fields.get("schema"), fields.get("properties") or {}
+    if (
+        not isinstance(kind, str)
+        or kind not in SchemaType.__members__
+        or not isinstance(schema, str)
+        or not isinstance(properties, dict)
+        or not all(isinstance(value, str) for value in properties.values())
+    ):
+        raise SchemactlError(
+            f"{shown} is not what pulsar-admin uploads",
+            fix='write {"type": "AVRO", "schema": "<the definition as a text>", "properties": {}}',
+        )
+    if SchemaType[kind] is SchemaType.KEY_VALUE:
+        return from_text(schema, properties)
+    return SchemaInfo(SchemaType[kind], schema.encode(errors="replace"), properties)
+
+
+def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
+    """The schema of a YAML declaration; of `topic`, where the file declares several."""
+    declared = _build(path, path.name, path.read_bytes(), context)
+    found = {name: each.schema for name, each in declared.catalog.topics.items() if each.schema}
+    if not found:
+        raise SchemactlError(f"{path.name} declares no schema")
+    schema = next(iter(found.values())) if len(found) == 1 else found.get(topic)
+    if schema is None:
+        names = ", ".join(map(str, found))
+        raise UsageError(f"{path.name} declares {names}, and not {topic}")
+    return schema
+
+
+def _definition(path: Path, args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
+    """The schema of a definition alone: read as if a declaration beside it named it."""
+    kind = SchemaType[args.type] if args.type else _DEFINITIONS[path.suffix.lower()]
+    if kind is SchemaType.PROTOBUF_NATIVE and not args.message:
+        raise UsageError("a .proto declares many messages", fix="say which one: --message package.Name")
+    references = [os.path.relpath(Path(context.directory, name), path.parent) for name in args.reference]
+    schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
+    schema |= {"message": args.message} if args.message else {}
+    schema |= {"references": references} if references else {}
+    # JSON is YAML.
+    text = json.dumps({"topic": str(topic), "schema": schema})
+    found = _build(path, "--file", text.encode(), context).catalog.topics[topic].schema
+    if found is None:
+        raise SchemactlError(f"{path.name} declares no schema")
+    return found
+
+
+def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
+    """What the YAML `data` declares, taken for a file called `name` beside `path`."""
+    from schemactl import declare
+    from schemactl.model import Project
+
+    folder = path.parent.resolve()
+    top = _top(folder, context)
+    files = declare.WorktreeFiles(str(top))
+    document = declare.read_documents((folder.relative_to(top) / name).as_posix(), data)
+    declared = declare.build([document], files, Project())
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    return declared
+
+
+def _top(folder: Path, context: Context) -> Path:
+    """The folder that references may not lead out of: the repository's, where `folder` is in the project's."""
+    from schemactl import declare
+
+    try:
+        _, top = declare.load_project(context.directory, context.config)
+    except SchemactlError:
+        return folder
+    return Path(top) if folder.is_relative_to(top) else folder

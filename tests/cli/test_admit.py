@@ -1,0 +1,156 @@
+"""`schemactl admit`: 720 recorded connects, from the empty topic on, and questions about the example's topics."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shop
+
+from schemactl.cli.admit_lines import connect
+from schemactl.model import Release
+
+CORPUS = Path(__file__).parent.parent / "corpus" / "connect_public.jsonl.gz"
+with gzip.open(CORPUS, "rt", encoding="utf-8") as lines:
+    CONNECTS = [json.loads(line) for line in lines]
+ASKED = ("id", "role", "client_schema", "policies", "topic_state")
+
+
+@pytest.mark.parametrize("told", CONNECTS, ids=lambda told: told["id"])
+def test_a_client_is_let_in_and_leaves_what_it_left_on_the_live_broker(told: dict[str, Any]) -> None:
+    said = connect({key: told[key] for key in ASKED}, release=Release.R4_0)
+    assert (said["allowed"], said["live_after"]) == (told["allowed"], told["live_after"])
+    assert (said["reason"] is None) == told["allowed"]
+
+
+def ask(lines: str) -> tuple[int, list[dict[str, Any]]]:
+    command = [sys.executable, "-m", "schemactl", "admit", "--jsonl"]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_lines_are_answered_in_order() -> None:
+    rows = CONNECTS[:20]
+    code, said = ask("".join(json.dumps({key: row[key] for key in ASKED}) + "\n" for row in rows))
+    assert code == 0
+    assert [answer["id"] for answer in said] == [row["id"] for row in rows]
+    assert all(set(answer) == {"id", "allowed", "live_after", "reason"} for answer in said)
+
+
+GOOD: dict[str, Any] = {
+    "id": 1,
+    "role": "producer",
+    "client_schema": {"type": "STRING"},
+    "policies": {"broker_strategy": "FULL"},
+    "topic_state": {"steps": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"role": "owner"}, "`role` is 'owner'"),
+        ({"policies": None}, "`policies` is not an object"),
+        ({"policies": {"broker_strategy": "NOPE"}}, "`policies.broker_strategy` is 'NOPE'"),
+        ({"client_schema": {"type": "avro"}}, "`client_schema.type` is 'avro'"),
+        ({"client_schema": {"type": "AVRO", "base64": "?"}}, "`client_schema.base64` is not base64"),
+        ({"client_schema": {"type": "AVRO", "text": 5}}, "`client_schema.text` is not a text"),
+        ({"topic_state": {"steps": [{"op": "dance"}]}}, "`topic_state.steps[0].op` is 'dance'"),
+        ({"topic_state": {"steps": 5}}, "`topic_state.steps` is not a list"),
+        ({"topic_state": {"domain": "queue"}}, "`topic_state.domain`"),
+        ({"topic_state": {"open_producers": -1}}, "`topic_state.open_producers` is -1"),
+        (
+            {"topic_state": {"steps": [{"op": "upload", "schema": {"type": "AVRO", "text": "nope"}}]}},
+            "`topic_state.steps[0]` is refused: Invalid schema definition data",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_read_says_where(changed: dict[str, Any], what: str) -> None:
+    code, said = ask(json.dumps({**GOOD, **changed}) + "\nno json\n" + json.dumps(GOOD) + "\n")
+    assert code == 1
+    assert what in said[0]["error"]
+    assert "not JSON" in said[1]["error"]
+    assert said[2] == {
+        "id": 1,
+        "allowed": True,
+        "live_after": [{"type": "STRING", "version": 0}],
+        "reason": None,
+    }
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shop.make(tmp_path_factory.mktemp("admit"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("producer", "orders"), 0, ("let in", "the definition in force (AVRO)", "carry version 5")),
+        (("producer", "orders@2"), 0, ("let in", "version 2 (AVRO)", "carry version 2")),
+        (("consumer", "orders@0"), 100, ("refused", "Unable to read schema", "schemactl diff")),
+        (("producer", "orders", "--without-schema"), 100, ("refused", "without a schema", "validation")),
+        (("consumer", "orders", "--without-schema"), 0, ("let in",)),
+        (("reader", "orders", "--auto"), 0, ("let in",)),
+        (("producer", "orders", "--auto"), 0, ("carry version 5",)),
+        (
+            ("consumer", "orders", "--type", "STRING"),
+            100,
+            ("exists schema type AVRO, new schema type STRING",),
+        ),
+        (
+            ("producer", "orders", "--file", "namespaces/sales/payments.yaml"),
+            100,
+            ("auto updating is disabled",),
+        ),
+        # Nothing has been applied: the registry knows neither topic nor schema.
+        (("producer", "orders", "--target", "local"), 0, ("registers it as version 0",)),
+        (
+            ("consumer", "orders", "--target", "local", "--producers", "1"),
+            100,
+            ("empty(BYTES)", "schemactl apply"),
+        ),
+    ],
+)
+def test_a_question_is_answered_in_words(
+    repository: Path, arguments: tuple[str, ...], code: int, told: tuple[str, ...]
+) -> None:
+    done = shop.schemactl(repository, "admit", *arguments)
+    assert (done.returncode, done.stderr) == (code, "")
+    for words in told:
+        assert words in done.stdout
+    assert len(done.stdout.splitlines()) <= 4
+    facts = json.loads(shop.schemactl(repository, "admit", *arguments, "--format", "json").stdout)
+    assert facts["allowed"] == (code == 0)
+    assert facts["format_version"] == 1
+
+
+def test_asking_changes_no_registry(repository: Path) -> None:
+    shop.schemactl(repository, "admit", "producer", "orders", "--target", "local")
+    assert not (repository / ".schemactl" / "registry.db").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("producer",),
+        ("owner", "orders"),
+        ("producer", "orders", "--auto", "--without-schema"),
+        ("producer", "orders", "--file", "nowhere.avsc"),
+        ("producer", "orders", "--type", "AVRO"),
+        ("producer", "no-such-topic"),
+        ("producer", "orders", "--target", "nowhere"),
+        ("producer", "orders", "--jsonl"),
+    ],
+)
+def test_wrong_usage_says_why(repository: Path, arguments: tuple[str, ...]) -> None:
+    done = shop.schemactl(repository, "admit", *arguments)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.strip()
