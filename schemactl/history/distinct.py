@@ -7,7 +7,7 @@ text changes; when another file's does, what that file's types are now is put be
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
@@ -64,14 +64,19 @@ class Outline(NamedTuple):
     taken: tuple[tuple[str, str], ...]
     names: Mapping[str, frozenset[str]]
 
-    def fits(self, path: str, found: Shared | None) -> bool:
-        """Whether the file at `path`, as `found` now, still defines the same names."""
-        return found is not None and found.names == self.names.get(path)
+    def fits(self, path: str, shared: Callable[[str], Shared | None]) -> bool:
+        """Whether the file at `path` is one that types are taken of, and still defines the same names."""
+        if path not in self.names:
+            return False
+        found = shared(path)
+        return found is not None and found.names == self.names[path]
 
     def digest(self, shared: Callable[[str], Shared | None]) -> bytes:
         """That of the whole definition, with the other files as they are now."""
-        now = [(shared(path), name) for path, name in self.taken]
-        parts = self.own.union(*[found.types[name] for found, name in now if found])
+        parts = set(self.own)
+        for path, name in self.taken:
+            if found := shared(path):
+                parts |= found.types[name]
         return _joined(self.type, self.root, parts)
 
 
@@ -209,13 +214,15 @@ def _outline(
     return Outline(kind, made.root.text, own, taken, names)
 
 
-def _joined(kind: SchemaType, root: str, parts: Collection[bytes]) -> bytes:
+def _joined(kind: SchemaType, root: str, parts: Iterable[bytes]) -> bytes:
     """The digest of a definition with that root, made of types with those digests."""
-    return _digest(kind.name, root, *sorted(parts))
+    head = f"{kind.name} {root}\0".encode("utf-8", "surrogatepass")
+    return blake2b(head + b"".join(sorted(parts)), digest_size=DIGEST_BYTES).digest()
 
 
 def _type_digest(name: str, type_: Type) -> bytes:
-    return _digest(name, type_.text)
+    text = f"{name} {type_.text}".encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 
 def _digest(*parts: str | bytes) -> bytes:

@@ -206,17 +206,19 @@ def _answer(answers: BufferedReader) -> Blob | None:
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
     object_id, kind, size = header.split()
-    size_bytes = rest = int(size)
-    content = b""
+    size_bytes = int(size)
     if size_bytes <= MAX_BYTES:
-        content = answers.read(size_bytes)
-        rest -= len(content)
-    else:
-        while rest and (skipped := answers.read(min(rest, CHUNK_BYTES))):
-            rest -= len(skipped)
-    if rest or answers.read(1) != b"\n":
+        # With the newline in one call: there are many answers.
+        content = answers.read(size_bytes + 1)
+        if len(content) != size_bytes + 1 or content[-1:] != b"\n":
+            raise EOFError
+        return Blob(object_id.decode(), kind.decode(), size_bytes, content[:-1])
+    rest = size_bytes + 1
+    while rest and (skipped := answers.read(min(rest, CHUNK_BYTES))):
+        rest -= len(skipped)
+    if rest:
         raise EOFError
-    return Blob(object_id.decode(), kind.decode(), size_bytes, content)
+    return Blob(object_id.decode(), kind.decode(), size_bytes, b"")
 
 
 def _commit(found: Blob) -> Commit:

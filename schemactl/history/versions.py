@@ -30,6 +30,7 @@ from schemactl.history.files import Entry, content
 from schemactl.history.journal import Journal, Line
 from schemactl.history.record import Step
 from schemactl.history.repository import Repository
+from schemactl.history.revision import Revised
 from schemactl.model import Commit, Project, TopicName
 
 _KEPT_DOCUMENTS: Final = 8_192
@@ -53,7 +54,11 @@ class Fold:
         self._files = RecordFiles(repository, journal)
         self._looks = Looks(self._files)
         self._documents: dict[tuple[str, str], Documents] = {}
+        self._revised: dict[str, Revised | None] = {}
+        # Those of larger files, for the step in which they change.
+        self._large: dict[tuple[str, str], Documents] = {}
         self._is_declaration: dict[str, bool] = {}
+        self._today: dict[str, bool] = {}
 
     def follow(self, steps: Iterable[Step]) -> None:
         """Goes through `steps`.
@@ -64,6 +69,7 @@ class Fold:
         for step in self._files.ahead(steps, self._is_wanted):
             self._journal.begin(step.commit)
             self._take(step)
+            self._large.clear()
 
     def _take(self, step: Step) -> None:
         before = {change.path: self._files.entry(change.path) for change in step.changes}
@@ -88,6 +94,12 @@ class Fold:
         if known is None:
             known = path.endswith(YAML_SUFFIXES) and in_roots(path, self._project, previous=True)
             self._is_declaration[path] = known
+        return known
+
+    def _is_today(self, path: str) -> bool:
+        known = self._today.get(path)
+        if known is None:
+            known = self._today[path] = in_roots(path, self._project)
         return known
 
     def _is_wanted(self, path: str) -> bool:
@@ -141,18 +153,24 @@ class Fold:
                 read_bytes(self._files, path)
             except DeclarationError as error:
                 return Documents(path, (), error.problems)
-        known = self._documents.get((path, blob or ""))
+        known = self._documents.get((path, blob or "")) or self._large.get((path, blob or ""))
         if known is None:
             try:
                 data = content(path, self._files.blob(blob or ""))
                 check_bytes(path, data)
             except DeclarationError as error:
                 return Documents(path, (), error.problems)
-            known = read_documents(path, data)
+            revised = self._revised.get(path)
+            known = revised and revised.read(data)
+            if known is None:
+                known = read_documents(path, data)
+                self._revised[path] = Revised.of(known, data)
             if len(data) <= _KEPT_DOCUMENT_BYTES:
                 self._documents[path, blob or ""] = known
                 while len(self._documents) > _KEPT_DOCUMENTS:
                     del self._documents[next(iter(self._documents))]
+            else:
+                self._large[path, blob or ""] = known
         return known
 
     def _document(self, place: Place) -> TopicDocument:
@@ -165,7 +183,7 @@ class Fold:
         """Whether the topic needed no new look after `changed`, files that its definition takes types of; it is up to date."""
         line = self._journal.line(schema)
         outline = line.outline
-        if outline is None or not all(outline.fits(path, self._looks.shared(path)) for path in changed):
+        if outline is None or not all(outline.fits(path, self._looks.shared) for path in changed):
             return False
         digest = outline.digest(self._looks.shared)
         for domain, standing in line.standings.items():
@@ -180,7 +198,7 @@ class Fold:
         line.outline = None
         places = sorted(Place(*each) for each in self._journal.places(schema))
         # While files move from a former root to today's, both may hold the topic; today's counts.
-        places = [place for place in places if in_roots(place.path, self._project)] or places
+        places = [place for place in places if self._is_today(place.path)] or places
         documents = [self._document(place) for place in places]
         problems = [_twice(document, documents[0]) for document in documents[1:]]
         seen: Seen | None = None
