@@ -147,7 +147,11 @@ class Derivation:
         try:
             cache = write(path)
             os.fsync(descriptor)
-            os.replace(path, self.path)  # noqa: PTH105  as above
+            try:
+                os.replace(path, self.path)  # noqa: PTH105  as above
+            except OSError:
+                # Something is in the way that is no file. What was written stays readable while it is open.
+                os.unlink(path)  # noqa: PTH108  as above
         except BaseException:
             os.unlink(path)  # noqa: PTH108  as above
             raise

@@ -280,7 +280,7 @@ def made(folder: str, steps: list[list[Tree]], *, squash: bool) -> Scratch:
     return scratch
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=repositories(), squash=st.booleans())
 def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
     *, steps: list[list[Tree]], squash: bool
@@ -290,7 +290,7 @@ def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
         assert versions(read(scratch)) == slowly(scratch)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=repositories(), cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_what_is_kept_and_followed_up_is_what_is_derived_anew(
     *, steps: list[list[Tree]], cuts: list[int]

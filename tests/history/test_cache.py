@@ -1,0 +1,333 @@
+"""What is kept between runs: valid or made anew, whatever happens to it."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl import history
+from schemactl.errors import HistoryError
+from schemactl.history.cache import Cache, derivation, location
+from schemactl.history.distinct import digest
+from schemactl.model import Project, TopicName
+
+PROJECT = Project(roots=("topics",))
+ORDERS = TopicName.parse("shop/sales/orders")
+
+
+def read(path: Path, project: Project = PROJECT, ref: str | None = None) -> history.History:
+    with history.Repository.open(path) as repository:
+        return history.read(repository, project, ref)
+
+
+def subjects(approved: history.History) -> list[str]:
+    """The subjects of the commits that brought the versions of ORDERS."""
+    return [version.commit.subject for version in approved.catalog.topics[ORDERS].versions if version.commit]
+
+
+def kept(path: Path, project: Project = PROJECT) -> Path:
+    return Path(location(path / ".git", project.path))
+
+
+def opened(path: Path, project: Project = PROJECT) -> Cache | None:
+    facts = derivation(
+        roots=project.roots,
+        previous_roots=project.previous_roots,
+        path=project.path,
+        waivers=project.waivers,
+    )
+    return Cache.open(str(kept(path, project)), facts)
+
+
+def started(trace: Path) -> list[str]:
+    """The git commands in a trace of git's own, which is emptied."""
+    lines = trace.read_text().splitlines() if trace.exists() else []
+    trace.unlink(missing_ok=True)
+    return [line.split('"argv":')[1] for line in lines if '"event":"start"' in line]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A repository with one topic of two versions."""
+    made = Scratch(tmp_path / "r")
+    made.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    made.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    made.flush()
+    return made
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where git notes each of its processes."""
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
+    return tmp_path / "trace"
+
+
+def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path) -> None:
+    read(scratch.path)
+    assert len(started(trace)) == 3
+    approved = read(scratch.path)
+    assert len(started(trace)) == 2
+    assert subjects(approved) == ["v0", "v1"]
+
+
+def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: Path) -> None:
+    read(scratch.path)
+    before = scratch.git("rev-parse", "main")
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    scratch.flush()
+    started(trace)
+    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+    [log] = [command for command in started(trace) if '"log"' in command]
+    assert f"^{before}" in log
+
+
+def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
+    approved = read(scratch.path)
+    cache = opened(scratch.path)
+    assert cache
+    tip = cache.tip()
+    assert tip
+    assert tip.commit_id == scratch.git("rev-parse", "main")
+    first, second = cache.versions("shop/sales/orders")
+    assert (first.number, first.type, first.path, second.number) == (0, "AVRO", "topics/orders.yaml", 1)
+    assert [cache.commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
+    infos = [version.info for version in approved.catalog.topics[ORDERS].versions]
+    assert [first.digest, second.digest] == [digest(info) for info in infos if info]
+    assert cache.users("topics/orders.avsc") == ["shop/sales/orders"]
+    assert cache.entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main:topics/orders.avsc"))
+    assert cache.at(0).entry("topics/orders.avsc") == (
+        "file",
+        scratch.git("rev-parse", "main~1:topics/orders.avsc"),
+    )
+    standing = cache.standing("shop/sales/orders", 0)
+    assert standing
+    assert (standing.number, standing.since, standing.deleted) == (1, 1, False)
+    assert [each.name for each in cache.declared("topics/orders.yaml")] == [str(ORDERS)]
+    assert cache.versions("shop/sales/none") == []
+    assert cache.standing("shop/sales/none", 0) is None
+    assert cache.entry("none") is None
+    assert cache.users("none") == []
+
+
+@pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])
+def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -> None:
+    read(scratch.path)
+    path = kept(scratch.path)
+    data = path.read_bytes()
+    if damage == "foreign":
+        path.unlink()
+        with sqlite3.connect(path) as other:
+            other.execute("CREATE TABLE songs (name TEXT)")
+        other.close()
+    elif damage == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        page = 4096
+        torn = data[:page] + b"\xff" * (len(data) - page)
+        bad = {
+            "garbage": b"x" * 9999,
+            "empty": b"",
+            "half": data[: len(data) // 2],
+            "unreadable tables": torn,
+        }
+        path.write_bytes(bad[damage])
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    scratch.flush()
+    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+    if damage != "folder":
+        assert opened(scratch.path)
+
+
+def test_what_another_project_file_says_is_derived_anew(scratch: Scratch) -> None:
+    read(scratch.path)
+    assert opened(scratch.path)
+    assert not opened(scratch.path, Project(roots=("topics", "more")))
+    scratch.commit({"more/bills.yaml": "topic: shop/sales/bills\n"})
+    scratch.flush()
+    assert len(read(scratch.path, Project(roots=("topics", "more"))).catalog.topics) == 2
+    assert len(read(scratch.path).catalog.topics) == 1
+
+
+def test_two_projects_of_a_repository_are_kept_apart(scratch: Scratch) -> None:
+    other = Project(folder="b", path="b/schemactl.yaml", roots=("topics",))
+    read(scratch.path)
+    read(scratch.path, other)
+    assert opened(scratch.path)
+    assert opened(scratch.path, other)
+
+
+def test_what_is_kept_may_be_deleted_while_it_is_used(scratch: Scratch) -> None:
+    approved = read(scratch.path)
+    kept(scratch.path).unlink()
+    assert subjects(approved) == ["v0", "v1"]
+
+
+def test_linked_worktrees_share_what_is_kept(scratch: Scratch, tmp_path: Path) -> None:
+    scratch.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    assert subjects(read(tmp_path / "linked")) == ["v0", "v1"]
+    assert opened(scratch.path)
+
+
+def test_without_a_place_to_keep_anything_all_is_the_same(scratch: Scratch) -> None:
+    (scratch.path / ".git" / "schemactl").write_text("a file where the folder should be")
+    assert subjects(read(scratch.path)) == ["v0", "v1"]
+    assert subjects(read(scratch.path)) == ["v0", "v1"]
+
+
+def test_what_cannot_be_written_is_still_followed(scratch: Scratch) -> None:
+    read(scratch.path)
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    scratch.flush()
+    # Whoever holds the lock is as good as a disk that takes nothing.
+    other = sqlite3.connect(kept(scratch.path), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        before = kept(scratch.path).read_bytes()
+        assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+        assert kept(scratch.path).read_bytes() == before
+    finally:
+        other.close()
+    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+
+
+def test_another_ref_is_read_beside_what_is_kept(scratch: Scratch) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
+    scratch.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
+    scratch.flush()
+    assert subjects(read(scratch.path)) == ["v0", "v1"]
+    before = kept(scratch.path).read_bytes()
+    assert subjects(read(scratch.path, ref="other")) == ["v0", "other v1", "other v2"]
+    assert subjects(read(scratch.path, ref="main~1")) == ["v0"]
+    assert kept(scratch.path).read_bytes() == before
+
+
+def test_a_rewritten_line_is_followed_from_the_last_common_commit(scratch: Scratch, trace: Path) -> None:
+    read(scratch.path)
+    lost = scratch.git("rev-parse", "main")
+    scratch.git("branch", "-f", "new", "main~1")
+    scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
+    scratch.git("checkout", "-q", "new")
+    scratch.git("branch", "-f", "main", "new")
+    started(trace)
+    assert subjects(read(scratch.path)) == ["v0", "other v1"]
+    # Also where git has forgotten what is known.
+    scratch.git("branch", "-f", "main", lost)
+    read(scratch.path)
+    scratch.git("branch", "-f", "main", "new")
+    scratch.git("reflog", "expire", "--expire=now", "--all")
+    scratch.git("gc", "-q", "--prune=now")
+    assert subjects(read(scratch.path)) == ["v0", "other v1"]
+
+
+def test_an_unrelated_line_is_derived_anew(scratch: Scratch) -> None:
+    read(scratch.path)
+    scratch.git("checkout", "-q", "--orphan", "unrelated")
+    scratch.git("commit", "-q", "-m", "all anew")
+    scratch.git("branch", "-f", "main", "unrelated")
+    assert subjects(read(scratch.path)) == ["all anew"]
+
+
+def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scratch, tmp_path: Path) -> None:
+    read(scratch.path)
+    for number in range(3):
+        scratch.commit({"topics/orders.avsc": record("id", more=number)}, f"more {number}")
+    scratch.flush()
+    clone = tmp_path / "clone"
+    scratch.git("clone", "-q", "--depth", "5", scratch.path.as_uri(), str(clone))
+    with pytest.raises(HistoryError, match="shallow"):
+        read(clone)
+    kept(clone).parent.mkdir()
+    kept(clone).write_bytes(kept(scratch.path).read_bytes())
+    assert subjects(read(clone)) == ["v0", "v1", "more 0", "more 1", "more 2"]
+    deeper = tmp_path / "deeper"
+    scratch.git("clone", "-q", "--depth", "2", scratch.path.as_uri(), str(deeper))
+    kept(deeper).parent.mkdir()
+    read(scratch.path, ref="main~3")
+    scratch.git("update-ref", "refs/heads/main", "main~3")
+    kept(scratch.path).unlink()
+    read(scratch.path)
+    kept(deeper).write_bytes(kept(scratch.path).read_bytes())
+    with pytest.raises(HistoryError, match="shallow"):
+        read(deeper)
+
+
+READ = textwrap.dedent("""
+    import sys
+    from schemactl import history
+    from schemactl.model import Project
+    with history.Repository.open(sys.argv[1]) as repository:
+        approved = history.read(repository, Project(roots=("topics",)))
+    print(sum(len(topic.versions) for topic in approved.catalog.topics.values()))
+""")
+
+
+def grown(scratch: Scratch, commits: int) -> None:
+    """Several topics change at random once more."""
+    for number in range(commits):
+        name = f"t{number % 7}"
+        files = {f"topics/{name}.avsc": record("id", more=number)}
+        if number < 7:
+            files[f"topics/{name}.yaml"] = declared(f"shop/sales/{name}", f"{name}.avsc")
+        scratch.commit(files)
+    scratch.flush()
+
+
+def test_many_processes_at_once_all_see_the_same(scratch: Scratch) -> None:
+    def run() -> str:
+        command = [sys.executable, "-c", READ, str(scratch.path)]
+        return subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
+
+    for _ in range(2):
+        grown(scratch, 21)
+        with ThreadPoolExecutor(4) as pool:
+            said = list(pool.map(lambda _: run(), range(4)))
+        assert len(set(said)) == 1
+        left = [path.name for path in kept(scratch.path).parent.iterdir()]
+        assert left == [kept(scratch.path).name]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["anew", "followed up"])
+def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch, *, known: bool) -> None:
+    if known:
+        read(scratch.path)
+    grown(scratch, 60)
+    expected = 2 + 60
+    for wait_s in (0.15, 0.2, 0.25, 0.3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", READ, str(scratch.path)], env=ENVIRONMENT, stdout=-3
+        )
+        time.sleep(wait_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        cache = opened(scratch.path)
+        if cache:
+            assert cache.step in ((1, 61) if known else (61,))
+            cache.close()
+    approved = read(scratch.path)
+    assert sum(len(topic.versions) for topic in approved.catalog.topics.values()) == expected
+
+
+def test_a_run_that_fails_keeps_nothing_of_it(scratch: Scratch) -> None:
+    scratch.commit({"schemactl.yaml": "version: 1\nroots: [elsewhere]\n"})
+    scratch.flush()
+    with pytest.raises(HistoryError, match="previous_roots"):
+        read(scratch.path)
+    assert not kept(scratch.path).exists()
+    assert list(kept(scratch.path).parent.iterdir()) == []
+
+
+def test_only_the_owner_can_read_what_is_kept(scratch: Scratch) -> None:
+    read(scratch.path)
+    assert kept(scratch.path).stat().st_mode & 0o077 == 0
