@@ -245,7 +245,12 @@ def test_a_failure_halfway_exits_with_three_and_the_next_apply_goes_on(
         patched.setattr(Context, "say", say)
         assert shop.run("apply", "--auto-approve", "--result", "result.json") == 3
     assert "Applied 4 of 5 steps." in capsys.readouterr().out
-    assert json.loads((shop.folder / "result.json").read_text())["outcome"] == "partly applied"
+    result = json.loads((shop.folder / "result.json").read_text())
+    assert (result["outcome"], len(result["done"]), len(result["left"])) == ("partly applied", 4, 1)
+    assert [(each["registry"], each["git"]) for each in result["topics"][0]["versions"]] == [
+        (0, 0),
+        (None, 1),
+    ]
     assert shop.held() == 1
     assert shop.run("apply", "--auto-approve") == 0
     assert shop.held() == 2
