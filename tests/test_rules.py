@@ -103,25 +103,31 @@ def project(case: Case) -> str:
 def found_in(path: Path) -> list[dict[str, Any]]:
     """What `check` finds in the working tree at `path`."""
     settings, top = declare.load_project(str(path))
-    declared = declare.read(declare.WorktreeFiles(top), settings)
+    files = declare.WorktreeFiles(top)
+    declared = declare.read(files, settings)
     assert not declared.problems
     with history.Repository.open(str(path)) as repository:
-        head = repository.commit("HEAD")
-        approved, base, stepwise, branch = history.read_forked(
-            repository, settings, head, "main", stepwise=True
-        )
-        report = check(
-            declared.catalog,
-            approved=approved.catalog,
-            project=settings,
-            label="main",
-            declared=declared.findings,
-            fork=Fork(base.catalog, head) if base is not approved and head else None,
-            stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps])
-            if stepwise and branch
-            else None,
-        )
-    return [shown(finding) for finding in report.findings]
+        forked = history.read_forked(repository, settings, repository.commit("HEAD"), "main", stepwise=True)
+        approved, base, stepwise, branch, *_ = forked
+
+        def findings(unchanged: frozenset[TopicName]) -> list[dict[str, Any]]:
+            report = check(
+                declared.catalog,
+                approved=approved.catalog,
+                project=settings,
+                label="main",
+                declared=declared.findings,
+                fork=Fork(base.catalog, base.tip, unchanged),
+                stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
+                if stepwise and branch
+                else None,
+            )
+            return [shown(finding) for finding in report.findings]
+
+        found = findings(forked.unchanged(files, declared))
+        # What is known to be unchanged is not looked at, and that makes no difference.
+        assert found == findings(frozenset())
+    return found
 
 
 def shown(finding: Finding) -> dict[str, Any]:

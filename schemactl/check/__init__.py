@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from schemactl.check import branches
-from schemactl.check.branches import Fork, Stepwise
+from schemactl.check.branches import Fork, Stepwise, compare, number, steps, untouched
 from schemactl.check.merging import merged
 from schemactl.check.report import ORDER, Change, CheckReport, TopicCheck
 from schemactl.check.run import Run
@@ -36,11 +35,18 @@ def check(
         label: names `approved` in the report.
         declared: what was found when the files were read.
         only: look at these topics alone.
-        fork: the approved history where the files branched off, when something was approved since: what equals that has
-            not been changed here, and what breaks only with what came since is told apart.
+        fork: where the files branched off; None: from `approved`. What equals that has not been changed here, and what
+            breaks only with what was approved since is told apart.
         stepwise: the approved history as it would be if each commit of the branch were approved by itself.
     """
-    run = Run(merged(target, base=fork.catalog, approved=approved) if fork else target, approved, project)
+    fork = fork or Fork(approved)
+    is_behind = fork.catalog is not approved
+    unchanged = untouched(target, fork)
+    run = Run(
+        merged(target, base=fork.catalog, approved=approved, unchanged=unchanged) if is_behind else target,
+        approved,
+        project,
+    )
     names = sorted(
         name
         for name in {*target.topics, *run.target.topics, *approved.topics}
@@ -50,14 +56,14 @@ def check(
     findings: list[Finding] = []
     notes: list[str] = []
     for name in names:
-        seen, found = look_at(run, name)
-        if fork:
-            found, settled = branches.compare(run, name, found, target, fork)
+        seen, found = (None, []) if name in unchanged else look_at(run, name)
+        if is_behind and name not in unchanged:
+            found, settled = compare(run, name, found, target, fork)
             notes += settled
-        if stepwise:
-            found += branches.steps(run, name, found, stepwise)
+        if stepwise and name.schema_id in stepwise.recorded:
+            found += steps(run, name, found, stepwise)
         if seen:
-            topics.append(replace(seen, stepwise=branches.number(seen, run, stepwise)) if stepwise else seen)
+            topics.append(replace(seen, stepwise=number(seen, run, stepwise)) if stepwise else seen)
         found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
     return CheckReport(
@@ -66,6 +72,6 @@ def check(
         checked=sum(name in target.topics for name in names),
         topics=tuple(topics),
         findings=tuple(findings),
-        merge_base=fork.commit if fork else None,
+        merge_base=fork.commit if is_behind else None,
         notes=tuple(notes),
     )

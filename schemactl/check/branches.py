@@ -18,18 +18,40 @@ from schemactl.wording import cite
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """The approved history where a branch left it."""
+    """The approved history where a branch left it.
+
+    `unchanged` are topics of which it is known that the branch declares them as they were there.
+    """
 
     catalog: Catalog
-    commit: Commit
+    commit: Commit | None = None
+    unchanged: frozenset[TopicName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Stepwise:
-    """The approved history as it would be if each of `commits`, those of a branch in order, were approved by itself."""
+    """The approved history as it would be if each of `commits`, those of a branch in order, were approved by itself.
+
+    `recorded` has tenant/namespace/topic of those that get a version by one of them.
+    """
 
     catalog: Catalog
     commits: Sequence[Commit]
+    recorded: frozenset[str]
+
+
+def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
+    """The topics of which nothing is to be said, as the branch changed neither them nor their namespaces."""
+    changed = {
+        name
+        for name in {*target.namespaces, *fork.catalog.namespaces}
+        if target.namespaces.get(name) != fork.catalog.namespaces.get(name)
+    }
+    return frozenset(
+        name
+        for name in fork.unchanged
+        if name.namespace_name not in changed and target.topics[name].reader == "latest"
+    )
 
 
 def compare(
@@ -39,19 +61,18 @@ def compare(
     before = Run(target, fork.catalog, run.project)
     _, there = look_at(before, name)
     there_keys = {_key(finding) for finding in there}
+    at = fork.commit.short if fork.commit else "its beginning"
     since = _since(run.versions(name), before.versions(name))
     result = [*_both_sides(run, name, target, fork)]
     for finding in found:
         if _key(finding) in there_keys:
             result.append(finding)
             continue
-        said = (
-            f"It was not so where this work left the approved history, at {fork.commit.short}: {since} since."
-        )
+        said = f"It was not so where this work left the approved history, at {at}: {since} since."
         result.append(replace(finding, message=f"{finding.message}\n{said}", only_at_tip=True))
     keys = {_key(finding) for finding in found}
     settled = [
-        f"{name}: {finding.rule} held at {fork.commit.short}, where this work left the approved history, and no longer does: "
+        f"{name}: {finding.rule} held at {at}, where this work left the approved history, and no longer does: "
         f"{since} since"
         for finding in there
         if finding.severity == "error" and _key(finding) not in keys
@@ -83,7 +104,7 @@ def _both_sides(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Itera
         yield from run.find(
             "DECLARED_ON_BOTH_SIDES",
             ours,
-            f"{name} is new here, and since this work left the approved history at {fork.commit.short} it has been approved as "
+            f"{name} is new here, and since this work left the approved history it has been approved as "
             f"declared at {theirs.source}. After a merge it would be declared twice.",
             source=ours.source,
             only_at_tip=True,

@@ -12,13 +12,14 @@ _MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "clients"
 """What a topic declares besides its schema and policies."""
 
 
-def merged(target: Catalog, *, base: Catalog, approved: Catalog) -> Catalog:
+def merged(
+    target: Catalog, *, base: Catalog, approved: Catalog, unchanged: frozenset[TopicName] = frozenset()
+) -> Catalog:
     """`target` with what became of `approved` since `base`, part by part; what both changed is as the target has it.
 
-    Topics that are no longer declared are not in it.
+    Topics that are no longer declared are not in it; those of which it is known that they are `unchanged` in the target are
+    as they are there, for nobody looks at them.
     """
-    if base is approved:
-        return target
     namespaces = {}
     for name in {*base.namespaces, *target.namespaces, *approved.namespaces}:
         space = _namespace(
@@ -30,6 +31,9 @@ def merged(target: Catalog, *, base: Catalog, approved: Catalog) -> Catalog:
             namespaces[name] = space
     topics = {}
     for topic_name in {*base.topics, *target.topics, *approved.topics}:
+        if topic_name in unchanged:
+            topics[topic_name] = target.topics[topic_name]
+            continue
         before, now = declared(base, topic_name), declared(approved, topic_name)
         topic = _topic(declared(target, topic_name), base=before, approved=now)
         if topic:

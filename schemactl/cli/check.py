@@ -102,7 +102,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         target = declared.catalog
         head = repository.commit("HEAD")
         forked = history.read_forked(repository, project, head, args.base, stepwise=bool(args.base))
-        approved, base, stepwise, branch = forked
+        approved, base, stepwise, branch, *_ = forked
         for note in approved.notes:
             context.say(f"note: {note}")
         label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
@@ -113,8 +113,8 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             label=label,
             declared=declared.findings,
             only=_only(args, target, approved.catalog),
-            fork=Fork(base.catalog, base.tip) if base is not approved and base.tip else None,
-            stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps])
+            fork=Fork(base.catalog, base.tip, forked.unchanged(files, declared)),
+            stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
             if stepwise and branch
             else None,
         )

@@ -249,6 +249,11 @@ class Cache:
             Version(number, step, kind, _text(name), digest) for number, step, kind, name, digest in found
         ]
 
+    def recorded(self, after: int) -> frozenset[str]:
+        """tenant/namespace/topic of those that got a version after that step."""
+        sql = "SELECT DISTINCT name FROM version JOIN schema ON id = schema WHERE version.step > ? AND version.step <= ?"
+        return frozenset(name for (name,) in self.connection.execute(sql, (after, self.step)))
+
     def made_of(self, schema: str) -> frozenset[str]:
         """The files that the topic's definition is made of, read or missed, besides the declaration."""
         sql = "SELECT paths FROM made_of WHERE schema = ? AND step <= ? ORDER BY step DESC LIMIT 1"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+from schemactl.declare import Declared, Files
 from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
 from schemactl.history.bare import load_project
@@ -11,7 +14,8 @@ from schemactl.history.branch import Branch, branch
 from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
 from schemactl.history.state import History, state
-from schemactl.model import Catalog, Commit, Project
+from schemactl.history.unchanged import unchanged
+from schemactl.model import Catalog, Commit, Project, TopicName
 
 
 class Forked(NamedTuple):
@@ -21,13 +25,19 @@ class Forked(NamedTuple):
         approved: the history as it is now.
         base: as it was where the work left it; `approved` itself when nothing was approved since.
         stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`.
-        branch: the commits of the work. Both are None where they were not asked for, or there are none.
+        branch: the commits of the work.
+        recorded: tenant/namespace/topic of those that get a version by one of these commits.
+        unchanged: the topics that files declare to the byte as `base` has them.
+
+    `stepwise` and `branch` are None where they were not asked for, or there are none.
     """
 
     approved: History
     base: History
     stepwise: History | None = None
     branch: Branch | None = None
+    recorded: frozenset[str] = frozenset()
+    unchanged: Callable[[Files, Declared], frozenset[TopicName]] = lambda _files, _declared: frozenset()
 
 
 def read(repository: Repository, project: Project, ref: str | None = None) -> History:
@@ -59,11 +69,14 @@ def read_forked(
         HistoryError: as `read`; or `head` and the approved history have no commit in common.
     """
     name, tip = approved(repository, project, ref)
-    if head is None or tip is None or head.id == tip.id:
-        now = read(repository, project, ref)
+    if tip is None:
+        now = History(Catalog(), name, None)
         return Forked(now, now)
     derivation = Derivation(repository, project)
     known = derivation.at(tip, keep=ref is None)
+    now = state(repository, project, known, name)
+    if head is None or head.id == tip.id:
+        return Forked(now, now, unchanged=partial(unchanged, known, repository.object_format))
     own = branch(repository, head=head, tip=tip) if stepwise else None
     fork = own.fork if own else repository.merge_base(head, tip)
     if fork is None:
@@ -71,16 +84,18 @@ def read_forked(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
             fix="name the ref that this work started from, with --base or as `approved:` in the project file",
         )
-    now = state(repository, project, known, name)
-    base = now
+    base, left = now, known
     if fork.id != tip.id:
         # Work may also start from a commit that a merge brought, beside the line of what was approved.
         step = known.step_of(fork.id)
         left = derivation.at(fork, keep=False) if step is None else known.at(step)
         base = state(repository, project, left, name)
+    forked = Forked(now, base, unchanged=partial(unchanged, left, repository.object_format))
     if own is None:
-        return Forked(now, base)
-    return Forked(now, base, state(repository, project, derivation.beyond(known, own.steps), name), own)
+        return forked
+    beyond = derivation.beyond(known, own.steps)
+    each = state(repository, project, beyond, name)
+    return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
 
 
 def read_here(directory: str, config: str | None = None) -> History:

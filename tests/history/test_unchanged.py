@@ -1,0 +1,91 @@
+"""Which topics are to the byte as they were approved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scratch import Files, Scratch, declared, record
+
+from schemactl import declare, history
+from schemactl.model import Project
+
+PROJECT = Project(roots=("topics",))
+ALL = {"orders", "refunds", "doors"}
+USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
+DOORS = "topic: shop/sales/doors\nschema: {type: BOOLEAN}\n"
+
+
+@pytest.fixture(params=["sha1", "sha256"])
+def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
+    """Three topics: one takes a type of another file, one has a file of its own, one has none."""
+    made = Scratch(tmp_path / "r", object_format=request.param)
+    made.commit(
+        {
+            "topics/orders.yaml": declared(more="  references: [../money.avsc]\n"),
+            "topics/orders.avsc": USES_MONEY,
+            "money.avsc": record("amount", name="Money"),
+            "topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS,
+            "topics/refunds.avsc": record("id", name="Refund"),
+        }
+    )
+    made.flush()
+    return made
+
+
+def unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
+    with history.Repository.open(scratch.path) as repository:
+        files = history.IndexFiles(repository) if staged else declare.WorktreeFiles(str(scratch.path))
+        found = declare.read(files, PROJECT)
+        forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
+        return {name.topic for name in forked.unchanged(files, found)}
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, ALL),
+        ({"README.md": "x"}, ALL),
+        ({"topics/ns.yaml": "namespace: shop/sales\n"}, ALL),
+        ({"money.avsc": record("amount", "unit", name="Money")}, ALL - {"orders"}),
+        ({"topics/refunds.avsc": record("id", name="Refund", indent=2)}, ALL - {"refunds"}),
+        ({"topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc")}, {"orders"}),
+        ({"topics/rest.yaml": None, "topics/doors.yaml": DOORS}, {"orders"}),
+        ({"topics/new.yaml": "topic: shop/sales/new\n"}, ALL),
+    ],
+    ids=["nothing", "other file", "namespace", "shared", "layout", "document gone", "moved", "new topic"],
+)
+@pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
+def test_a_topic_is_unchanged_when_every_file_it_is_made_of_is(
+    scratch: Scratch, files: Files, left: set[str], *, staged: bool
+) -> None:
+    scratch.write(files)
+    if staged:
+        scratch.git("add", "-A")
+    assert unchanged(scratch, staged=staged) == left
+
+
+def test_what_counts_is_where_the_work_began(scratch: Scratch) -> None:
+    scratch.commit({"topics/refunds.avsc": record("id", name="Refund", more=0)}, "meanwhile")
+    scratch.git("checkout", "-q", "--detach", "main~1")
+    assert unchanged(scratch) == ALL
+
+
+def test_what_could_not_be_read_where_the_work_began_is_not_unchanged(scratch: Scratch) -> None:
+    scratch.commit({"topics/rest.yaml": "topic: ["}, "broken")
+    scratch.write({"topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS})
+    assert unchanged(scratch) == {"orders"}
+
+
+def test_line_ends_that_git_converts_are_compared_otherwise(scratch: Scratch) -> None:
+    scratch.commit({".gitattributes": "*.yaml text eol=crlf\n"})
+    scratch.git("rm", "-q", "-r", "--cached", ".")
+    scratch.git("reset", "-q", "--hard")
+    assert unchanged(scratch) == set()
+    assert unchanged(scratch, staged=True) == ALL
+
+
+def test_without_an_approved_commit_nothing_is_unchanged(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.write({"topics/doors.yaml": DOORS})
+    assert unchanged(scratch) == set()
