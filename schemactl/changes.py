@@ -318,4 +318,5 @@ def _versions(name: TopicName, held: Contents, wanted: Contents) -> Iterator[Cha
 
 def _text(info: SchemaInfo) -> Hashable:
     # KEY_VALUE keeps the types of its halves and its encoding in properties, so they belong to the content.
-    return info.type, info.schema, frozenset(unstamped(info).properties.items())
+    own = frozenset(item for item in info.properties.items() if item[0] != COMMIT_PROPERTY)
+    return info.type, info.schema, own

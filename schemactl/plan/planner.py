@@ -10,6 +10,7 @@ from schemactl import formats
 from schemactl.broker import live, put
 from schemactl.changes import (
     COMMIT_PROPERTY,
+    Change,
     Contents,
     NamespaceAdded,
     NumbersDiffer,
@@ -133,6 +134,7 @@ class Planner:
         self.target = target
         self.origin = origin
         self.permissions = permissions
+        self.changes: tuple[Change, ...] = ()
         self.steps: list[Step] = []
         self.refusals: list[Refusal] = []
         self.namespaces = dict(base.catalog.namespaces)
@@ -144,7 +146,8 @@ class Planner:
         """`steps` and `refusals` are complete."""
         self.steps += [RestoreStrategy(name, own) for name, own in sorted(self.base.relaxed.items())]
         deletions: list[Step] = []
-        for change in compare(self.base.catalog, self.target):
+        self.changes = compare(self.base.catalog, self.target)
+        for change in self.changes:
             match change:
                 case NamespaceAdded(name):
                     self.steps.append(CreateNamespace(name))
@@ -167,7 +170,7 @@ class Planner:
     def notes(self) -> Iterator[Note]:
         """What still differs when all steps have been carried out."""
         refused = {refusal.name for refusal in self.refusals}
-        for change in compare(self._catalog(), self.target):
+        for change in compare(self._catalog(), self.target) if self.steps else self.changes:
             match change:
                 case SchemaChanged() if change.name not in refused:
                     yield _unstored(change)

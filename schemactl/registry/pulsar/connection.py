@@ -28,6 +28,9 @@ from schemactl.registry.pulsar.credentials import Credentials
 CONNECTIONS: Final = 16
 """How many requests run at once, at most."""
 
+_HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
+_HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
+_NO_RETRIES: Final = urllib3.Retry(total=False)
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=60.0)
 _FIRST_PATIENCE_S = 2.0
 """How long a cluster that never answered yet is tried: its address may be wrong."""
@@ -59,14 +62,14 @@ class Connection:
         self.url = url
         self._bases = _bases(url)
         self._credentials = credentials
-        self._pool = urllib3.PoolManager(
+        self._manager = urllib3.PoolManager(
             num_pools=64,
             maxsize=CONNECTIONS,
             block=True,
             timeout=_TIMEOUT,
-            retries=False,
             ssl_context=credentials.tls,
         )
+        self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
         self._base = 0
         self._answered = False
         self._cluster = {_host_port(base) for base in self._bases}
@@ -75,7 +78,7 @@ class Connection:
 
     def close(self) -> None:
         """The pool's connections are closed."""
-        self._pool.clear()
+        self._manager.clear()
 
     def get(self, path: str, **absent: Any) -> Any:
         """The JSON value at `path` below `/admin/v2/`; None where the answer is empty.
@@ -125,13 +128,12 @@ class Connection:
             RegistryError: the request was not carried out, and repeating it would not help.
         """
         data = None if body is None else json.dumps(body).encode()
-        base = self._bases[self._base]
-        url = f"{base}/admin/v2/{path}"
+        base, target = self._bases[self._base], f"/admin/v2/{path}"
         for _ in range(_MAX_REDIRECTS):
-            response = self._authorized(method, url, data)
-            if response.status not in _REDIRECTS:
-                return response
-            url = self._redirected(url, response.reason)
+            reply = self._authorized(method, base, target, data)
+            if reply.status not in _REDIRECTS:
+                return reply
+            base, target = self._redirected(base + target, reply.reason)
         raise LostAnswer(
             f"{self.url}: redirected more than {_MAX_REDIRECTS} times: no broker owns {path} yet"
         )
@@ -179,25 +181,30 @@ class Connection:
                 return
             yield delay_s
 
-    def _authorized(self, method: str, url: str, data: bytes | None) -> Reply:
+    def _authorized(self, method: str, base: str, target: str, data: bytes | None) -> Reply:
         bearer = self._credentials.bearer
         if bearer is None:
-            return self._request(method, url, data, None)
+            return self._request(method, base, target, data, None)
         token = bearer.token()
-        reply = self._request(method, url, data, token)
+        reply = self._request(method, base, target, data, token)
         if reply.status == _UNAUTHORIZED and bearer.renew(token):
-            return self._request(method, url, data, bearer.token())
+            return self._request(method, base, target, data, bearer.token())
         return reply
 
-    def _request(self, method: str, url: str, data: bytes | None, token: str | None) -> Reply:
-        headers = {"Accept": "application/json, text/plain;q=0.9, */*;q=0.1"}
-        if data is not None:
-            headers["Content-Type"] = "application/json"
+    def _request(self, method: str, base: str, target: str, data: bytes | None, token: str | None) -> Reply:
+        headers = _HEADERS if data is None else _HEADERS_WITH_BODY
         if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
+            headers = {**headers, "Authorization": f"Bearer {token}"}
         try:
-            response = self._pool.urlopen(
-                method, url, body=data, headers=headers, redirect=False, preload_content=False
+            response = self._pool_of(base).urlopen(
+                method,
+                target,
+                body=data,
+                headers=headers,
+                retries=_NO_RETRIES,
+                redirect=False,
+                assert_same_host=False,
+                preload_content=False,
             )
             try:
                 fine = response.status < 300
@@ -207,21 +214,31 @@ class Connection:
             finally:
                 response.release_conn()
         except HTTPError as error:
-            raise self._no_answer(url, error) from None
+            raise self._no_answer(base, error) from None
         self._answered = True
-        retry_after = response.headers.get("Retry-After", "")
+        if fine:
+            return Reply(response.status, "", "", body)
+        headers_back = response.headers
         if response.status in _REDIRECTS:
-            return Reply(response.status, response.headers.get("Location", ""), "", b"")
+            return Reply(response.status, headers_back.get("Location", ""), "", b"")
+        retry_after = headers_back.get("Retry-After", "")
         return Reply(
             response.status,
             response.reason or "",
-            response.headers.get("Content-Type", ""),
+            headers_back.get("Content-Type", ""),
             body,
             float(retry_after) if retry_after.isdecimal() else None,
         )
 
-    def _no_answer(self, url: str, error: HTTPError) -> RegistryError:
-        host, port = _host_port(url)
+    def _pool_of(self, base: str) -> urllib3.HTTPConnectionPool:
+        # What urllib3's manager does to find a pool costs as much as a request.
+        pool = self._pools.get(base)
+        if pool is None:
+            pool = self._pools[base] = self._manager.connection_from_url(base)
+        return pool
+
+    def _no_answer(self, base: str, error: HTTPError) -> RegistryError:
+        host, port = _host_port(base)
         if isinstance(error, SSLError):
             return RegistryError(
                 f"{self.url}: no trust in {host}:{port}: {_cause(error)}",
@@ -237,23 +254,22 @@ class Connection:
             fix="check that the cluster runs, and that `registry` of the target is the address of its admin API",
         )
 
-    def _redirected(self, url: str, location: str) -> str:
-        target = urljoin(url, location)
-        parts = urlsplit(target)
+    def _redirected(self, url: str, location: str) -> tuple[str, str]:
+        parts = urlsplit(urljoin(url, location))
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise RegistryError(
                 f"{self.url}: redirected to {location[:200]!r}, which is no address of a broker"
             )
         if urlsplit(url).scheme == "https" and parts.scheme == "http":
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
-        if self._credentials.secret and not self._is_of_cluster(_host_port(target)):
+        base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        if self._credentials.secret and not self._is_of_cluster(_host_port(base)):
             raise RegistryError(
-                f"{self.url}: redirected to {parts.hostname}:{_host_port(target)[1]}, which is not known to be of the "
-                "cluster, so the credentials were not sent there",
-                fix="if it is a broker of yours, add it to the target: registry: "
-                f"{self.url},{parts.scheme}://{parts.hostname}:{_host_port(target)[1]}",
+                f"{self.url}: redirected to {base}, which is not known to be of the cluster, so the credentials were not "
+                "sent there",
+                fix=f"if it is a broker of yours, add it to the target: registry: {self.url},{base}",
             )
-        return target
+        return base, f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
 
     def _is_of_cluster(self, address: HostPort) -> bool:
         """Whether the project file or the cluster itself names that address."""
@@ -277,7 +293,7 @@ class Connection:
 
     def _asked(self, path: str, kind: type[Any]) -> Any:
         """What a configured host says; nothing, where the role may not ask (it takes a superuser)."""
-        reply = self._authorized("GET", f"{self._bases[self._base]}/admin/v2/{path}", None)
+        reply = self._authorized("GET", self._bases[self._base], f"/admin/v2/{path}", None)
         value = reply.json() if reply.fine else None
         return value if isinstance(value, kind) else kind()
 

@@ -1,0 +1,213 @@
+"""What planning 10,000 topics over Pulsar's admin API costs, against http.client making the same requests and no more.
+
+    python benchmarks/admin_rest.py [TOPICS]
+
+A server in a process of its own gives the answers: three versions of each topic, all as Git has them, so that the plan is
+empty at the end. CPU seconds of the client's process, median of three; the ratio is what says something on another machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+from schemactl.model import (
+    Catalog,
+    Commit,
+    Namespace,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
+from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
+
+TOPICS_IN_A_NAMESPACE = 100
+VERSIONS = 3
+RUNS = 3
+
+
+def definition(number: int) -> str:
+    """An order with ten fields and one more a version."""
+    fields = [{"name": f"field_{n}", "type": "string", "default": ""} for n in range(10 + number)]
+    return json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": fields})
+
+
+def approved(topics: int) -> Catalog:
+    """What Git says."""
+    commit = Commit("c" * 40, 1_767_225_600, "change")
+    infos = [SchemaInfo(SchemaType.AVRO, definition(n).encode()) for n in range(VERSIONS)]
+    versions = tuple(SchemaVersion(number, info, commit) for number, info in enumerate(infos))
+    spaces = [NamespaceName("shop", f"n{n}") for n in range(-(-topics // TOPICS_IN_A_NAMESPACE))]
+    names = [
+        TopicName("shop", f"n{n // TOPICS_IN_A_NAMESPACE}", f"t{n % TOPICS_IN_A_NAMESPACE}")
+        for n in range(topics)
+    ]
+    return Catalog(
+        {name: Namespace(name, Policies()) for name in spaces},
+        {name: Topic(name, infos[-1], versions) for name in names},
+    )
+
+
+def answer(path: str) -> bytes:
+    """The body of the answer to GET `path` below /admin/v2/."""
+    parts = path.split("/")
+    value: Any
+    match parts:
+        case ["brokers", "version"]:
+            return b"4.0.7"
+        case ["brokers", *_]:
+            value = {"schemaCompatibilityStrategy": "FULL"}
+        case ["namespaces", *_]:
+            value = {"schema_compatibility_strategy": "UNDEFINED", "is_allow_auto_update_schema": True}
+        case ["schemas", *_]:
+            return SCHEMAS
+        case [_, _, _, "partitioned"]:
+            value = []
+        case [_, tenant, space]:
+            value = [f"persistent://{tenant}/{space}/t{n}" for n in range(TOPICS_IN_A_NAMESPACE)]
+        case [*_, "schemaCompatibilityStrategy"]:
+            return b""
+        case _:
+            value = False
+    return json.dumps(value).encode()
+
+
+SCHEMAS = json.dumps(
+    {
+        "getSchemaResponses": [
+            {
+                "version": number,
+                "type": "AVRO",
+                "timestamp": 1,
+                "data": definition(number),
+                "properties": {"schemactl.commit": "c" * 40},
+            }
+            for number in range(VERSIONS)
+        ]
+    }
+).encode()
+
+
+async def serve() -> None:
+    """A server that prints its port and lives until it is terminated."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            body = answer(head.split(b" ", 2)[1].decode().removeprefix("/admin/v2/"))
+            length = f"Content-Length: {len(body)}\r\n\r\n".encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + length + body)
+            await writer.drain()
+
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await talk(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(session, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+def plan(port: int, target: Catalog) -> int:
+    """How many steps the plan has."""
+    with closing(PulsarRegistry(f"http://127.0.0.1:{port}")) as registry:
+        state = observe(registry, scope_of(target))
+        origin = Origin("prod", registry.url, Release.R4_0, "main", None)
+        return len(make_plan(state, target, origin=origin, permissions=Permissions()).steps)
+
+
+def requests_of(port: int, target: Catalog) -> list[str]:
+    """The paths that a plan asks for."""
+    paths: list[str] = []
+    send = Connection.send_once
+
+    def noted(self: Connection, method: str, path: str, body: Any = None) -> Any:
+        paths.append(path)
+        return send(self, method, path, body)
+
+    Connection.send_once = noted  # type: ignore[method-assign]
+    try:
+        if plan(port, target):
+            raise SystemExit("the plan is not empty: the server does not answer as it should")
+    finally:
+        Connection.send_once = send  # type: ignore[method-assign]
+    return paths
+
+
+def fetch(port: int, paths: list[str], at_once: int) -> None:
+    """The same requests on so many connections, each with its thread; the answers are read and thrown away."""
+
+    def fetch_part(part: list[str]) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        for path in part:
+            connection.request("GET", f"/admin/v2/{path}", headers={"Accept": "application/json"})
+            connection.getresponse().read()
+        connection.close()
+
+    with ThreadPoolExecutor(at_once) as threads:
+        list(threads.map(fetch_part, (paths[n::at_once] for n in range(at_once))))
+
+
+def measured(work: Callable[[], object]) -> tuple[float, float]:
+    """CPU seconds and wall seconds, each the median of some runs."""
+    cpu_s, wall_s = [], []
+    for _ in range(RUNS):
+        before, start_s = os.times(), time.perf_counter()
+        work()
+        after = os.times()
+        cpu_s.append(after.user + after.system - before.user - before.system)
+        wall_s.append(time.perf_counter() - start_s)
+    return statistics.median(cpu_s), statistics.median(wall_s)
+
+
+def main(topics: int) -> None:
+    """The figures are printed."""
+    server = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(server.stdout.readline()) if server.stdout else 0
+        target = approved(topics)
+        paths = requests_of(port, target)
+        one_s, one_wall_s = measured(lambda: fetch(port, paths, 1))
+        raw_s, raw_wall_s = measured(lambda: fetch(port, paths, CONNECTIONS))
+        ours_s, ours_wall_s = measured(lambda: plan(port, target))
+    finally:
+        server.terminate()
+        server.wait()
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1024 if sys.platform == "linux" else 1 << 20
+    )
+    print(f"{topics:,} topics, {len(paths):,} requests")
+    print(f"http.client, 1 connection    CPU {one_s:6.2f} s   wall {one_wall_s:6.2f} s")
+    print(f"http.client, {CONNECTIONS} connections  CPU {raw_s:6.2f} s   wall {raw_wall_s:6.2f} s")
+    print(
+        f"plan                         CPU {ours_s:6.2f} s   wall {ours_wall_s:6.2f} s   peak {peak_mb:.0f} MB"
+    )
+    print(
+        f"ratio                        CPU {ours_s / raw_s:6.2f} as many connections, {ours_s / one_s:.2f} one"
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        asyncio.run(serve())
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else 10_000)
