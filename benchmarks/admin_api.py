@@ -1,6 +1,6 @@
 """What planning 10,000 topics over Pulsar's admin API costs, against http.client making the same requests and no more.
 
-    python benchmarks/admin_rest.py [TOPICS]
+    python benchmarks/admin_api.py [TOPICS]
 
 A server in a process of its own gives the answers: three versions of each topic, all as Git has them, so that the plan is
 empty at the end. CPU seconds of the client's process, median of three; the ratio is what says something on another machine.
