@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import base64
+import json
+import re
 from typing import Any
 
 from schemactl.model import Commit, SchemaInfo, SchemaType
 
 Json = dict[str, Any]
+
+
+def json_text(value: Json) -> str:
+    """`value` as indented JSON. Half a surrogate pair, which has no UTF-8, stays an escape."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def commit_value(commit: Commit | None) -> Json | None:

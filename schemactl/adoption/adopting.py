@@ -205,7 +205,7 @@ class _Adopter:
     def _tell(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """What about a declared topic is not as one would expect."""
         topic = self.held.topics[name]
-        if topic.policies.schema_validation_enforced is not None:
+        if topic.policies.schema_validation_enforced:
             message = "schema_validation_enforced is set on the topic itself; it is a namespace's to declare, and stays as it is"
             self.remarks.append(Remark(name, message))
         current = live(topic.versions)

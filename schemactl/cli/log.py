@@ -125,6 +125,7 @@ def _print_on_target(
     from schemactl.correspondence import pair_up
     from schemactl.correspondence.file import topic_value
     from schemactl.history import load_project
+    from schemactl.json_values import json_text
     from schemactl.plan import renamed_topic
     from schemactl.registry import Scope
     from schemactl.report.correspondence_text import render
@@ -150,7 +151,7 @@ def _print_on_target(
         head = {"format_version": FORMAT_VERSION, "ref": history.ref, "tip": _commit(history.tip)}
         where = {"target": target.name, "registry": target.registry}
         told = [topic_value(name, each) for name, each in pairs.items()]
-        print(json.dumps({**head, **where, "topics": told}, indent=2, ensure_ascii=False))
+        print(json_text({**head, **where, "topics": told}))
     else:
         print("\n\n".join(render(name, each, color=context.color) for name, each in pairs.items()))
     return 0

@@ -118,7 +118,7 @@ class Versions:
         yield Difference(
             name,
             Kind.TOMBSTONE,
-            f"the schema was deleted{when}: {numbers(range(first))} can no longer be read, nor messages written with "
+            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, nor messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
             f"schemactl apply {self.on} registers what is missing under new numbers; to have the old ones back, everything has to "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from schemactl.errors import SchemactlError
-from schemactl.json_values import Json, commit_value, read_commit, read_schema, schema_value
+from schemactl.json_values import Json, commit_value, json_text, read_commit, read_schema, schema_value
 from schemactl.model import (
     Answer,
     CompatibilityStrategy,
@@ -119,7 +119,7 @@ def write_json(value: Json, path: Path) -> None:
     Raises:
         SchemactlError: the file cannot be written.
     """
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    text = json_text(value) + "\n"
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 
 from schemactl.correspondence.file import FORMAT_VERSION, topic_values
 from schemactl.drift import Difference, DriftReport
 from schemactl.drift.nearest import differences, text_diff
-from schemactl.json_values import Json, commit_value, schema_value
+from schemactl.json_values import Json, commit_value, json_text, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
 
 
@@ -25,7 +24,7 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
         "differences": [_difference(difference) for difference in report.differences],
         "topics": topic_values(git=report.git, registry=report.held),
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json_text(told)
 
 
 def _difference(difference: Difference) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from schemactl.drift import Difference, DriftReport, Kind
 from schemactl.drift.nearest import differences
 from schemactl.model import NamespaceName, TopicName
-from schemactl.report.style import paint
+from schemactl.report.style import paint, printable
 from schemactl.wording import cite, day
 
 _SHOWN = 40
@@ -59,7 +59,7 @@ def _listed(unmanaged: Sequence[Difference], target: str) -> Iterator[str]:
     """One line each: there may be many, and the same holds for all of them."""
     yield "Not declared in Git, so that `apply` never touches it:"
     for difference in unmanaged:
-        yield f"  {difference.name}: {difference.message}"
+        yield f"  {printable(str(difference.name))}: {difference.message}"
     yield f"  Next: schemactl import --target {target}, with --namespace or --topic for a part of it; or leave it."
 
 
@@ -69,7 +69,8 @@ def _difference(difference: Difference, *, color: bool) -> Iterator[str]:
     if entry and entry.info and near and near.info:
         yield f"  Against Git's {cite(near)}, the nearest:"
         told = differences(old=near.info, new=entry.info)
-        yield from (f"    {paint(sign, _SHADES[sign], color=color)} {what}" for sign, what in told[:_SHOWN])
+        for sign, what in told[:_SHOWN]:
+            yield f"    {paint(sign, _SHADES[sign], color=color)} {printable(what)}"
         if len(told) > _SHOWN:
             yield f"    and {len(told) - _SHOWN} more"
     yield f"  Cause: {difference.cause}."

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 from schemactl.apply import Result
-from schemactl.json_values import Json
+from schemactl.json_values import Json, json_text
 from schemactl.plan import Plan
 from schemactl.plan.file import FORMAT_VERSION, document, step_document
 
 
 def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """The plan as indented JSON: what `plan --out` writes, and `apply` takes."""
-    return json.dumps(document(plan), indent=2, ensure_ascii=False)
+    return json_text(document(plan))
 
 
 def result_document(result: Result, topics: list[Json] | None = None) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from schemactl.model import (
     SchemaType,
     TopicName,
 )
+from schemactl.registry.database import Database
+from schemactl.registry.entries import entry
+from schemactl.registry.storage_sqlite import SqliteStorage
 
 SALES = NamespaceName("shop", "sales")
 
@@ -198,6 +202,37 @@ def test_a_stamp_that_is_no_commit_explains_nothing(estate: Estate, drift: Any) 
     stamped = avro("id", note=0, other=0)
     estate.put(SchemaInfo(stamped.type, stamped.schema, {COMMIT_PROPERTY: "--upload-pack=x"}))
     assert [each["kind"] for each in drift()] == ["foreign version"]
+
+
+GARBAGE = [
+    SchemaInfo(SchemaType.BYTES),
+    SchemaInfo(SchemaType.STRING, b"null", {"\ud800": "\udfff\x07"}),
+    SchemaInfo(SchemaType.JSON, b'{"type": "object", "id": "\x1b[2J\xc2\x9b31m"}'),
+    SchemaInfo(SchemaType.JSON, b"[" * 900 + b"]" * 900),
+    SchemaInfo(SchemaType.AVRO, b"\xff\xfe\x1b[2J"),
+    SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "R", "fields": [{"name": "x", "type": "R"}]}'),
+    SchemaInfo(SchemaType.KEY_VALUE, b"\0\0\0\0\0"),
+    SchemaInfo(SchemaType.KEY_VALUE, b"\0\0\0\2{}\0\0\0\2[]", {"key.schema.type": "AVRO"}),
+    SchemaInfo(SchemaType.PROTOBUF_NATIVE, b'{"fileDescriptorSet": "!", "rootMessageTypeName": "x"}'),
+]
+
+
+@pytest.mark.parametrize("number", range(len(GARBAGE)))
+def test_whatever_others_stored_is_told_without_a_word_to_the_terminal(
+    estate: Estate, drift: Any, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stored by brokers of another release, say: past what an upload would be told today."""
+    garbage, name = GARBAGE[number], TopicName("shop", "sales", "garbage")
+    with closing(SqliteStorage(Database(str(estate.scratch.path / ".schemactl/registry.db")))) as storage:
+        for topic in (ORDERS, name):
+            storage.put(topic.schema_id, lambda _stored: entry(garbage, 0))
+    kinds = {each["kind"] for each in drift("--unmanaged")}
+    assert kinds == {"foreign version", "unmanaged topic"}
+    capsys.readouterr()
+    assert estate.run("drift", "--unmanaged") == 0
+    assert estate.run("log", "orders", "--target", "local") == 0
+    out = capsys.readouterr().out
+    assert out.replace("\n", "").isprintable()
 
 
 def test_a_version_on_a_topic_that_is_declared_without_schema(estate: Estate, drift: Any) -> None:

@@ -273,6 +273,8 @@ def test_what_cannot_be_declared_is_told(
     registry.create_topic(name("twin"), None)
     registry.create_topic(TopicName("shop", "sales", "twin", "non-persistent"), None)
     registry.put_schema(name("gone"), STRING)
+    odd = {"\ud800": "\udfff\x07\u2028"}
+    put(registry, name("odd"), SchemaInfo(SchemaType.INT8, properties=odd))
     said = settled(run, capsys, "--commit-each-version").splitlines()
     told = {line.split("/")[4].split(":")[0]: line for line in said if line.count("://") and "/" in line}
     assert "declared without `schema`: the registry holds one of type NONE" in told["plain"]
