@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from schemactl.staged.avro import Definition, NotPlain, Outline, joined, known, parse
 from schemactl.staged.git import Git
-from schemactl.staged.standing import Standing
+from schemactl.staged.standing import Standing, TopicLine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +60,37 @@ def _is_edit(facts: bytes, path: bytes) -> bool:
     )
 
 
+class _Said:
+    """What a declaration says of a schema: its type, the path of its definition ("": `value` is it), those of its references."""
+
+    __slots__ = ("definition", "references", "type", "value")
+
+    def __init__(self, kind: str, definition: str, value: Any, references: list[str]) -> None:
+        self.type = kind
+        self.definition = definition
+        self.value = value
+        self.references = references
+
+
+def _said(documents: list[Any], schema: str, folder: str) -> _Said:
+    """What the documents of a file in that folder say of the topic's schema."""
+    for document in documents:
+        if isinstance(document, dict) and _full_name(document).partition("://")[2] == schema:
+            said = document.get("schema")
+            break
+    else:
+        raise NotPlain
+    if not isinstance(said, dict) or not said.keys() <= _SCHEMA_KEYS:
+        raise NotPlain
+    references = [posixpath.normpath(posixpath.join(folder, each)) for each in said.get("references", ())]
+    written = said["definition"]
+    if not isinstance(written, str):
+        return _Said(said["type"], "", written, references)
+    if written.lstrip().startswith(("{", "[", '"')):
+        return _Said(said["type"], "", parse(written), references)
+    return _Said(said["type"], posixpath.normpath(posixpath.join(folder, written)), None, references)
+
+
 class _Judge:
     """One look at what was changed."""
 
@@ -70,6 +101,8 @@ class _Judge:
         self._documents: dict[str, list[Any]] = {}
         self._values: dict[str, Any] = {}
         self._outlines: dict[tuple[str, frozenset[str]], Outline] = {}
+        # By the file, its blob, and the topic's key in a registry.
+        self._said: dict[tuple[str, str, str], _Said] = {}
 
     def topics(self, changes: Mapping[bytes, bytes]) -> list[SimpleNamespace]:
         """The topics whose definition changed, each fine.
@@ -79,29 +112,29 @@ class _Judge:
         """
         edits = {path: tuple(facts.decode().split(" ")[2:4]) for path, facts in changes.items()}
         self._read(blob for edit in edits.values() for blob in edit)
-        affected: dict[bytes, list[bytes]] = {}
+        affected: dict[str, TopicLine] = {}
         for path, (before, after) in edits.items():
             if path.endswith(_YAML):
                 names = self._redefined(before, after)
                 lines = [
                     line
                     for line in self.standing.topics_of(path)
-                    if line[1] == path and line[0].decode() in names
+                    if line.declaration == path.decode() and line.name in names
                 ]
                 if len(lines) != len(names):
                     raise NotPlain
             elif repr(self._value(before)) == repr(self._value(after)):
                 continue
             else:
-                lines = [line for line in self.standing.topics_of(path) if path in line[3:]]
-            affected |= {line[0]: line for line in lines}
+                lines = [line for line in self.standing.topics_of(path) if path.decode() in line.files]
+            affected |= {line.name: line for line in lines}
         if not affected:
             return []
         if len(affected) > MAX_TOPICS:
             raise NotPlain
         history = self._history()
         return [
-            self._topic(line, history)
+            self._topic(line, edits, history)
             for _, line in sorted(affected.items(), key=lambda each: _order(each[0]))
         ]
 
@@ -116,79 +149,85 @@ class _Judge:
                 names.add(name)
         return names
 
-    def _topic(self, line: list[bytes], history: Cache) -> SimpleNamespace:
-        name, declaration, strategy = (field.decode() for field in line[:3])
-        if not strategy:
+    def _topic(
+        self, line: TopicLine, edits: Mapping[bytes, tuple[str, ...]], history: Cache
+    ) -> SimpleNamespace:
+        if not line.strategy:
             raise NotPlain
-        here = {path.decode(): "" for path in (declaration.encode(), *line[3:])}
-        found = self.git.objects([f":{path}" for path in here])
-        for path, each in zip(here, found, strict=True):
-            here[path] = self._keep(each)
-        kind, new = self._definition(name, declaration, here)
-        versions = self._versions(name, kind, history)
+        step = history.step_of(self.standing.base.decode())
+        if step is None:
+            raise NotPlain
+        # What was not edited is as it was where work began.
+        left = history.at(step)
+        here = {
+            path: edits[path.encode()][1] if path.encode() in edits else _blob(left.entry(path))
+            for path in (line.declaration, *line.files)
+        }
+        if line.definition and line.declaration.encode() not in edits:
+            references = [path for path in line.files if path != line.definition]
+            said = _Said(line.type, line.definition, None, references)
+            self._said[line.declaration, here[line.declaration], line.schema] = said
+        self._read(here.values())
+        kind, new = self._definition(line.schema, line.declaration, here)
+        versions = self._versions(line.schema, kind, history, left)
         number = len(versions)
-        if new in versions or not all(_suits(new, old, strategy) for old in _protected(versions, strategy)):
+        if new in versions or not all(
+            _suits(new, old, line.strategy) for old in _protected(versions, line.strategy)
+        ):
             raise NotPlain
         fine = SimpleNamespace(broker=SimpleNamespace(outcome=SimpleNamespace(value="ok")), data=())
         return SimpleNamespace(
-            topic=name,
+            topic=line.name,
             change="new version",
-            strategy=SimpleNamespace(value=strategy),
+            strategy=SimpleNamespace(value=line.strategy),
             version=number,
             latest=number - 1,
             stepwise=None,
             verdict=fine,
         )
 
-    def _versions(self, name: str, kind: str, history: Cache) -> list[Definition]:
-        """The approved versions, which all are of that type."""
-        schema = name.partition("://")[2]
+    def _versions(self, schema: str, kind: str, history: Cache, left: Cache) -> list[Definition]:
+        """The approved versions, which all are of that type; nothing became of the topic since work began at `left`."""
         versions = history.versions(schema)
         if not versions or any(version.type != kind for version in versions):
             raise NotPlain
-        places = [_place(history.at(version.step), schema, version.path) for version in versions]
-        if self.standing.base != self.standing.tip:
-            # What was approved of it since work began would have to be merged.
-            left = history.step_of(self.standing.base.decode())
-            newest = versions[-1]
-            if left is None or newest.step > left:
-                raise NotPlain
-            if _place(history.at(left), schema, newest.path) != _place(history, schema, newest.path):
+        newest = versions[-1]
+        if left.step != history.step and (
+            newest.step > left.step
+            or _place(left, schema, newest.path) != _place(history, schema, newest.path)
+        ):
+            # Both would have to be merged.
+            raise NotPlain
+        states = [history.at(version.step) for version in versions]
+        places = [
+            _place(state, schema, version.path) for version, state in zip(versions, states, strict=True)
+        ]
+        for version, state, here in zip(versions, states, places, strict=True):
+            said_before = (version.path, here[version.path], schema) in self._said
+            if not said_before and any(each.blob for each in state.declarations(schema)):
+                # The file could not be read then; what it had said before counted.
                 raise NotPlain
         self._read({blob for here in places for blob in here.values()})
-        return [
-            self._definition(name, version.path, here, kind)[1]
+        found = [
+            self._definition(schema, version.path, here)
             for version, here in zip(versions, places, strict=True)
         ]
+        if any(each != kind for each, _ in found):
+            raise NotPlain
+        return [each for _, each in found]
 
-    def _definition(
-        self, name: str, declaration: str, here: Mapping[str, str], kind: str = ""
-    ) -> tuple[str, Definition]:
-        """The type, and the definition that the file `declaration` declares for the topic, where paths have these blobs."""
-        schema_id = name.partition("://")[2]
-        for document in self._file(here[declaration]):
-            if isinstance(document, dict) and _full_name(document).partition("://")[2] == schema_id:
-                schema = document.get("schema")
-                break
+    def _definition(self, schema: str, declaration: str, here: Mapping[str, str]) -> tuple[str, Definition]:
+        """The type and the definition that the file `declaration` declares for the topic, where paths have these blobs."""
+        key = declaration, here[declaration], schema
+        if key not in self._said:
+            self._said[key] = _said(self._file(here[declaration]), schema, posixpath.dirname(declaration))
+        said = self._said[key]
+        references = [self._outline(here.get(path, "")) for path in said.references]
+        if said.definition:
+            own = self._outline(here.get(said.definition, ""), known(references))
         else:
-            raise NotPlain
-        if (
-            not isinstance(schema, dict)
-            or not schema.keys() <= _SCHEMA_KEYS
-            or kind not in ("", schema["type"])
-        ):
-            raise NotPlain
-        folder = posixpath.dirname(declaration)
-        files = [posixpath.normpath(posixpath.join(folder, each)) for each in schema.get("references", ())]
-        references = [self._outline(here.get(path, "")) for path in files]
-        written = schema["definition"]
-        if isinstance(written, str) and not written.lstrip().startswith(("{", "[", '"')):
-            blob = here.get(posixpath.normpath(posixpath.join(folder, written)), "")
-            own = self._outline(blob, known(references))
-        else:
-            value = parse(written) if isinstance(written, str) else written
-            own = Outline(value, known(references))
-        return schema["type"], joined(own, references)
+            own = Outline(said.value, known(references))
+        return said.type, joined(own, references)
 
     def _outline(self, blob: str, elsewhere: frozenset[str] = frozenset()) -> Outline:
         """What a file of JSON defines."""
@@ -264,10 +303,10 @@ def _without_definition(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "schema": {**schema, "definition": None}}
 
 
-def _order(name: bytes) -> tuple[bytes, ...]:
+def _order(name: str) -> tuple[str, ...]:
     """As topics stand in a report."""
-    domain, _, schema_id = name.partition(b"://")
-    return *schema_id.split(b"/", 2), domain
+    domain, _, schema = name.partition("://")
+    return *schema.split("/", 2), domain
 
 
 def _protected(versions: list[Definition], strategy: str) -> Iterator[Definition]:

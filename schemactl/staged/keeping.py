@@ -14,7 +14,7 @@ from schemactl.history.cache import derivation, location
 from schemactl.model import Catalog, Project, SchemaType
 from schemactl.report import render_check
 from schemactl.staged.git import DIFF_INDEX, Folders, Git, find, stamp
-from schemactl.staged.standing import Standing, concerning, topic_line
+from schemactl.staged.standing import Standing, TopicLine, concerning
 
 _TYPES: Final = (SchemaType.AVRO, SchemaType.JSON)
 """What is judged on sight."""
@@ -101,18 +101,15 @@ def _topics(declared: Declared, project: Project, history: Sequence[Catalog]) ->
     """The declared topics for `Standing.topics`; their strategy where it is the same whatever a merge makes of it."""
     catalogs = (declared.catalog, *history)
     for name, topic in declared.catalog.topics.items():
-        paths = [*sorted(declared.dependencies.get(name, ()))]
-        declaration = topic.source.path if topic.source else ""
-        fields = [str(name), declaration, "", *paths]
-        if (
-            topic.schema
-            and topic.schema.type in _TYPES
-            and topic.reader == "latest"
-            and not topic.renamed_from
-        ):
+        schema, strategy, definition = topic.schema, "", ""
+        files = declared.dependencies.get(name, frozenset())
+        if schema and schema.type in _TYPES and topic.reader == "latest" and not topic.renamed_from:
             strategies = {catalog.strategy(name, project.defaults)[0] for catalog in catalogs}
-            fields[2] = strategies.pop().value if len(strategies) == 1 else ""
-        yield topic_line(*map(os.fsencode, fields)) if all(map(str.isprintable, fields)) else b""
+            strategy = strategies.pop().value if len(strategies) == 1 else ""
+            definition = schema.source.path if schema.source and schema.source.path in files else ""
+        declaration = topic.source.path if topic.source else ""
+        kind = schema.type.name if schema else ""
+        yield TopicLine(str(name), declaration, strategy, kind, definition, *sorted(files)).line()
 
 
 def _full(ref: str) -> str:

@@ -55,7 +55,7 @@ class Standing:
         plain: the report; `colored`: for a terminal.
         release, label, checked, notes: of the report.
         history, derivation: where the history is kept, and what of.
-        topics: every declared topic, see `topic_line`; nothing where there was a warning.
+        topics: every declared topic, see `TopicLine`; nothing where there was a warning.
     """
 
     __slots__ = _NAMES
@@ -124,24 +124,49 @@ class Standing:
             with suppress(OSError):
                 os.unlink(beside)
 
-    def topics_of(self, path: bytes) -> list[list[bytes]]:
-        """The topics whose definition is made of the file `path`: name, declaration, strategy, the files it is made of."""
+    def topics_of(self, path: bytes) -> list[TopicLine]:
+        """The topics that the file `path` declares, or that have a definition made of it."""
         found = []
         wanted = b"\0" + path + b"\0"
         at = self.topics.find(wanted)
         while at >= 0:
             start, end = self.topics.rfind(b"\n", 0, at) + 1, self.topics.find(b"\n", at)
-            found.append(self.topics[start:end].split(b"\0")[1:-1])
+            found.append(TopicLine(*self.topics[start:end].decode().split("\0")[1:-1]))
             at = self.topics.find(wanted, end)
         return found
 
 
-def topic_line(*fields: bytes) -> bytes:
-    """A topic in `Standing.topics`: its name, the file that declares it, its strategy, the files its definition is made of.
+class TopicLine:
+    """A topic as a line of `Standing.topics`.
 
-    The strategy is empty where the topic is nothing to be judged on sight.
+    Attributes:
+        name: of the topic; `declaration`: the file that declares it.
+        strategy: the one in force; "" where the topic is nothing to be judged on sight.
+        type: its schema's; `definition`: the file that holds it, "" where the declaration does.
+        files: all that the definition is made of, besides the declaration.
     """
-    return b"\0" + b"\0".join(fields) + b"\0\n"
+
+    __slots__ = ("declaration", "definition", "files", "name", "strategy", "type")
+
+    def __init__(
+        self, name: str, declaration: str, strategy: str, type_: str, definition: str, *files: str
+    ) -> None:
+        self.name = name
+        self.declaration = declaration
+        self.strategy = strategy
+        self.type = type_
+        self.definition = definition
+        self.files = files
+
+    @property
+    def schema(self) -> str:
+        """The topic's key in a registry."""
+        return self.name.partition("://")[2]
+
+    def line(self) -> bytes:
+        """Itself, with its line end; nothing where a name cannot be printed."""
+        fields = (self.name, self.declaration, self.strategy, self.type, self.definition, *self.files)
+        return ("\0" + "\0".join(fields) + "\0\n").encode() if all(map(str.isprintable, fields)) else b""
 
 
 def _path(folders: Folders) -> str:
