@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "drift": "what a registry holds otherwise than Git approved",
     "import": "write declarations of what a registry holds and nobody declares",
     "rebuild": "give a registry that lost its schemas the same version numbers back",
+    "registry": "one topic of a registry by hand: get, list, put, delete, test",
     "admit": "would this client be let in, and what would the broker do to the registry",
     "serve": "the embedded registry behind Pulsar's admin REST paths",
     "generate": "write StructTypes and codec modules for every approved version",

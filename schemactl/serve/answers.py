@@ -37,7 +37,12 @@ class NoBody(Exception):
 
 
 class Unexpected(Exception):
-    """A Java exception nobody catches, with its message ("" where it has none)."""
+    """A Java exception nobody catches, with its message ("" where it has none) and its class."""
+
+    def __init__(self, message: str, exception: str = "java.lang.RuntimeException") -> None:
+        super().__init__(message)
+        self.message = message
+        self.exception = exception
 
 
 class ErrorPage(Exception):
@@ -71,11 +76,11 @@ def refused(status: int, reason: str) -> Response:
     return ok({"reason": reason}, status)
 
 
-def unexpected(message: str) -> Response:
-    """What RestException makes of a Java exception; the stack trace, which is a broker's own, is left out."""
-    shown = message or "null"
-    words = f"\n --- An unexpected error occurred in the server ---\n\nMessage: {shown}\n\nStacktrace:\n\n{shown}\n"
-    return refused(500, words)
+def unexpected(no: Unexpected) -> Response:
+    """What RestException makes of a Java exception; the stack trace ends after its first line, the rest is a broker's own."""
+    thrown = f"{no.exception}: {no.message}" if no.message else no.exception
+    head = "\n --- An unexpected error occurred in the server ---\n\n"
+    return refused(500, f"{head}Message: {no.message or 'null'}\n\nStacktrace:\n\n{thrown}\n")
 
 
 def bad_request(words: str) -> Response:

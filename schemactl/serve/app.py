@@ -173,12 +173,12 @@ def _answered(endpoint: Endpoint, call: Call, request: Request) -> Response:
     except NoBody:
         return plain("The request entity cannot be empty.", 400)
     except Unexpected as no:
-        return unexpected(str(no))
+        return unexpected(no)
     except ErrorPage as no:
         return error_page(request, no.status, no.message)
     except SchemactlError as error:
         # The storage is out of order; what the registry itself refuses has been answered above.
-        return unexpected(error.what)
+        return unexpected(Unexpected(error.what))
 
 
 async def _body(request: Request) -> bytes | None:

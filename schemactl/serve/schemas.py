@@ -86,7 +86,7 @@ def compatibility(call: Call) -> Response:
         answer = call.registry.test_schema(topic, info)
         strategy = call.registry.strategy(topic)
     if answer.outcome is not Outcome.OK:
-        raise Unexpected(answer.message)
+        raise Unexpected(answer.message, answer.exception)
     return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
 
 

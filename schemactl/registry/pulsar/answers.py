@@ -108,8 +108,13 @@ def _json_reason(text: str) -> str:
         # Cut off where reading stopped; what was read of the reason is still worth showing.
         start = re.search(r'"reason"\s*:\s*"', text)
         return text[start.end() :].replace("\\n", "\n").replace('\\"', '"') if start else ""
-    reason = value.get("reason") if isinstance(value, dict) else None
-    return reason if isinstance(reason, str) else ""
+    if not isinstance(value, dict):
+        return ""
+    # Pulsar's own answers give a reason; a page of Jetty's as JSON a message, escaped as if it were still HTML.
+    reason, message = value.get("reason"), value.get("message")
+    if isinstance(reason, str):
+        return reason
+    return html.unescape(message) if isinstance(message, str) else ""
 
 
 def _is_json(reply: Reply) -> bool:

@@ -1,0 +1,375 @@
+"""`schemactl registry`: one topic of a registry by hand, as `pulsar-admin schemas`, and more clearly said."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from schemactl.cli import Context
+from schemactl.cli.plan import choose_target, open_target
+from schemactl.cli.schema_file import add_arguments as add_schema_arguments
+from schemactl.cli.schema_file import read_schema
+from schemactl.cli.topics import find
+from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
+from schemactl.formats.layout import stored_text
+from schemactl.wording import moment, numbers, versions
+
+if TYPE_CHECKING:
+    from schemactl.model import (
+        Answer,
+        Breakage,
+        CompatibilityStrategy,
+        SchemaInfo,
+        SchemaVersion,
+        Topic,
+        TopicName,
+    )
+    from schemactl.registry import Registry
+
+FORMAT_VERSION = 1
+REFUSED = 100
+_MOST_SHOWN = 8
+
+_HELP = "the topic, in full (shop/sales/orders), or as much of a declared one's name as is unambiguous"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `registry`."""
+    parser.description = (
+        "Look at one topic's schemas in a registry, and change them by hand. What Git declares is `plan` and `apply`'s: "
+        "a schema that is put here is drift until it is declared."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl registry get shop/sales/orders --version 3 --target prod > orders-3.avsc\n"
+        "  schemactl registry list orders --target prod --format json\n"
+        "  schemactl registry test orders --file orders.avsc --target prod     exit code 100: it would be refused\n"
+        "  schemactl registry put orders --file payload.json --target local\n"
+        "  schemactl registry delete orders --allow-delete --target local\n"
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, (_, summary) in ACTIONS.items():
+        action = actions.add_parser(name, help=summary, description=summary)
+        action.add_argument("topic", metavar="TOPIC", help=_HELP)
+        action.add_argument(
+            "--target", metavar="NAME", help="one of the project file's targets (default: the only one)"
+        )
+        action.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+        if name == "get":
+            action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
+        if name in ("put", "test"):
+            add_schema_arguments(action)
+        if name == "delete":
+            how = action.add_mutually_exclusive_group()
+            how.add_argument(
+                "--allow-delete", action="store_true", help="put a tombstone: it takes the next number"
+            )
+            how.add_argument(
+                "--force-delete", action="store_true", help="leave nothing: numbering starts again at 0"
+            )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0; 100: the registry says no, or would."""
+    with _opened(args, context) as place:
+        answer, _ = ACTIONS[args.action]
+        return answer(place, args, context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A topic of a registry, as it is now.
+
+    Attributes:
+        declared: the name Git knows it by.
+        name: the target's name of it.
+        topic: None where the registry has neither the topic nor a schema.
+    """
+
+    registry: Registry
+    target: str
+    declared: TopicName
+    name: TopicName
+    topic: Topic | None
+
+    @property
+    def live(self) -> tuple[SchemaVersion, ...]:
+        from schemactl.broker import live
+
+        return live(self.topic.versions) if self.topic else ()
+
+    def show(self, args: argparse.Namespace, text: str, **facts: Any) -> None:
+        """The report is on standard output, as `text` or the `facts` as JSON."""
+        if args.format == "text":
+            print(text)
+        else:
+            told = {"format_version": FORMAT_VERSION, "target": self.target, "topic": str(self.name), **facts}
+            print(json.dumps(told, indent=2, ensure_ascii=False))
+
+
+def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:
+    found = _version(place, args.version)
+    info = found.info
+    if info is None:
+        raise RegistryError(
+            f"version {found.number} of {place.name} is a tombstone: it marks a deletion, and has no schema"
+        )
+    text = stored_text(info)
+    if args.format == "json":
+        place.show(args, "", **_facts(found))
+        return 0
+    context.say(f"{place.name}: {_headline(found)}")
+    if text is None:
+        raise SchemactlError(
+            f"the definition of {place.name} is no text", fix="`--format json` shows its bytes in Base64"
+        )
+    print(text, end="" if text.endswith("\n") or not text else "\n")
+    return 0
+
+
+def _list(place: _Place, args: argparse.Namespace, context: Context) -> int:
+    del context
+    stored = place.topic.versions if place.topic else ()
+    current = {version.number for version in place.live}
+    lines = [f"{place.name} in {place.target}"]
+    for version in reversed(stored):
+        hidden = "" if version.number in current or version.info is None else ", hidden by a later tombstone"
+        lines.append(f"  {_headline(version)}{hidden}")
+    if not stored:
+        lines.append("  no schema")
+    place.show(args, "\n".join(lines), versions=[_facts(version) for version in stored], live=sorted(current))
+    return 0
+
+
+def _put(place: _Place, args: argparse.Namespace, context: Context) -> int:
+    info = read_schema(args, context, place.declared)
+    _warn(place, info, context)
+    before = {version.number for version in place.topic.versions} if place.topic else set()
+    try:
+        number = place.registry.put_schema(place.name, info)
+    except SchemaRefused as refused:
+        return _refused(place, args, refused.outcome, refused.what)
+    stored = number not in before
+    words = "stored as" if stored else "nothing was stored: it equals"
+    text = f"{place.name}: {words} version {number} in {place.target}"
+    if not stored and place.live and place.live[-1].number != number:
+        text += f"; latest is still version {place.live[-1].number}"
+    place.show(args, text, stored=stored, version=number, outcome="ok" if stored else "unchanged")
+    return 0
+
+
+def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
+    from schemactl.compat import judge
+    from schemactl.model import Outcome
+
+    info = read_schema(args, context, place.declared)
+    asked = place.registry.test_schema(place.name, info)
+    strategy = place.registry.strategy(place.name)
+    stored = place.topic.versions if place.topic else ()
+    verdict = judge(stored, info, strategy, place.registry.release)
+    upload, breakages = verdict.broker, verdict.data or ()
+    good = upload.version is not None and asked.outcome is Outcome.OK
+    if good:
+        done = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
+        lines = [f"{place.name}: compatible under {strategy}; an upload {done} version {upload.version}"]
+    else:
+        lines = _refusal(place, strategy, asked, upload)
+    lines += [f"  {_broken(breakage)}" for breakage in breakages[:_MOST_SHOWN]]
+    if len(breakages) > _MOST_SHOWN:
+        lines.append(f"  and {len(breakages) - _MOST_SHOWN} more; --format json has them all")
+    place.show(
+        args,
+        "\n".join(lines),
+        strategy=strategy.value,
+        compatibility=_answer(asked),
+        upload=_answer(upload),
+        data=[
+            {
+                "rule": breakage.incompatibility.rule,
+                "pointer": breakage.incompatibility.pointer,
+                "direction": breakage.direction,
+                "against": breakage.against,
+            }
+            for breakage in breakages
+        ],
+    )
+    return 0 if good else REFUSED
+
+
+def _refusal(place: _Place, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
+    from schemactl.model import Outcome
+
+    no = upload if upload.version is None else asked
+    lines = [
+        f"{place.name}: {no.outcome.value} under {strategy}",
+        f"  the registry says: {_first_line(no.message)}",
+    ]
+    if asked.outcome is Outcome.OK:
+        lines.append(
+            "  its compatibility endpoint says it would be accepted, and is wrong: an upload looks at more"
+        )
+    elif upload.version is not None:
+        lines.append(f"  an upload would still be answered with version {upload.version}, which it equals")
+    return lines
+
+
+def _broken(breakage: Breakage) -> str:
+    found, old = breakage.incompatibility, f"version {breakage.against}"
+    who = {
+        "new_reads_old": f"the new schema cannot read {old}",
+        "old_reads_new": f"{old} cannot read the new schema",
+        "both": f"neither reads the other of {old} and the new schema",
+    }[breakage.direction]
+    return f"{found.rule} at {found.pointer or 'the whole'}: {who}"
+
+
+def _delete(place: _Place, args: argparse.Namespace, context: Context) -> int:
+    del context
+    stored = place.topic.versions if place.topic else ()
+    if not stored:
+        # A delete of nothing is not nothing: a broker writes a tombstone, and the first version would be 1.
+        raise RegistryError(f"{place.name} has no schema in {place.target}; nothing was deleted")
+    held = versions([version.number for version in stored])
+    current = [version.number for version in place.live]
+    if args.force_delete:
+        place.registry.delete_schema(place.name, force=True)
+        text = f"{place.name}: {held} destroyed in {place.target}; the next upload is version 0"
+        place.show(args, text, destroyed=[version.number for version in stored], tombstone=None)
+        return 0
+    if args.allow_delete:
+        if not current:
+            raise RegistryError(
+                f"the schemas of {place.name} are deleted already, by tombstone {stored[-1].number}"
+            )
+        number = place.registry.delete_schema(place.name)
+        text = f"{place.name}: {versions(current)} hidden by tombstone {number} in {place.target}"
+        place.show(args, text, hidden=current, tombstone=number)
+        return 0
+    raise UsageError(
+        f"deleting the schema of {place.name} in {place.target} needs a flag: its live versions are "
+        f"{numbers(current) or 'none'}, and messages that carry their numbers can then no longer be decoded",
+        fix=f"--allow-delete hides them behind a tombstone, number {stored[-1].number + 1}; --force-delete destroys {held} "
+        "for good, and numbering starts again at 0",
+    )
+
+
+ACTIONS: Final[dict[str, tuple[Callable[[_Place, argparse.Namespace, Context], int], str]]] = {
+    "get": (_get, "one version's definition"),
+    "list": (_list, "every version that is stored, tombstones among them"),
+    "put": (_put, "upload a schema"),
+    "delete": (_delete, "delete a topic's schemas; says what that destroys, and needs a flag"),
+    "test": (_test, "would a schema be accepted? Stores nothing"),
+}
+
+
+@contextmanager
+def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
+    from schemactl import history
+    from schemactl.plan import renamed_topic
+    from schemactl.registry import Scope
+
+    project, top = history.load_project(context.directory, context.config)
+    target = choose_target(project, args.target)
+    declared = _name(args.topic, context)
+    name = renamed_topic(declared, target.namespaces)
+    with closing(open_target(target, project, top, context)) as registry:
+        found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+        yield _Place(registry, target.name, declared, name, found)
+
+
+def _name(text: str, context: Context) -> TopicName:
+    """The topic that `text` names in full, or, of those that Git declares, by its last parts."""
+    from schemactl import history
+    from schemactl.model import TopicName
+
+    if "://" in text or text.count("/") == 2:
+        try:
+            return TopicName.parse(text)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    return find(text, history.read_here(context.directory, context.config).catalog).name
+
+
+def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
+    """A word on standard error where Git does not declare what is being put."""
+    from schemactl import formats, history
+    from schemactl.errors import InvalidSchema
+
+    topic = history.read_here(context.directory, context.config).catalog.topics.get(place.declared)
+    if topic is None or topic.deleted:
+        context.say(
+            f"warning: Git does not declare {place.declared}; `schemactl drift` will show this schema as foreign"
+        )
+        return
+    try:
+        key = formats.identity(info)
+        approved = {formats.identity(version.info) for version in topic.versions if version.info}
+    except InvalidSchema:
+        return  # the registry will say so
+    if key not in approved:
+        context.say(
+            f"warning: this schema is no approved version of {place.declared}; if it is stored, numbers part from Git's. "
+            "Declare it, have it approved, and `schemactl apply` does the rest"
+        )
+
+
+def _version(place: _Place, number: int | None) -> SchemaVersion:
+    stored = place.topic.versions if place.topic else ()
+    if not stored:
+        raise RegistryError(f"{place.name} has no schema in {place.target}")
+    if number is None:
+        if place.live:
+            return place.live[-1]
+        raise RegistryError(
+            f"the schemas of {place.name} were deleted, by tombstone {stored[-1].number}",
+            fix="--version N shows an older one, where the registry still tells",
+        )
+    for version in stored:
+        if version.number == number:
+            return version
+    known = numbers([version.number for version in stored])
+    raise RegistryError(f"{place.name} has no version {number} in {place.target}: there is {known}")
+
+
+def _headline(version: SchemaVersion) -> str:
+    from schemactl.changes import COMMIT_PROPERTY
+
+    what = version.info.type.name if version.info else "tombstone"
+    commit = version.info.properties.get(COMMIT_PROPERTY) if version.info else None
+    stamp = f", from commit {commit[:9]}" if commit else ""
+    return f"version {version.number}, {what}, {moment(version.timestamp_ms)}{stamp}"
+
+
+def _facts(version: SchemaVersion) -> dict[str, Any]:
+    import base64
+
+    info = version.info
+    if info is None:
+        return {"version": version.number, "deleted": True, "timestamp_ms": version.timestamp_ms}
+    text = stored_text(info)
+    return {
+        "version": version.number,
+        "type": info.type.name,
+        "schema": text,
+        **({"schema_b64": base64.b64encode(info.schema).decode()} if text is None else {}),
+        "properties": dict(info.properties),
+        "timestamp_ms": version.timestamp_ms,
+    }
+
+
+def _refused(place: _Place, args: argparse.Namespace, outcome: str, words: str) -> int:
+    text = f"{place.name}: {outcome}, nothing was stored\n  the registry says: {_first_line(words)}"
+    place.show(args, text, stored=False, version=None, outcome=outcome, message=words)
+    return REFUSED
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {"outcome": answer.outcome.value, "version": answer.version, "message": answer.message or None}
+
+
+def _first_line(words: str) -> str:
+    return words.partition("\n")[0].strip()
