@@ -11,6 +11,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -167,6 +168,7 @@ def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode()
 
 
+@lru_cache(maxsize=16_384)  # a history resolves the same ones again and again
 def resolve(folder: str, written: str) -> str:
     """The path in the repository that `written` means in a file of `folder`.
 

@@ -13,9 +13,12 @@ import os
 import sqlite3
 from typing import NamedTuple
 
-FORMAT = 1
+FORMAT = 2
 """Of the tables, and of what makes a version (what parses, what is equal); raised whenever either changes, so that files
 of older releases are made anew."""
+
+NEWEST = -1
+"""In place of the number in force: each new version is in force at once, and needs no row that says so."""
 
 PERSISTENT, NON_PERSISTENT = 0, 1
 """The domains of topics; both share one list of versions, as in Pulsar."""
@@ -41,8 +44,9 @@ CREATE TABLE version (
   schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, digest BLOB NOT NULL,
   PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
--- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force, `since` the step that
--- brought this state; `as_of` is set where what is declared cannot be read: the last step at which it could.
+-- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force (-1: whichever is the
+-- newest), `since` the step that brought this state; `as_of` is set where what is declared cannot be read: the last step
+-- at which it could.
 CREATE TABLE standing (
   schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
   path INTEGER NOT NULL, as_of INTEGER, PRIMARY KEY (schema, domain, step)
@@ -220,6 +224,18 @@ class Cache:
 
     def standing(self, schema: str, domain: int) -> Standing | None:
         """How the topic stands; None: it was never declared."""
+        found = self.standing_row(schema, domain)
+        if found and found.number == NEWEST:
+            sql = (
+                "SELECT number, step FROM version WHERE schema = ? AND step <= ? ORDER BY number DESC LIMIT 1"
+            )
+            step = self.step if found.as_of is None else found.as_of
+            number, since = self.connection.execute(sql, (self.schema_id(schema), step)).fetchone()
+            return found._replace(number=number, since=max(since, found.since))
+        return found
+
+    def standing_row(self, schema: str, domain: int) -> Standing | None:
+        """The same as the table has it: NEWEST in place of the newest number, and since when that is so."""
         sql = (
             "SELECT deleted, number, since, name, as_of FROM standing JOIN path ON id = path "
             "WHERE schema = ? AND domain = ? AND step <= ? ORDER BY step DESC LIMIT 1"

@@ -39,7 +39,7 @@ class RecordFiles(GitFiles):
 
     def revision(self, path: str) -> str | None:
         """The id of the blob at `path`; None where there is no plain file."""
-        found = self.entry(path)
+        found = self._journal.entry(path)
         return found.blob if found and found.kind == "file" else None
 
     def ahead(self, steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[Step]:

@@ -7,7 +7,7 @@ text changes; when another file's does, what that file's types are now is put be
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
@@ -36,32 +36,47 @@ def digest(info: SchemaInfo) -> bytes:
         InvalidSchema: the definition does not parse.
     """
     if info.type in AVRO_DESCRIBED:
-        found = composition(avro.parsed_by_any(info.schema))
-        own = [_type_digest(name, each) for name, each in found.types.items()]
-        return _joined(info.type, found.root.text, own)
+        return _added(_own(info.type, composition(avro.parsed_by_any(info.schema))))
     if info.type is SchemaType.KEY_VALUE:
         both = key_value.split(info)
         return _digest(info.type.name, both.encoding, digest(both.key), digest(both.value))
     return _digest(info.type.name, repr(identity(info)))
 
 
-class Shared(NamedTuple):
-    """What a file defines for others: by full name, the digests of a type and of all that it leads to; and these names."""
+class Shared:
+    """What a file defines for others.
 
-    types: Mapping[str, frozenset[bytes]]
-    names: frozenset[str]
+    Attributes:
+        names: the full names of the types.
+    """
+
+    __slots__ = ("_reached", "_totals", "names")
+
+    def __init__(self, reached: Mapping[str, frozenset[int]]) -> None:
+        self._reached = reached
+        self._totals: dict[tuple[str, ...], int] = {}
+        self.names = frozenset(reached)
+
+    def total(self, names: tuple[str, ...]) -> int:
+        """The digests of the types `names` and of all that these lead to, added."""
+        known = self._totals.get(names)
+        if known is None:
+            known = self._totals[names] = sum(frozenset().union(*[self._reached[name] for name in names]))
+        return known
 
 
 class Outline(NamedTuple):
-    """A definition that takes types of other files: what is its own, and what it takes, each as the file and the name.
+    """A definition that takes types of other files.
 
-    `names` are those that each file it may take types from defines; where they change, other types may be meant.
+    Attributes:
+        own: the digests of its root and of its own types, added.
+        taken: the files that it takes types of, and their names.
+        names: those that each file it may take types of defines; where they change, other types may be meant.
     """
 
     type: SchemaType
-    root: str
-    own: frozenset[bytes]
-    taken: tuple[tuple[str, str], ...]
+    own: int
+    taken: tuple[tuple[str, tuple[str, ...]], ...]
     names: Mapping[str, frozenset[str]]
 
     def fits(self, path: str, shared: Callable[[str], Shared | None]) -> bool:
@@ -73,11 +88,11 @@ class Outline(NamedTuple):
 
     def digest(self, shared: Callable[[str], Shared | None]) -> bytes:
         """That of the whole definition, with the other files as they are now."""
-        parts = set(self.own)
-        for path, name in self.taken:
+        total = self.own
+        for path, names in self.taken:
             if found := shared(path):
-                parts |= found.types[name]
-        return _joined(self.type, self.root, parts)
+                total += found.total(names)
+        return _added(total)
 
 
 class Seen(NamedTuple):
@@ -158,10 +173,10 @@ class Looks:
         shared: dict[str, Shared] = {}
         for path in references:
             found = self.shared(path)
-            if found is None or not elsewhere.keys().isdisjoint(found.types):
+            if found is None or not elsewhere.keys().isdisjoint(found.names):
                 return None
             shared[path] = found
-            elsewhere.update(dict.fromkeys(found.types, path))
+            elsewhere.update(dict.fromkeys(found.names, path))
         made = _composed(written, elsewhere) if is_inline else self._composition(paths[0], elsewhere)
         if made is None:
             return None
@@ -190,7 +205,7 @@ def _composed(text: str, elsewhere: Collection[str]) -> Composition | None:
 
 def _shared(found: Composition) -> Shared | None:
     """What a file defines; None where it takes types of further files itself."""
-    own = {name: _type_digest(name, each) for name, each in found.types.items()}
+    own = {name: _type_number(name, each) for name, each in found.types.items()}
     types = {}
     for name in own:
         reached, todo = {name}, [name]
@@ -201,28 +216,37 @@ def _shared(found: Composition) -> Shared | None:
                 reached.add(used)
                 todo.append(used)
         types[name] = frozenset(own[each] for each in reached)
-    return Shared(types, frozenset(types)) if found.root.uses <= own.keys() else None
+    return Shared(types) if found.root.uses <= own.keys() else None
 
 
 def _outline(
     kind: SchemaType, made: Composition, elsewhere: Mapping[str, str], shared: Mapping[str, Shared]
 ) -> Outline:
-    own = frozenset(_type_digest(name, each) for name, each in made.types.items())
-    used = made.root.uses.union(*[each.uses for each in made.types.values()]) - made.types.keys()
-    taken = tuple((elsewhere[name], name) for name in used)
+    taken: dict[str, list[str]] = {}
+    if elsewhere:
+        for name in made.root.uses.union(*[each.uses for each in made.types.values()]) - made.types.keys():
+            taken.setdefault(elsewhere[name], []).append(name)
     names = {path: found.names for path, found in shared.items()}
-    return Outline(kind, made.root.text, own, taken, names)
+    return Outline(kind, _own(kind, made), tuple((path, tuple(each)) for path, each in taken.items()), names)
 
 
-def _joined(kind: SchemaType, root: str, parts: Iterable[bytes]) -> bytes:
-    """The digest of a definition with that root, made of types with those digests."""
-    head = f"{kind.name} {root}\0".encode("utf-8", "surrogatepass")
-    return blake2b(head + b"".join(sorted(parts)), digest_size=DIGEST_BYTES).digest()
+def _own(kind: SchemaType, made: Composition) -> int:
+    """The digests of a definition's root and types, added: so their order does not count, and others can be added."""
+    root = _number(f"{kind.name} {made.root.text}")
+    return root + sum([_type_number(name, each) for name, each in made.types.items()])
 
 
-def _type_digest(name: str, type_: Type) -> bytes:
-    text = f"{name} {type_.text}".encode("utf-8", "surrogatepass")
-    return blake2b(text, digest_size=DIGEST_BYTES).digest()
+def _type_number(name: str, type_: Type) -> int:
+    return _number(f"type {name} {type_.text}")
+
+
+def _number(text: str) -> int:
+    raw = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+    return int.from_bytes(raw, "big")
+
+
+def _added(total: int) -> bytes:
+    return (total % (1 << 8 * DIGEST_BYTES)).to_bytes(DIGEST_BYTES, "big")
 
 
 def _digest(*parts: str | bytes) -> bytes:

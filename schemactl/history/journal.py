@@ -178,7 +178,7 @@ class Journal:
                 line.numbers = {each.digest: each.number for each in self._before.versions(schema)}
                 line.made_of = self._before.made_of(schema)
                 for domain in (0, 1):
-                    if standing := self._before.standing(schema, domain):
+                    if standing := self._before.standing_row(schema, domain):
                         line.standings[domain] = standing
             self._lines[schema] = line
         return line

@@ -23,7 +23,7 @@ from schemactl.declare import (
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
-from schemactl.history.cache import NON_PERSISTENT, PERSISTENT, Standing
+from schemactl.history.cache import NEWEST, NON_PERSISTENT, PERSISTENT, Standing
 from schemactl.history.contents import RecordFiles
 from schemactl.history.distinct import Looks, Seen
 from schemactl.history.files import Entry, content
@@ -189,16 +189,19 @@ class Fold:
         for domain, standing in line.standings.items():
             if not standing.deleted:
                 number = self._journal.version(line, outline.type.name, standing.path, digest)
-                self._declare(line, domain, number, standing.path)
+                if standing.number != NEWEST or number != len(line.numbers) - 1:
+                    self._declare(line, domain, number, standing.path)
         return True
 
     def _settle(self, schema: str, definitions: Definitions) -> None:
         """The topics of that tenant/namespace/topic stand as is declared now."""
         line = self._journal.line(schema)
         line.outline = None
-        places = sorted(Place(*each) for each in self._journal.places(schema))
-        # While files move from a former root to today's, both may hold the topic; today's counts.
-        places = [place for place in places if self._is_today(place.path)] or places
+        places = [Place(*each) for each in self._journal.places(schema)]
+        if len(places) > 1:
+            places.sort()
+            # While files move from a former root to today's, both may hold the topic; today's counts.
+            places = [place for place in places if self._is_today(place.path)] or places
         documents = [self._document(place) for place in places]
         problems = [_twice(document, documents[0]) for document in documents[1:]]
         seen: Seen | None = None
@@ -229,6 +232,8 @@ class Fold:
     def _declare(self, line: Line, domain: int, number: int | None, path: str) -> None:
         """The topic is declared by the file at `path`, with the definition of that number."""
         before = line.standings.get(domain)
+        if number == len(line.numbers) - 1:
+            number = NEWEST
         is_new = before is None or before.deleted or before.number != number
         since = self._journal.number if is_new or before is None else before.since
         now = Standing(deleted=False, number=number, since=since, path=path, as_of=None)

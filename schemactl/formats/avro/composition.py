@@ -249,7 +249,7 @@ class _Plain:
                 text += "=" + quoted(default)
             else:
                 text += "=" + canonical_json(default)
-        if not value.keys() <= _FIELD_KEYS:
+        if len(value) > 2 + ("default" in value) + ("doc" in value):
             if not value.keys().isdisjoint(_FIELD_EXTRAS):
                 raise _Unusual
             text += _extras(value, _FIELD_KEYS)
