@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 
+from schemactl.formats.protobuf_native import worker
 from schemactl.history.approved import refuse_shallow
 from schemactl.history.cache import TABLES, Cache, connect, derivation, location
 from schemactl.history.journal import Journal
@@ -133,7 +134,8 @@ class Derivation:
 
     def _fold(self, connection: sqlite3.Connection, steps: Iterable[Step]) -> None:
         journal = Journal(connection)
-        Fold(self._repository, self._project, journal).follow(steps)
+        with worker.kept():
+            Fold(self._repository, self._project, journal).follow(steps)
         journal.flush()
 
     def _written(self, write: Callable[[str], Cache]) -> Cache:

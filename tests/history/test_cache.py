@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scratch import ENVIRONMENT, Scratch, declared, record
@@ -331,3 +333,27 @@ def test_a_run_that_fails_keeps_nothing_of_it(scratch: Scratch) -> None:
 def test_only_the_owner_can_read_what_is_kept(scratch: Scratch) -> None:
     read(scratch.path)
     assert kept(scratch.path).stat().st_mode & 0o077 == 0
+
+
+def test_protoc_starts_once_however_many_commits_change_a_proto(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    declared_ = (
+        "topic: a/b/clicks\nschema: {type: PROTOBUF_NATIVE, definition: click.proto, message: Click}\n"
+    )
+    for number in range(4):
+        text = f'syntax = "proto3";\nmessage Click {{ string id{number}{os.getpid()} = 1; }}\n'
+        scratch.commit({"topics/clicks.yaml": declared_, "topics/click.proto": text})
+    scratch.flush()
+    commands = []
+    popen = subprocess.Popen
+
+    def noted(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        commands.append(command)
+        return popen(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    approved = read(scratch.path)
+    assert [len(topic.versions) for topic in approved.catalog.topics.values()] == [4]
+    assert len([command for command in commands if "protoc_worker.py" in " ".join(command)]) == 1

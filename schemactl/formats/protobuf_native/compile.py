@@ -1,14 +1,13 @@
 """From `.proto` files, or a descriptor set, to the definition that Pulsar stores; with every part's place in the text.
 
-protoc comes with the package grpcio-tools. It runs in a process of its own, many definitions in one go, over copies in
-a temporary folder: nothing of the user's is written, and nothing but the given texts is read.
+protoc comes with the package grpcio-tools. It runs in a process of its own (see `worker`), many definitions in one go, over
+copies in a temporary folder: nothing of the user's is written, and nothing but the given texts is read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from schemactl.errors import InvalidSchema, SchemactlError, Source
 from schemactl.formats.protobuf_native.descriptor import Message
 from schemactl.formats.protobuf_native.image import Image, Span
 from schemactl.formats.protobuf_native.places import locator, source_at
+from schemactl.formats.protobuf_native.worker import worker
 from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
 from schemactl.model import SchemaInfo, SchemaType
 
@@ -176,16 +176,9 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
 
 def _answers(site: str, include: str, jobs: Sequence[tuple[Path, str]]) -> list[str]:
     """The exit codes for folders and entries, up to the first on which the process dies or time is up."""
-    lines = "".join(f"{folder}\t{entry}\n" for folder, entry in jobs)
     command = [sys.executable, "-I", str(WORKER), site, include]
-    try:
-        done = subprocess.run(  # noqa: S603  our own script, no shell
-            command, input=lines.encode(), stdout=subprocess.PIPE, check=False, timeout=TIMEOUT_S
-        )
-        answered = done.stdout
-    except subprocess.TimeoutExpired as late:
-        answered = late.stdout or b""
-    return answered.decode().split()
+    with worker(command) as running:
+        return running.answers([f"{folder}\t{entry}\n" for folder, entry in jobs], TIMEOUT_S)
 
 
 def _protoc() -> tuple[str, str]:
