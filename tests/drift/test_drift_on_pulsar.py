@@ -1,4 +1,4 @@
-"""Drift, import and rebuild on a real broker, with real clients."""
+"""Drift, import and rebuild on real brokers, with real clients."""
 
 from __future__ import annotations
 
@@ -58,6 +58,11 @@ class Live(Estate):
         capsys.readouterr()
         assert self.run(*arguments, "--format", "json") in (0, 2)
         return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(params=list(brokers.RELEASES))
+def broker(request: pytest.FixtureRequest) -> brokers.Broker:
+    return brokers.running(request.param)
 
 
 @pytest.fixture
