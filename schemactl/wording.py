@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 from schemactl.model import Breakage, Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
 
+_YEAR_10000_MS = 253_402_300_800_000
+
 
 def numbers(values: Iterable[int]) -> str:
     """Version numbers with runs drawn together: `0-3, 5`."""
@@ -44,7 +46,7 @@ def policy_words(policies: Policies) -> dict[str, str]:
 
 def moment(timestamp_ms: int | None) -> str:
     """A registry's time of upload in UTC, to the second: 2026-03-02 09:15:00; a dash where it gives none."""
-    if timestamp_ms is None:
+    if timestamp_ms is None or not 0 <= timestamp_ms < _YEAR_10000_MS:
         return "-"
     return f"{datetime.fromtimestamp(timestamp_ms // 1000, tz=UTC):%Y-%m-%d %H:%M:%S}"
 

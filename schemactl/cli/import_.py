@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.plan import add_selection, choose_target, open_target
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.adoption import Adoption
     from schemactl.history.repository import Repository
     from schemactl.history.writing import NewCommit
-    from schemactl.model import Catalog, Project, Target
+    from schemactl.model import Catalog, Commit, Project, Target
     from schemactl.registry import Registry
 
 
@@ -82,8 +82,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 every_version=args.commit_each_version,
             )
             around = {project.path: _project_text(project, target, registry)} if is_new else {}
-        _write(args, context, repository, around, adoption, target)
-    _report(args, adoption, target)
+        tip = _write(args, context, repository, around, adoption, target)
+        elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
+    _report(args, adoption, target, elsewhere)
     return 0
 
 
@@ -120,7 +121,7 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
     return Project(
         folder=inside,
         path=f"{prefix}{declare.PROJECT_FILE}",
-        roots=(f"{prefix}namespaces",),
+        roots=(_inside(args.out or "namespaces", context, top),),
         targets={target.name: target},
     ), True
 
@@ -129,16 +130,21 @@ def _root(args: argparse.Namespace, context: Context, project: Project, top: Pat
     """The folder for declarations, relative to the repository's top level."""
     if args.out is None:
         return project.roots[0]
-    path = Path(os.path.normpath(Path(context.directory).resolve() / args.out))
-    if path.is_relative_to(top):
-        folder = path.relative_to(top).as_posix().removeprefix(".")
-        for root in project.roots:
-            if not root or folder == root or folder.startswith(f"{root}/"):
-                return folder
-    raise UsageError(
-        f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
-        fix="name a folder inside one of them, or add it to `roots`",
-    )
+    folder = _inside(args.out, context, top)
+    if not any(not root or folder == root or folder.startswith(f"{root}/") for root in project.roots):
+        raise UsageError(
+            f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
+            fix="name a folder inside one of them, or add it to `roots`",
+        )
+    return folder
+
+
+def _inside(folder: str, context: Context, top: Path) -> str:
+    """`folder`, as it is named from here, relative to the repository's top level."""
+    path = Path(os.path.normpath(Path(context.directory).resolve() / folder))
+    if not path.is_relative_to(top):
+        raise UsageError(f"--out {folder} is outside the repository")
+    return path.relative_to(top).as_posix().removeprefix(".")
 
 
 def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
@@ -185,22 +191,32 @@ def _write(
     around: dict[str, bytes],
     adoption: Adoption,
     target: Target,
-) -> None:
-    """Everything is written: as commits, or as files alone."""
+) -> Commit | None:
+    """Everything is written: as commits, of which the last is returned, or as files alone."""
     from schemactl.history.writing import NewCommit, add_commits
 
     if args.commit_each_version:
-        add_commits(repository, _commits({**around, **adoption.around}, adoption, target))
-    elif args.one_commit:
-        files = {**around, **adoption.latest}
+        return add_commits(repository, _commits({**around, **adoption.around}, adoption, target))
+    files = {**around, **adoption.latest}
+    if args.one_commit:
         subject = f"Import {_counted(adoption)} from {target.name}"
-        add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
-    else:
-        files = {**around, **adoption.latest}
-        # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
-        for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
-            _create(Path(repository.top or "", path), files[path])
-            context.say(f"wrote {path}")
+        return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
+    # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
+    for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
+        _create(Path(repository.top or "", path), files[path])
+        context.say(f"wrote {path}")
+    return None
+
+
+def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
+    """The approved ref, where that is not at `tip` now."""
+    from schemactl.history.approved import approved
+
+    try:
+        ref, found = approved(repository, project)
+    except HistoryError:
+        return project.approved
+    return None if found and found.id == tip.id else ref
 
 
 def _commits(around: dict[str, bytes], adoption: Adoption, target: Target) -> Iterator[NewCommit]:
@@ -235,10 +251,12 @@ def _create(path: Path, data: bytes) -> None:
         ) from error
 
 
-def _report(args: argparse.Namespace, adoption: Adoption, target: Target) -> None:
+def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewhere: str | None) -> None:
     """What was declared, what one should know about it, and what comes next."""
+    from schemactl.report.style import printable
+
     if adoption.remarks:
-        print("\n".join(f"{remark.name}: {remark.message}." for remark in adoption.remarks) + "\n")
+        print("\n".join(printable(f"{remark.name}: {remark.message}.") for remark in adoption.remarks) + "\n")
     done = "Nothing to import: everything there is declared." if not any(adoption.counts) else ""
     print(done or f"Imported {_counted(adoption)} from {target.name}.")
     older = sum(1 for revision in adoption.revisions if revision.version.number)
@@ -249,10 +267,14 @@ def _report(args: argparse.Namespace, adoption: Adoption, target: Target) -> Non
             "With --commit-each-version the numbers are the same."
         )
     if any(adoption.counts):
-        committed = args.one_commit or args.commit_each_version
-        commands = [] if committed else ["git add . && git commit"]
         print("\nNext:")
-        print("\n".join(f"  {each}" for each in (*commands, f"schemactl plan --target {target.name}")))
+        if not (args.one_commit or args.commit_each_version):
+            print("  git add . && git commit")
+        if elsewhere:
+            print(
+                f"  bring the commits onto {elsewhere}, one by one as they are: a squash would make one of them"
+            )
+        print(f"  schemactl plan --target {target.name}")
 
 
 def _counted(adoption: Adoption) -> str:

@@ -355,6 +355,34 @@ def test_without_a_project_file_one_is_written(
     assert run("import", "--registry", url) == 64
 
 
+def test_the_folder_of_a_new_project_is_its_root(
+    registry: EmbeddedRegistry, scratch: Scratch, tmp_path: Path
+) -> None:
+    put(registry, ORDERS, STRING)
+    fresh = Scratch(tmp_path / "fresh")
+    (fresh.path / "pulsar").mkdir()
+    url = f"sqlite:{scratch.path}/.schemactl/registry.db"
+    here = ["-C", str(fresh.path / "pulsar")]
+    assert main([*here, "import", "--registry", url, "--out", "prod"]) == 0
+    assert "roots: [prod]" in (fresh.path / "pulsar/schemactl.yaml").read_text()
+    assert (fresh.path / "pulsar/prod/shop/sales/orders.yaml").exists()
+    assert main([*here, "import"]) == 0  # there is a project now
+    assert main(["-C", str(fresh.path), "import", "--registry", url, "--out", ".."]) == 64
+
+
+def test_commits_beside_the_approved_ref_are_said_to_be(
+    registry: EmbeddedRegistry, run: Run, scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(registry, ORDERS, STRING)
+    scratch.commit({"schemactl.yaml": PROJECT + "approved: main\n"})
+    scratch.git("switch", "-q", "-c", "import")
+    assert run("import", "--commit-each-version") == 0
+    assert "bring the commits onto main, one by one as they are" in capsys.readouterr().out
+    scratch.git("switch", "-q", "main")
+    scratch.git("merge", "-q", "--ff-only", "import")
+    assert run("plan", "--detailed-exitcode") == 0
+
+
 def test_a_repository_without_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fresh = Scratch(tmp_path / "fresh")
     fresh.git("config", "user.name", "Ada")
