@@ -117,14 +117,15 @@ def found_in(path: Path) -> list[dict[str, Any]]:
                 project=settings,
                 label="main",
                 declared=declared.findings,
-                fork=Fork(base.catalog, base.tip, unchanged),
+                fork=Fork(base.catalog, base.tip, unchanged, combined),
                 stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
                 if stepwise and branch
                 else None,
             )
             return [shown(finding) for finding in report.findings]
 
-        found = findings(forked.unchanged(files, declared))
+        unchanged, combined = forked.changes(files, declared)
+        found = findings(unchanged)
         # What is known to be unchanged is not looked at, and that makes no difference.
         assert found == findings(frozenset())
     return found

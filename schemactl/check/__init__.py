@@ -43,7 +43,9 @@ def check(
     is_behind = fork.catalog is not approved
     unchanged = untouched(target, fork)
     run = Run(
-        merged(target, base=fork.catalog, approved=approved, unchanged=unchanged) if is_behind else target,
+        merged(target, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.combined)
+        if is_behind
+        else target,
         approved,
         project,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from schemactl.check import schemas
 from schemactl.check.merging import declared
@@ -11,8 +11,9 @@ from schemactl.check.proposal import Proposal
 from schemactl.check.report import TopicCheck
 from schemactl.check.run import Run
 from schemactl.check.topics import look_at
+from schemactl.errors import Problem
 from schemactl.formats import identity
-from schemactl.model import Catalog, Commit, Finding, SchemaVersion, TopicName
+from schemactl.model import Catalog, Commit, Finding, SchemaInfo, SchemaVersion, TopicName
 from schemactl.wording import cite
 
 
@@ -20,12 +21,16 @@ from schemactl.wording import cite
 class Fork:
     """The approved history where a branch left it.
 
-    `unchanged` are topics of which it is known that the branch declares them as they were there.
+    Attributes:
+        commit: None: it has none.
+        unchanged: topics of which it is known that the branch declares them as they were there.
+        combined: the definitions that a merge makes of files of both sides, or why it makes none.
     """
 
     catalog: Catalog
     commit: Commit | None = None
     unchanged: frozenset[TopicName] = frozenset()
+    combined: Mapping[TopicName, SchemaInfo | Problem] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,9 @@ def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
     return frozenset(
         name
         for name in fork.unchanged
-        if name.namespace_name not in changed and target.topics[name].reader == "latest"
+        if name not in fork.combined
+        and name.namespace_name not in changed
+        and target.topics[name].reader == "latest"
     )
 
 
@@ -63,7 +70,7 @@ def compare(
     there_keys = {_key(finding) for finding in there}
     at = fork.commit.short if fork.commit else "its beginning"
     since = _since(run.versions(name), before.versions(name))
-    result = [*_both_sides(run, name, target, fork)]
+    result = [*_invalid(run, name, target, fork)]
     for finding in found:
         if _key(finding) in there_keys:
             result.append(finding)
@@ -95,17 +102,28 @@ def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
     return f"{named} {'was' if len(new) == 1 else 'were'} approved"
 
 
-def _both_sides(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
-    """A topic that was new here and was approved from another file meanwhile."""
+def _invalid(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
+    """What cannot be read once both sides' files are together."""
     ours, theirs = declared(target, name), declared(run.approved, name)
+    topic = ours or theirs
+    problem = fork.combined.get(name)
+    if topic and isinstance(problem, Problem):
+        yield from run.find(
+            "INVALID_AFTER_MERGE",
+            topic,
+            f"{name} is made of files that this work changed and of files that were approved since it began. After a merge: "
+            f"{problem.source}: {problem.what}.",
+            source=topic.source,
+            only_at_tip=True,
+        )
     if ours is None or theirs is None or declared(fork.catalog, name) or not (ours.source and theirs.source):
         return
     if ours.source.path != theirs.source.path:
         yield from run.find(
-            "DECLARED_ON_BOTH_SIDES",
+            "INVALID_AFTER_MERGE",
             ours,
-            f"{name} is new here, and since this work left the approved history it has been approved as "
-            f"declared at {theirs.source}. After a merge it would be declared twice.",
+            f"{name} is new here, and since this work left the approved history it has been approved as declared at "
+            f"{theirs.source}. After a merge it would be declared twice.",
             source=ours.source,
             only_at_tip=True,
         )

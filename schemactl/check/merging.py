@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Final
 
@@ -13,12 +14,17 @@ _MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "clients"
 
 
 def merged(
-    target: Catalog, *, base: Catalog, approved: Catalog, unchanged: frozenset[TopicName] = frozenset()
+    target: Catalog,
+    *,
+    base: Catalog,
+    approved: Catalog,
+    unchanged: frozenset[TopicName],
+    combined: Mapping[TopicName, object],
 ) -> Catalog:
     """`target` with what became of `approved` since `base`, part by part; what both changed is as the target has it.
 
     Topics that are no longer declared are not in it; those of which it is known that they are `unchanged` in the target are
-    as they are there, for nobody looks at them.
+    as they are there, for nobody looks at them. `combined` are definitions that a merge makes of both sides' files.
     """
     namespaces = {}
     for name in {*base.namespaces, *target.namespaces, *approved.namespaces}:
@@ -31,11 +37,14 @@ def merged(
             namespaces[name] = space
     topics = {}
     for topic_name in {*base.topics, *target.topics, *approved.topics}:
-        if topic_name in unchanged:
+        both = combined.get(topic_name)
+        if topic_name in unchanged and not both:
             topics[topic_name] = target.topics[topic_name]
             continue
         before, now = declared(base, topic_name), declared(approved, topic_name)
         topic = _topic(declared(target, topic_name), base=before, approved=now)
+        if topic and isinstance(both, SchemaInfo):
+            topic = replace(topic, schema=both)
         if topic:
             topics[topic_name] = topic
     return Catalog(namespaces, topics)

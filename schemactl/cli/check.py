@@ -113,7 +113,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             label=label,
             declared=declared.findings,
             only=_only(args, target, approved.catalog),
-            fork=Fork(base.catalog, base.tip, forked.unchanged(files, declared)),
+            fork=Fork(base.catalog, base.tip, *forked.changes(files, declared)),
             stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
             if stepwise and branch
             else None,

@@ -265,6 +265,14 @@ class Cache:
             Version(number, step, kind, _text(name), digest) for number, step, kind, name, digest in found
         ]
 
+    def changed_since(self, other: Cache) -> frozenset[str]:
+        """The paths at which something else is than in another state: an earlier one, or one beside this line."""
+        if other.connection is not self.connection:
+            paths = {*self.paths(), *other.paths()}
+            return frozenset(path for path in paths if self.entry(path) != other.entry(path))
+        sql = "SELECT DISTINCT name FROM file JOIN path ON id = path WHERE step > ? AND step <= ?"
+        return frozenset(_text(name) for (name,) in self.connection.execute(sql, (other.step, self.step)))
+
     def recorded(self, after: int) -> frozenset[str]:
         """tenant/namespace/topic of those that got a version after that step."""
         sql = "SELECT DISTINCT name FROM version JOIN schema ON id = schema WHERE version.step > ? AND version.step <= ?"

@@ -14,8 +14,8 @@ from schemactl.history.branch import Branch, branch
 from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
 from schemactl.history.state import History, state
-from schemactl.history.unchanged import unchanged
-from schemactl.model import Catalog, Commit, Project, TopicName
+from schemactl.history.work import Changes, changes
+from schemactl.model import Catalog, Commit, Project
 
 
 class Forked(NamedTuple):
@@ -27,7 +27,7 @@ class Forked(NamedTuple):
         stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`.
         branch: the commits of the work.
         recorded: tenant/namespace/topic of those that get a version by one of these commits.
-        unchanged: the topics that files declare to the byte as `base` has them.
+        changes: what files, and what they declare, have changed since `base`.
 
     `stepwise` and `branch` are None where they were not asked for, or there are none.
     """
@@ -37,7 +37,7 @@ class Forked(NamedTuple):
     stepwise: History | None = None
     branch: Branch | None = None
     recorded: frozenset[str] = frozenset()
-    unchanged: Callable[[Files, Declared], frozenset[TopicName]] = lambda _files, _declared: frozenset()
+    changes: Callable[[Files, Declared], Changes] = lambda _files, _declared: Changes()
 
 
 def read(repository: Repository, project: Project, ref: str | None = None) -> History:
@@ -76,7 +76,7 @@ def read_forked(
     known = derivation.at(tip, keep=ref is None)
     now = state(repository, project, known, name)
     if head is None or head.id == tip.id:
-        return Forked(now, now, unchanged=partial(unchanged, known, repository.object_format))
+        return Forked(now, now, changes=partial(changes, repository, began=known, now=known))
     own = branch(repository, head=head, tip=tip) if stepwise else None
     fork = own.fork if own else repository.merge_base(head, tip)
     if fork is None:
@@ -90,9 +90,9 @@ def read_forked(
         step = known.step_of(fork.id)
         left = derivation.at(fork, keep=False) if step is None else known.at(step)
         base = state(repository, project, left, name)
-    forked = Forked(now, base, unchanged=partial(unchanged, left, repository.object_format))
-    if own is None:
-        return forked
+    forked = Forked(now, base, changes=partial(changes, repository, began=left, now=known))
+    if own is None or not own.steps:
+        return forked._replace(branch=own)
     beyond = derivation.beyond(known, own.steps)
     each = state(repository, project, beyond, name)
     return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))

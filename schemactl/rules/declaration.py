@@ -143,12 +143,13 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE
         link="https://git-scm.com/docs/git-log#Documentation/git-log.txt---first-parent",
     ),
     Rule(
-        id="DECLARED_ON_BOTH_SIDES",
+        id="INVALID_AFTER_MERGE",
         verdict="declaration",
         severity="error",
-        summary="A topic that is new on a branch has been approved from another file since the branch began.",
-        why="Git merges the two files without a conflict. Afterwards the topic is declared twice, which no command accepts, and "
-        "the history keeps the definition it had.",
+        summary="A branch is right by itself, but what was approved since it began makes its declarations wrong.",
+        why="Git merges files that only one side changed without a conflict. Afterwards a topic may be declared twice, or its "
+        "definition may use a file or a type that the other side took away. No command accepts that, and the history keeps "
+        "the definition it had.",
         example="""
 # this branch: namespaces/sales/orders.yaml
 topic: persistent://shop/sales/orders
@@ -156,7 +157,7 @@ topic: persistent://shop/sales/orders
 # approved meanwhile: namespaces/orders.yaml
 topic: persistent://shop/sales/orders
 """,
-        fix="Bring the approved history into the branch (`git merge`, `git rebase`), and keep one of the two declarations.",
+        fix="Bring the approved history into the branch (`git merge`, `git rebase`), and mend it there.",
         link="https://git-scm.com/docs/git-merge#_true_merge",
     ),
     Rule(

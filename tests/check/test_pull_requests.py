@@ -256,7 +256,7 @@ def test_a_topic_that_is_new_in_two_pull_requests_would_be_declared_twice(
     assert rules(check(repository, capsys)) == []
     repository.commit({"topics/sales/notes.yaml": text})
     report = check(repository, capsys)
-    assert rules(report) == ["DECLARED_ON_BOTH_SIDES"]
+    assert rules(report) == ["INVALID_AFTER_MERGE"]
     assert "topics/sales/notes.yaml:1:8" in report["findings"][0]["message"]
     assert report["findings"][0]["only_at_tip"]
 

@@ -38,7 +38,7 @@ def unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
         files = history.IndexFiles(repository) if staged else declare.WorktreeFiles(str(scratch.path))
         found = declare.read(files, PROJECT)
         forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
-        return {name.topic for name in forked.unchanged(files, found)}
+        return {name.topic for name in forked.changes(files, found).unchanged}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""What work has changed: which topics it left to the byte as they were, and which a merge makes of both sides' files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from schemactl.declare import Declared, Definitions, Files, TopicDocument, read_documents
+from schemactl.declare.files import Kind, read_bytes
+from schemactl.errors import DeclarationError, Problem
+from schemactl.history.cache import Cache
+from schemactl.history.files import GitFiles
+from schemactl.history.recall import StepFiles
+from schemactl.history.repository import Repository
+from schemactl.history.versions import domain_of
+from schemactl.model import SchemaInfo, TopicName
+
+
+class Changes(NamedTuple):
+    """What files declare, against the approved history where the work on them began.
+
+    Attributes:
+        unchanged: the topics whose declaration, and every file that their definition is made of, are as they were.
+        combined: the definitions that a merge makes of files of both sides, one that the work changed and one that was
+            approved since; or why it makes none. Of a file that both changed it is the work's that counts.
+    """
+
+    unchanged: frozenset[TopicName] = frozenset()
+    combined: Mapping[TopicName, SchemaInfo | Problem] = {}
+
+
+def changes(repository: Repository, files: Files, declared: Declared, *, began: Cache, now: Cache) -> Changes:
+    """What `files` declare, which is `declared`, against the states of the approved history then and now."""
+    merge = _Merge(repository, files, began=began, now=now)
+    unchanged = frozenset(
+        name
+        for name, topic in declared.catalog.topics.items()
+        if topic.source
+        and _is_declared(began, name, topic.source.path)
+        and not any(map(merge.is_ours, (topic.source.path, *declared.dependencies.get(name, ()))))
+    )
+    if began.step == now.step and began.connection is now.connection:
+        return Changes(unchanged)
+    combined = {}
+    for name in merge.concerned(declared):
+        found = merge.definition(name, declared)
+        if found:
+            combined[name] = found
+    return Changes(unchanged, combined)
+
+
+def _is_declared(cache: Cache, name: TopicName, path: str) -> bool:
+    standing = cache.standing(name.schema_id, domain_of(name))
+    return standing is not None and (standing.deleted, standing.path, standing.as_of) == (False, path, None)
+
+
+class _Merge:
+    """The files as a merge leaves them: what the work did not change is as approved now.
+
+    Which files it changed is told by Git's own ids. Line ends that Git converts make a difference here: then it is the
+    work's file that counts.
+    """
+
+    def __init__(self, repository: Repository, files: Files, *, began: Cache, now: Cache) -> None:
+        self._files = files
+        self._began = began
+        self._now = now
+        self._approved = StepFiles(repository, now)
+        self._definitions = Definitions(self)
+        self._format = repository.object_format
+        self._ours: dict[str, bool] = {}
+
+    def is_ours(self, path: str) -> bool:
+        """Whether the work changed, added or removed the file."""
+        if path not in self._ours:
+            self._ours[path] = self._began.entry(path) != self._entry(path)
+        return self._ours[path]
+
+    def paths(self) -> Iterable[str]:
+        """Every path."""
+        yield from (path for path in self._files.paths() if self.is_ours(path))
+        yield from (path for path in self._now.paths() if not self.is_ours(path))
+
+    def read(self, path: str) -> bytes:
+        """The content of the file (see `declare.Files`)."""
+        return self._side(path).read(path)
+
+    def kind(self, path: str) -> Kind:
+        """What is at `path`."""
+        return self._side(path).kind(path)
+
+    def concerned(self, declared: Declared) -> set[TopicName]:
+        """The topics that are made of files of both sides."""
+        theirs = self._now.changed_since(self._began)
+        used: dict[TopicName, set[str]] = {}
+        for name, topic in declared.catalog.topics.items():
+            if topic.source:
+                used[name] = {topic.source.path, *declared.dependencies.get(name, ())}
+        for path in theirs:
+            for held in self._now.declared(path):
+                if held.schema:
+                    used.setdefault(TopicName.parse(held.name), set()).add(path)
+            for schema in self._now.users(path):
+                for held in self._now.declarations(schema):
+                    used.setdefault(TopicName.parse(held.name), set()).update({path, held.path})
+        for name, paths in used.items():
+            if not theirs.isdisjoint(paths):
+                used[name] = paths | self._now.made_of(name.schema_id)
+        return {
+            name
+            for name, paths in used.items()
+            if not theirs.isdisjoint(paths) and any(map(self.is_ours, paths))
+        }
+
+    def definition(self, name: TopicName, declared: Declared) -> SchemaInfo | Problem | None:
+        """What the merged files declare for the topic; None: nothing."""
+        topic = declared.catalog.topics.get(name)
+        ours = [topic.source.path] if topic and topic.source else []
+        for path in (*ours, *(held.path for held in self._now.declarations(name.schema_id))):
+            if self.kind(path) != "file":
+                continue
+            for document in read_documents(path, read_bytes(self, path)).documents:
+                if isinstance(document, TopicDocument) and document.topic.name == name and document.schema:
+                    found = self._definitions.read(document.schema)
+                    return found.problems[0] if found.problems else found.info
+        return None
+
+    def _side(self, path: str) -> Files:
+        return self._files if self.is_ours(path) else self._approved
+
+    def _entry(self, path: str) -> tuple[str, str] | None:
+        if isinstance(self._files, GitFiles):
+            return self._files.entry(path)
+        kind = self._files.kind(path)
+        if kind != "file":
+            return None if kind == "missing" else (kind, "")
+        try:
+            data = read_bytes(self._files, path)
+        except DeclarationError:
+            return kind, ""
+        blob = hashlib.new(self._format, b"blob %d\0" % len(data) + data, usedforsecurity=False)
+        return kind, blob.hexdigest()
