@@ -70,7 +70,7 @@ def running(kind: str) -> Broker:
     The test is skipped where there is no Java or the jars were not fetched.
     """
     version = RELEASES.get(kind, RELEASES["4.0"])
-    _need(version)
+    jars(version)
     folder = Path(os.environ[FOLDER])
     with _locked(folder / f"{kind}.lock"):
         state = folder / f"{kind}.json"
@@ -87,7 +87,7 @@ def running(kind: str) -> Broker:
 
 def start(folder: Path, version: str = RELEASES["4.0"], *, checks_tokens: bool = False) -> Broker:
     """A new broker with its data in `folder`; whoever starts it stops it."""
-    _need(version)
+    jars(version)
     http, binary = _free_port(), _free_port()
     environment = {
         "SCHEMACTL_BROKER_DATA": str(folder),
@@ -132,10 +132,13 @@ def end() -> None:
     shutil.rmtree(folder)
 
 
-def _need(version: str) -> None:
+def jars(version: str = RELEASES["4.0"]) -> Path:
+    """The folder with the jars of that Pulsar, its clients' among them. Without, or without Java, the test is skipped."""
     cache = Path(os.environ.get("SCHEMACTL_BROKER_CACHE") or RECIPE.parent.parent.parent / ".broker")
-    if not (cache / f"lib-{version}" / ".complete").exists() or shutil.which("java") is None:
+    folder = cache / f"lib-{version}"
+    if not (folder / ".complete").exists() or shutil.which("java") is None:
         pytest.skip(f"no Java, or no jars of Pulsar {version}: make broker")
+    return folder
 
 
 @contextmanager
