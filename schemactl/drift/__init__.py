@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from schemactl.drift.differences import Difference, Kind
+from schemactl.drift.differences import Difference, Kind, Words
 from schemactl.drift.surroundings import Surroundings, unmanaged
 from schemactl.drift.versions import Versions
-from schemactl.model import Catalog, Commit, Release
+from schemactl.model import Catalog, Commit, Release, Target
 from schemactl.plan import Origin, State, applicable
 
 __all__ = ["Difference", "DriftReport", "Kind", "find"]
@@ -39,7 +39,7 @@ def find(
     git: Catalog,
     state: State,
     *,
-    target: str,
+    target: Target,
     release: Release,
     commit: Callable[[str], Commit | None],
 ) -> tuple[Difference, ...]:
@@ -50,14 +50,14 @@ def find(
     Args:
         git: by the target's names.
         state: what the registry shows.
-        target: its name, for the commands that are advised.
+        target: for the commands that are advised.
         release: the one whose answers it gives.
         commit: the commit with an id, if this clone has it.
     """
-    on = f"--target {target}"
+    words = Words(f"--target {target.name}", {theirs: ours for ours, theirs in target.namespaces.items()})
     approved = applicable(git)
     return (
-        *Surroundings(approved, state, on).differences(),
-        *Versions(approved, state, on, release, commit).differences(),
-        *unmanaged(git, state, on),
+        *Surroundings(approved, state, words).differences(),
+        *Versions(approved, state, words, release, commit).differences(),
+        *unmanaged(git, state, words),
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 
 from schemactl.model import NamespaceName, SchemaVersion, TopicName
+from schemactl.plan import renamed_topic
 from schemactl.wording import versions
 
 
@@ -53,3 +55,20 @@ class Difference:
 def listed(entries: Sequence[SchemaVersion]) -> str:
     """`version 3` or `versions 0-3, 5`."""
     return versions([entry.number for entry in entries])
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How the commands that are advised name the target and its topics.
+
+    Attributes:
+        on: the option that names the target.
+        declared: its namespaces that Git knows by other names, with those.
+    """
+
+    on: str
+    declared: Mapping[NamespaceName, NamespaceName]
+
+    def topic(self, name: TopicName) -> str:
+        """A topic as commands take it: by the name that Git declares, quoted for a shell."""
+        return quote(renamed_topic(name, self.declared).schema_id)

@@ -16,21 +16,21 @@ from schemactl.changes import (
     TopicRemoved,
     compare,
 )
-from schemactl.drift.differences import Difference, Kind, listed
+from schemactl.drift.differences import Difference, Kind, Words, listed
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName
 from schemactl.plan import State
 from schemactl.wording import policy_words
 
 
 class Surroundings:
-    """Policies, partitions, and what is there at all. `on` names the target in the commands that are advised."""
+    """Policies, partitions, and what is there at all. `words` are for the commands that are advised."""
 
-    def __init__(self, git: Catalog, state: State, on: str) -> None:
+    def __init__(self, git: Catalog, state: State, words: Words) -> None:
         self.git = git
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.relaxed = state.relaxed
-        self.on = on
+        self.words = words
 
     def differences(self) -> Iterator[Difference]:
         """Everything but versions."""
@@ -40,7 +40,7 @@ class Surroundings:
                 Kind.RELAXED,
                 f"the topic is set to ALWAYS_COMPATIBLE for the time of an `apply`; its own strategy is {own}",
                 "an `apply` that was killed leaves a topic so, and so does one that is running now",
-                f"schemactl apply {self.on}: it restores the strategy first",
+                f"schemactl apply {self.words.on}: it restores the strategy first",
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
@@ -52,7 +52,7 @@ class Surroundings:
                         Kind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
                         "whether it was ever there, the registry's answers cannot tell",
-                        f"schemactl apply {self.on} creates it",
+                        f"schemactl apply {self.words.on} creates it",
                     )
                 case PoliciesChanged(name, before, after):
                     yield from self._policies(name, before, after)
@@ -73,7 +73,7 @@ class Surroundings:
                 Kind.POLICY,
                 f"{policy} is {held}, and Git approved {wanted}",
                 "since when and by whom, the registry's answers cannot tell: it keeps no history of policies",
-                f"schemactl apply {self.on} sets it to {wanted}; or approve what is there in Git",
+                f"schemactl apply {self.words.on} sets it to {wanted}; or approve what is there in Git",
             )
 
     def _topic_missing(self, name: TopicName, topic: Topic) -> Difference:
@@ -86,8 +86,8 @@ class Surroundings:
                 f"the registry does not have this topic{lost}",
                 "whether it was ever there, the registry's answers cannot tell: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
-                f"schemactl apply {self.on} creates it; if messages of old versions are still to be read, "
-                f"schemactl rebuild {self.on} gives the versions the numbers they had",
+                f"schemactl apply {self.words.on} creates it; if messages of old versions are still to be read, "
+                f"schemactl rebuild {self.words.on} gives the versions the numbers they had",
             )
         return Difference(
             name,
@@ -95,7 +95,7 @@ class Surroundings:
             f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
-            f"schemactl apply {self.on} creates it",
+            f"schemactl apply {self.words.on} creates it",
         )
 
     def _partitions(self, name: TopicName, before: int | None, after: int) -> Difference:
@@ -106,7 +106,7 @@ class Surroundings:
             Kind.PARTITIONS,
             f"the topic {has}, and Git approved {after}",
             "since when and by whom, the registry's answers cannot tell",
-            f"schemactl apply {self.on} adds them; or approve the number that is there"
+            f"schemactl apply {self.words.on} adds them; or approve the number that is there"
             if grows
             else "approve in Git what is there: partitions can only be added, and only to a partitioned topic",
         )
@@ -125,25 +125,25 @@ class Surroundings:
             Kind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
-            f"schemactl apply {self.on} --allow-delete {quote(name.schema_id)} deletes it; or leave it, so that old messages can be read",
+            f"schemactl apply {self.words.on} --allow-delete {self.words.topic(name)} deletes it; or leave it, so that old messages can be read",
         )
 
 
-def unmanaged(git: Catalog, state: State, on: str) -> Iterator[Difference]:
+def unmanaged(git: Catalog, state: State, words: Words) -> Iterator[Difference]:
     """What `git` never declared; a draft is declared."""
     told = {name.schema_id for name in git.topics}
     spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
     cause = "the approved history never declared it; who made it, the registry's answers cannot tell"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
-        fix = f"schemactl import {on} --namespace {space}; or leave it: `apply` never touches it"
+        fix = f"schemactl import {words.on} --namespace {space}; or leave it: `apply` never touches it"
         yield Difference(space, Kind.UNMANAGED_NAMESPACE, message, cause, fix)
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id not in told:
             held = live(topic.versions)
             kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
             what = f"{listed(held)} ({kinds})" if held else "no schema"
-            fix = f"schemactl import {on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
+            fix = f"schemactl import {words.on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
             yield Difference(
                 name, Kind.UNMANAGED_TOPIC, f"a topic that Git does not declare, with {what}", cause, fix
             )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from shlex import quote
 
 from schemactl.broker import live, put
 from schemactl.changes import upload
 from schemactl.correspondence import Pair, pair_up
-from schemactl.drift.differences import Difference, Kind, listed
+from schemactl.drift.differences import Difference, Kind, Words, listed
 from schemactl.drift.nearest import nearest
 from schemactl.model import (
     Catalog,
@@ -28,12 +27,17 @@ class Versions:
     """The list of each topic. `commit` gives the commit with an id, if this clone has it."""
 
     def __init__(
-        self, git: Catalog, state: State, on: str, release: Release, commit: Callable[[str], Commit | None]
+        self,
+        git: Catalog,
+        state: State,
+        words: Words,
+        release: Release,
+        commit: Callable[[str], Commit | None],
     ) -> None:
         self.git = git
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
-        self.on = on
+        self.words = words
         self.release = release
         self.commit = commit
 
@@ -67,11 +71,11 @@ class Versions:
             Kind.FOREIGN_VERSION,
             what,
             f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
-            f"approve it: write it to the topic's definition (schemactl registry get {quote(name.schema_id)} --version "
-            f"{entry.number} {self.on}) and commit that; or leave it: Git's next version then has another number here, and "
-            f"schemactl log {quote(name.schema_id)} {self.on} shows both. It cannot be taken away without every other version"
+            f"approve it: write it to the topic's definition (schemactl registry get {self.words.topic(name)} --version "
+            f"{entry.number} {self.words.on}) and commit that; or leave it: Git's next version then has another number here, and "
+            f"schemactl log {self.words.topic(name)} {self.words.on} shows both. It cannot be taken away without every other version"
             if topic.schema
-            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {quote(name.schema_id)} {self.on}",
+            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {self.words.topic(name)} --allow-delete {self.words.on}",
             version=entry,
             nearest=like,
         )
@@ -121,8 +125,8 @@ class Versions:
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, nor messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
-            f"schemactl apply {self.on} registers what is missing under new numbers; to have the old ones back, everything has to "
-            f"go first: schemactl rebuild {self.on} --force-delete {quote(name.schema_id)}",
+            f"schemactl apply {self.words.on} registers what is missing under new numbers; to have the old ones back, everything has to "
+            f"go first: schemactl rebuild {self.words.on} --force-delete {self.words.topic(name)}",
             version=tombstone,
         )
 
@@ -140,7 +144,7 @@ class Versions:
                 Kind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(cite, missing))}",
                 "they were never applied, or the broker lost them; its answers cannot tell which",
-                f"schemactl apply {self.on} registers them",
+                f"schemactl apply {self.words.on} registers them",
             )
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
@@ -155,7 +159,7 @@ class Versions:
             f"the topic exists without a schema; Git has {listed(topic.versions)}",
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
             "for that), or somebody deleted it by force; the registry's answers cannot tell which",
-            f"schemactl apply {self.on} registers them; if messages of old versions are still to be read, schemactl rebuild {self.on} gives "
+            f"schemactl apply {self.words.on} registers them; if messages of old versions are still to be read, schemactl rebuild {self.words.on} gives "
             "them the numbers they had",
         )
 
@@ -170,6 +174,6 @@ class Versions:
             Kind.NUMBERS_APART,
             f"in the registry {said}",
             "something else than `apply` took a number, or versions were applied in another order than Git's",
-            f"nothing is broken: messages carry the registry's numbers, and schemactl log {quote(name.schema_id)} {self.on} tells the commit "
+            f"nothing is broken: messages carry the registry's numbers, and schemactl log {self.words.topic(name)} {self.words.on} tells the commit "
             "of each",
         )

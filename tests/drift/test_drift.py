@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.registry.database import Database
+from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry
 from schemactl.registry.storage_sqlite import SqliteStorage
 
@@ -286,3 +288,23 @@ def test_the_targets_own_names_are_told(estate: Estate, drift: Any) -> None:
     }
     assert estate.run("apply", "--auto-approve") == 0
     assert drift("--unmanaged", code=0) == []
+
+
+def test_the_advised_commands_work_on_a_target_with_other_names(
+    estate: Estate, drift: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
+    estate.scratch.commit({"schemactl.yaml": project})
+    assert estate.run("apply", "--auto-approve") == 0
+    foreign = avro("id", note=0, theirs=0)
+    with closing(EmbeddedRegistry(str(estate.scratch.path / "p.db"))) as registry:
+        registry.put_schema(TopicName("prod", "sales", "orders"), foreign)
+    [found] = drift()
+    assert found["topic"] == "persistent://prod/sales/orders"
+    commands = re.findall(r"schemactl ([^;)]*--target p)", found["fix"])
+    assert [command.split()[0] for command in commands] == ["registry", "log"]
+    for command in commands:
+        capsys.readouterr()
+        assert estate.run(*command.split()) == 0
+        if command.startswith("registry get"):
+            assert capsys.readouterr().out.encode().strip() == foreign.schema

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from schemactl.apply import apply_plan
 from schemactl.drift import Kind, find
-from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Topic, TopicName
+from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Target, Topic, TopicName
 from schemactl.plan import RegisterVersion, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -132,7 +132,8 @@ def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegis
 
 def drift(registry: EmbeddedRegistry, target: Catalog) -> set[Kind]:
     state = observe(registry, scope_of(target))
-    found = find(target, state, target="local", release=registry.release, commit=lambda _id: None)
+    local = Target("local", registry.url)
+    found = find(target, state, target=local, release=registry.release, commit=lambda _id: None)
     return {difference.kind for difference in found}
 
 
