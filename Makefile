@@ -1,5 +1,6 @@
 # make demo     the whole street on a real example: Git, checks, registry, Spark
 # make test     every test
+# make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
@@ -8,13 +9,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test install lint broker format docs constraints clean
+.PHONY: demo test soak install lint broker format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+
+soak: $(STAMP)
+	SCHEMACTL_FAULT_SEEDS=600 $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py
 
 install: $(STAMP)
 

@@ -18,6 +18,9 @@ from schemactl.model import (
     TopicName,
 )
 
+RELAXED_FROM = "schemactl.relaxed_from"
+"""The topic property in which `Registry.relax` keeps what the topic's own strategy was."""
+
 Progress = Callable[[int, int], None]
 """Told, during a long `Registry.read`, how many topics of how many have been read."""
 

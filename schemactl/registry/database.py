@@ -12,7 +12,7 @@ from schemactl.errors import RegistryError
 
 MEMORY = ":memory:"
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Kept in the file's `user_version`; raised whenever an older schemactl could no longer work with the tables."""
 
 _APPLICATION_ID = 0x5343484D
@@ -38,7 +38,7 @@ CREATE TABLE topics (
   partitions INTEGER,
   schema_compatibility_strategy TEXT NOT NULL DEFAULT 'UNDEFINED',
   schema_validation_enforced INTEGER,
-  relaxed_from TEXT
+  properties TEXT NOT NULL DEFAULT '{}'
 ) WITHOUT ROWID;
 -- Neither topic nor namespace own these rows: as on Pulsar, they outlive a deleted namespace.
 CREATE TABLE schemas (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.registry.base import RELAXED_FROM
 from schemactl.registry.database import Database
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -31,11 +32,18 @@ class StoredNamespace:
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic. `relaxed_from` is its own strategy before `Registry.relax`; None: it is not relaxed."""
+    """A topic."""
 
     policies: Policies
     partitions: int | None
-    relaxed_from: CompatibilityStrategy | None
+    properties: Mapping[str, str]
+
+    @property
+    def relaxed_from(self) -> CompatibilityStrategy | None:
+        """The topic's own strategy before `Registry.relax`; None: it is not relaxed, whatever mark it still has."""
+        mark = self.properties.get(RELAXED_FROM)
+        relaxed = self.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
+        return CompatibilityStrategy(mark) if mark is not None and relaxed else None
 
 
 class Metadata:
@@ -183,24 +191,29 @@ class Metadata:
                     raise RegistryError(f"{name}: {column} is a policy of namespaces; topics have none")
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
 
+    def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
+        """Each property has its value, None: is gone; the topic's others stay. RegistryError without the topic."""
+        with self._database.write() as rows:
+            merged = {**self.need_topic(name).properties, **properties}
+            text = json.dumps({key: value for key, value in merged.items() if value is not None})
+            rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
+
     def relax(self, name: TopicName) -> None:
         """See `Registry.relax`."""
-        with self._database.write() as rows:
-            if self.need_topic(name).relaxed_from is None:
-                rows.execute(
-                    "UPDATE topics SET relaxed_from = schema_compatibility_strategy, schema_compatibility_strategy = ?"
-                    " WHERE topic = ?",
-                    (CompatibilityStrategy.ALWAYS_COMPATIBLE, str(name)),
-                )
+        with self._database.write():
+            own = self.need_topic(name).policies.schema_compatibility_strategy
+            if own is not None and own is not CompatibilityStrategy.ALWAYS_COMPATIBLE:
+                self.set_topic_properties(name, {RELAXED_FROM: own})
+                self.set_topic_policies(name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
 
     def restore(self, name: TopicName) -> None:
         """See `Registry.restore`."""
-        with self._database.write() as rows:
-            rows.execute(
-                "UPDATE topics SET schema_compatibility_strategy = relaxed_from, relaxed_from = NULL"
-                " WHERE topic = ? AND relaxed_from IS NOT NULL",
-                (str(name),),
-            )
+        with self._database.write():
+            found = self.topic(name)
+            if found is not None and found.relaxed_from is not None:
+                self.set_topic_policies(name, Policies(found.relaxed_from))
+            if found is not None and RELAXED_FROM in found.properties:
+                self.set_topic_properties(name, {RELAXED_FROM: None})
 
 
 def _topic(row: sqlite3.Row) -> StoredTopic:
@@ -210,7 +223,7 @@ def _topic(row: sqlite3.Row) -> StoredTopic:
             schema_validation_enforced=_boolean(row["schema_validation_enforced"]),
         ),
         row["partitions"],
-        CompatibilityStrategy(row["relaxed_from"]) if row["relaxed_from"] else None,
+        json.loads(row["properties"]),
     )
 
 

@@ -87,6 +87,11 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
                 "PUT": topics.set_strategy,
                 "DELETE": topics.delete_strategy,
             },
+            "/{tenant}/{namespace}/{topic}/properties": {
+                "GET": topics.properties,
+                "PUT": topics.set_properties,
+                "DELETE": topics.delete_property,
+            },
             "/{tenant}/{namespace}/{topic}/schemaValidationEnforced": {
                 "GET": topics.get_validation_enforced,
                 "POST": topics.set_validation_enforced,

@@ -54,9 +54,13 @@ def partitioned(call: Call) -> Response:
 
 
 def create(call: Call) -> Response:
-    """PUT {topic}: one without partitions. Its properties are read, and not kept."""
-    texts(read(call.body))
-    return _create(call, None)
+    """PUT {topic}: one without partitions, with the properties of the body."""
+    properties = texts(read(call.body))
+    with call.registry.exclusive():
+        answer = _create(call, None)
+        if properties and call.partition[1] is None:
+            call.registry.metadata.set_topic_properties(call.topic, properties)
+    return answer
 
 
 def create_partitioned(call: Call) -> Response:
@@ -160,6 +164,35 @@ def get_validation_enforced(call: Call) -> Response:
 def set_validation_enforced(call: Call) -> Response:
     """POST {topic}/schemaValidationEnforced."""
     return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+
+
+def properties(call: Call) -> Response:
+    """GET {topic}/properties: nothing for a partitioned topic that has none; a partition has none of its own."""
+    found = _need_persistent(call)
+    if found.partitions is not None and call.partition[1] is None and not found.properties:
+        return nothing(200)
+    return ok({} if call.partition[1] is not None else dict(found.properties))
+
+
+def set_properties(call: Call) -> Response:
+    """PUT {topic}/properties: they come to those that it has."""
+    _need_persistent(call)
+    call.registry.metadata.set_topic_properties(call.topic, texts(read(call.body)) or {})
+    return nothing()
+
+
+def delete_property(call: Call) -> Response:
+    """DELETE {topic}/properties?key=..."""
+    _need_persistent(call)
+    if "key" in call.query:
+        call.registry.metadata.set_topic_properties(call.topic, {call.query["key"]: None})
+    return nothing()
+
+
+def _need_persistent(call: Call) -> StoredTopic:
+    if call.names["domain"] != "persistent":
+        raise Refused(406, "Need to provide a persistent topic name")
+    return _need(call, call.topic)
 
 
 def _names(call: Call) -> Iterable[TopicName]:

@@ -58,6 +58,8 @@ def serving(answer: Callable[[Asked], Said], tls: ssl.SSLContext | None = None) 
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are written one after the other; without this the second waits for an acknowledgement.
+        disable_nagle_algorithm = True
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

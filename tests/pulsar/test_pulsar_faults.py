@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Iterator
 from contextlib import closing
 
+import admin_rest
 import brokers
 import pytest
 from applying import apply_until_done
@@ -13,6 +16,9 @@ from pulsar_histories import History, told
 
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.pulsar import connection as connections
+
+SEEDS = int(os.environ.get("SCHEMACTL_FAULT_SEEDS", "30"))
+"""How many runs on the embedded registry; `make soak` has 600."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +43,14 @@ def disturbed(url: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_on_a_broker_nothing_is_lost_and_nothing_doubled(broker: brokers.Broker, seed: int) -> None:
     disturbed(broker.url, seed)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    with admin_rest.served() as (url, _):
+        yield url
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_on_the_embedded_registry_nothing_is_lost_and_nothing_doubled(served: str, seed: int) -> None:
+    disturbed(served, seed)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import admin_rest
 import pytest
 from brokers import new_tenant
 
@@ -80,7 +81,14 @@ class Outside:
         assert reply.fine, reply
 
 
-KINDS = ["memory", "file", "broker"]
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """The embedded registry behind Pulsar's admin paths."""
+    with admin_rest.served() as (url, _):
+        yield url
+
+
+KINDS = ["memory", "file", "serve", "broker"]
 
 
 @pytest.fixture(params=KINDS)
@@ -91,6 +99,8 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Embedde
             opened = EmbeddedRegistry(":memory:")
         case "file":
             opened = EmbeddedRegistry(str(tmp_path / "registry.db"))
+        case "serve":
+            opened = PulsarRegistry(request.getfixturevalue("served"))
         case _:
             opened = PulsarRegistry(request.getfixturevalue("broker").url)
     with closing(opened):

@@ -53,7 +53,10 @@ class Reply:
 
 
 def words(reply: Reply) -> str:
-    """What the broker says, at most `MAX_WORDS` long: JSON's reason, else the page's MESSAGE cell, else the reason phrase."""
+    """What the broker says, at most `MAX_WORDS` long.
+
+    That is the reason in JSON, else the message of Jetty's page, which is JSON or HTML, else the reason phrase.
+    """
     text = _reason(reply) or reply.reason
     if _UNEXPECTED in text and (message := _MESSAGE.search(text)):
         text = message[1]
@@ -68,8 +71,10 @@ def exception(reply: Reply) -> str:
 
 
 def is_concurrent_modification(reply: Reply) -> bool:
-    """Somebody else wrote at the same time, so nothing was written. An upload's other 409, incompatible, is no JSON."""
-    return reply.status == _CONFLICT and _is_json(reply) and "oncurrent modification" in words(reply)
+    """Somebody else wrote at the same time, so nothing was written. An upload's other 409, incompatible, has no reason."""
+    return (
+        reply.status == _CONFLICT and b'"reason"' in reply.body and words(reply) == "Concurrent modification"
+    )
 
 
 def is_too_big(reply: Reply, size: int) -> bool:
@@ -106,7 +111,7 @@ def _json_reason(text: str) -> str:
         value = json.loads(text)
     except ValueError:
         # Cut off where reading stopped; what was read of the reason is still worth showing.
-        start = re.search(r'"reason"\s*:\s*"', text)
+        start = re.search(r'"(?:reason|message)"\s*:\s*"', text)
         return text[start.end() :].replace("\\n", "\n").replace('\\"', '"') if start else ""
     if not isinstance(value, dict):
         return ""

@@ -9,13 +9,11 @@ from urllib.parse import quote
 
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.registry.base import RELAXED_FROM
 from schemactl.registry.pulsar.connection import Connection
 from schemactl.registry.pulsar.namespaces import strategy, wait_until_in_force
 
 UNSET: Final = Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
-
-_RELAXED_FROM: Final = "schemactl.relaxed_from"
-"""The topic property that holds a relaxed topic's own strategy."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
@@ -128,7 +126,7 @@ def relax(connection: Connection, name: TopicName) -> None:
     # Brokers do not answer at all when asked for the properties of a topic that is not there.
     partitions(connection, name)
     where = f"{path(name)}/properties"
-    connection.expect(connection.send("PUT", where, {_RELAXED_FROM: own}), f"PUT {where}")
+    connection.expect(connection.send("PUT", where, {RELAXED_FROM: own}), f"PUT {where}")
     set_policies(connection, name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
 
 
@@ -150,7 +148,7 @@ def restore(connection: Connection, name: TopicName) -> None:
     if before is not None:
         set_policies(connection, name, Policies(before))
     if _mark(connection, name) is not None:
-        where = f"{path(name)}/properties?key={_RELAXED_FROM}"
+        where = f"{path(name)}/properties?key={RELAXED_FROM}"
         connection.expect(connection.send("DELETE", where), f"DELETE {where}")
 
 
@@ -158,7 +156,7 @@ def _mark(connection: Connection, name: TopicName) -> str | None:
     if name.domain != "persistent":
         return None
     properties = connection.get(f"{path(name)}/properties", absent=None) or {}
-    found: str | None = properties.get(_RELAXED_FROM)
+    found: str | None = properties.get(RELAXED_FROM)
     return found
 
 
