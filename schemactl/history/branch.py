@@ -65,10 +65,12 @@ def _listed(repository: Repository, *, head: Commit, tip: Commit) -> dict[str, _
     tokens = repository.stream(
         *LOG, "--left-right", "--boundary", f"--format={HEAD} %m %P%x00%s", f"{tip.id}...{head.id}"
     )
-    return {
-        step.commit.id: _Listed(side, [parent.decode() for parent in parents], step)
-        for (side, *parents), step in steps(tokens)
-    }
+    listed = {}
+    for (side, *parents), step in steps(tokens):
+        # What was approved meanwhile is known otherwise: of it the commits are enough.
+        kept = step if side == b">" else step._replace(changes=[])
+        listed[step.commit.id] = _Listed(side, [parent.decode() for parent in parents], kept)
+    return listed
 
 
 def _fork(repository: Repository, listed: dict[str, _Listed], *, head: Commit, tip: Commit) -> Commit | None:
