@@ -51,7 +51,7 @@ def check_registry(url: str) -> None:
             f"`{url[:60]}` is no registry's URL",
             'write "sqlite:.schemactl/registry.db" or "https://HOST:PORT"',
         )
-    if "@" in url.partition("://")[2].partition("/")[0]:
+    if url.startswith(("http:", "https:")) and "@" in url:
         raise ValueError(
             "a registry's URL holds no password: this file is in Git", "use token_env or token_file"
         )
