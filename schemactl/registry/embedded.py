@@ -76,6 +76,11 @@ class EmbeddedRegistry:
         return self._release.value
 
     @property
+    def defaults(self) -> BrokerDefaults:
+        """What stands for a broker's own settings."""
+        return self._defaults
+
+    @property
     def release(self) -> Release:
         """The Pulsar release whose answers it gives."""
         return self._release

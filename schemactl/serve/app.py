@@ -111,6 +111,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/brokers/version": {"GET": cluster.version},
     "/brokers/health": {"GET": cluster.health},
     "/brokers/ready": {"GET": cluster.health},
+    "/brokers/configuration/runtime": {"GET": cluster.configuration},
     "/brokers/leaderBroker": {"GET": cluster.leader},
     "/brokers/{cluster}": {"GET": cluster.brokers},
 }

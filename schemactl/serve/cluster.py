@@ -41,6 +41,18 @@ def health(call: Call) -> Response:
     return plain("ok")
 
 
+def configuration(call: Call) -> Response:
+    """GET brokers/configuration/runtime: what speaks of schemas."""
+    defaults = call.registry.defaults
+    return ok(
+        {
+            "schemaCompatibilityStrategy": defaults.schema_compatibility_strategy,
+            "isAllowAutoUpdateSchemaEnabled": str(defaults.is_allow_auto_update_schema).lower(),
+            "isSchemaValidationEnforced": str(defaults.schema_validation_enforced).lower(),
+        }
+    )
+
+
 def brokers(call: Call) -> Response:
     """GET brokers, brokers/{cluster}."""
     if "cluster" in call.names:

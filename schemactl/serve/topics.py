@@ -9,7 +9,7 @@ from starlette.responses import Response
 from schemactl.model import CompatibilityStrategy, Policies, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.metadata import StoredTopic
-from schemactl.serve.answers import Refused, nothing, ok, refused
+from schemactl.serve.answers import Refused, Unexpected, nothing, ok, refused
 from schemactl.serve.call import Call
 from schemactl.serve.jackson import boolean, integer, read, read_needed, texts
 from schemactl.serve.strategies import read_strategy
@@ -55,7 +55,7 @@ def partitioned(call: Call) -> Response:
 
 def create(call: Call) -> Response:
     """PUT {topic}: one without partitions, with the properties of the body."""
-    properties = texts(read(call.body))
+    properties = _properties(call)
     with call.registry.exclusive():
         answer = _create(call, None)
         if properties and call.partition[1] is None:
@@ -177,7 +177,7 @@ def properties(call: Call) -> Response:
 def set_properties(call: Call) -> Response:
     """PUT {topic}/properties: they come to those that it has."""
     _need_persistent(call)
-    call.registry.metadata.set_topic_properties(call.topic, texts(read(call.body)) or {})
+    call.registry.metadata.set_topic_properties(call.topic, _properties(call))
     return nothing()
 
 
@@ -187,6 +187,15 @@ def delete_property(call: Call) -> Response:
     if "key" in call.query:
         call.registry.metadata.set_topic_properties(call.topic, {call.query["key"]: None})
     return nothing()
+
+
+def _properties(call: Call) -> dict[str, str]:
+    told = texts(read(call.body)) or {}
+    found = {key: value for key, value in told.items() if value is not None}
+    if len(found) < len(told):
+        # A broker never answers; who waits is better served with an error.
+        raise Unexpected("", "java.lang.NullPointerException")
+    return found
 
 
 def _need_persistent(call: Call) -> StoredTopic:

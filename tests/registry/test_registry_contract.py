@@ -30,6 +30,7 @@ from schemactl.model import (
 from schemactl.registry import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.storage import MemoryStorage
 
 S = CompatibilityStrategy
 
@@ -96,7 +97,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Embedde
     opened: EmbeddedRegistry | PulsarRegistry
     match request.param:
         case "memory":
-            opened = EmbeddedRegistry(":memory:")
+            opened = EmbeddedRegistry(":memory:", storage=MemoryStorage())
         case "file":
             opened = EmbeddedRegistry(str(tmp_path / "registry.db"))
         case "serve":

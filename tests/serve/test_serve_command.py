@@ -248,3 +248,25 @@ def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "schemactl[serve]" in done.stderr
+
+
+def test_a_topic_keeps_properties(client: admin_rest.Client, tenant: str) -> None:
+    topic = f"/persistent/{tenant}/ns/a"
+    assert client.call("GET", f"{topic}/properties").status == 404
+    client.call("PUT", topic, {"k": "v"})
+    assert client.call("PUT", f"{topic}/properties", {"z": "1", "b": 2}).status == 204
+    assert client.call("DELETE", f"{topic}/properties?key=k").status == 204
+    assert client.call("GET", f"{topic}/properties").json() == {"z": "1", "b": "2"}
+    # A broker never answers to this.
+    assert client.call("PUT", f"{topic}/properties", {"n": None}).status == 500
+    assert client.call("PUT", f"/non-persistent/{tenant}/ns/a/properties", {}).status == 406
+    client.call("PUT", f"/persistent/{tenant}/ns/p/partitions", 2)
+    assert client.call("GET", f"/persistent/{tenant}/ns/p/properties").content == b""
+
+
+def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) -> None:
+    assert client.call("GET", "/brokers/configuration/runtime").json() == {
+        "schemaCompatibilityStrategy": "FULL",
+        "isAllowAutoUpdateSchemaEnabled": "true",
+        "isSchemaValidationEnforced": "false",
+    }
