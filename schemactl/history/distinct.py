@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, Protocol
 
 from schemactl.declare import Definitions, SchemaDeclaration
 from schemactl.declare.files import AVRO_SUFFIXES, Files, decode, read_bytes, resolve
-from schemactl.declare.json_text import read_json
+from schemactl.declare.json_text import PLAIN, read_json
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import avro, identity, key_value
 from schemactl.formats.avro.composition import Composition, Type, composition, plain_composition
 from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType
-from schemactl.source import JsonText
+from schemactl.source import MAX_DEPTH, JsonText
 
 DIGEST_BYTES: Final = 20
 
@@ -161,6 +161,9 @@ class Looks:
         if not isinstance(written, str):
             return None
         is_inline = written.lstrip().startswith(_INLINE)
+        if is_inline and not declaration.references:
+            made = _composed(written, ())
+            return Seen(_added(_own(declaration.type, made)), declaration.type, frozenset()) if made else None
         folder = posixpath.dirname(declaration.text.path)
         try:
             references = [resolve(folder, each) for each in declaration.references]
@@ -196,11 +199,20 @@ class Looks:
 
 
 def _composed(text: str, elsewhere: Collection[str]) -> Composition | None:
+    """What a definition is made of that is of the usual kind, and without fault as JSON."""
     try:
-        value = read_json(JsonText(text, lambda _: Source("")))
-    except DeclarationError:
+        found = plain_composition(text, PLAIN.decode(text), elsewhere)
+    except (ValueError, RecursionError):
         return None
-    return plain_composition(text, value, elsewhere)
+    if found is None:
+        return None
+    made, keys = found
+    if keys != text.count(":") or text.count("{") + text.count("[") > MAX_DEPTH:
+        try:
+            read_json(JsonText(text, lambda _: Source("")))
+        except DeclarationError:
+            return None
+    return made
 
 
 def _shared(found: Composition) -> Shared | None:

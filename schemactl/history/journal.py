@@ -86,7 +86,6 @@ class Journal:
         # In an empty database there is nothing to look up.
         self._is_new = self.number < 0
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
-        self._waiting = 0
         self._path_ids: dict[str, int] = {}
         self._next = {table: self._first_free(table) for table in ("path", "schema", "note")}
         self._entries: dict[str, Entry | None] = {}
@@ -102,6 +101,8 @@ class Journal:
 
     def begin(self, commit: Commit) -> None:
         """One more step; what is written from now on is its."""
+        if sum(map(len, self._rows.values())) > _ROWS_AT_ONCE:
+            self.flush()
         self.number += 1
         self._add("step", self.number, bytes.fromhex(commit.id), commit.time_s, commit.subject)
 
@@ -110,7 +111,6 @@ class Journal:
         for table, rows in self._rows.items():
             self._connection.executemany(_INSERTS[table], rows)
             rows.clear()
-        self._waiting = 0
 
     def entry(self, path: str) -> Entry | None:
         """What is at `path`."""
@@ -262,6 +262,3 @@ class Journal:
 
     def _add(self, table: str, *row: object) -> None:
         self._rows[table].append(row)
-        self._waiting += 1
-        if self._waiting >= _ROWS_AT_ONCE:
-            self.flush()

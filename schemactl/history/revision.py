@@ -72,4 +72,4 @@ class Revised(NamedTuple):
             return None
         path = document.schema.text.path
         declaration = replace(document.schema, definition=definition, text=YamlText(path, data))
-        return Documents(path, (replace(document, schema=declaration),))
+        return Documents(path, (TopicDocument(document.topic, declaration, document.source),))

@@ -179,12 +179,15 @@ class Fold:
         documents = self._documents_at(place.path, held.blob or self._files.revision(place.path)).documents
         return named(documents, held.name, place.number)
 
-    def _follows(self, schema: str, changed: Iterable[str]) -> bool:
+    def _follows(self, schema: str, changed: list[str]) -> bool:
         """Whether the topic needed no new look after `changed`, files that its definition takes types of; it is up to date."""
         line = self._journal.line(schema)
         outline = line.outline
-        if outline is None or not all(outline.fits(path, self._looks.shared) for path in changed):
+        if outline is None:
             return False
+        for path in changed:
+            if not outline.fits(path, self._looks.shared):
+                return False
         digest = outline.digest(self._looks.shared)
         for domain, standing in line.standings.items():
             if not standing.deleted:
@@ -248,9 +251,9 @@ class Fold:
 
 def named(documents: Sequence[TopicDocument | NamespaceDocument], name: str, number: int) -> TopicDocument:
     """Of a file's documents the one that declares the topic `name`, by its number where several do."""
-    found = [each for each in documents if isinstance(each, TopicDocument) and str(each.topic.name) == name]
-    at = documents[number] if number < len(documents) else None
-    return at if at in found and isinstance(at, TopicDocument) else found[0]
+    places = [number, *range(len(documents))] if number < len(documents) else range(len(documents))
+    found = (documents[place] for place in places)
+    return next(each for each in found if isinstance(each, TopicDocument) and str(each.topic.name) == name)
 
 
 def domain_of(name: TopicName) -> int:

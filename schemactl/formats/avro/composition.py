@@ -118,6 +118,7 @@ class _Unusual(Exception):
 _MAX_CHARACTERS: Final = 40_000
 _MAX_DEPTH: Final = 20
 """Two definitions of that depth, one inside the other, are within all limits."""
+_PLAIN_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*").fullmatch
 _MAX_DIGITS: Final = 300
 _NO_DIGITS: Final = bytes(set(range(256)) - set(b"0123456789"))
 _LONG_NUMBER: Final = re.compile(rf"[0-9]{{{_MAX_DIGITS}}}")
@@ -132,11 +133,14 @@ _LEAF_RESERVED: Final = frozenset(
 )
 
 
-def plain_composition(text: str, value: Any, elsewhere: Collection[str] = ()) -> Composition | None:
+def plain_composition(
+    text: str, value: Any, elsewhere: Collection[str] = ()
+) -> tuple[Composition, int] | None:
     """`composition` of the definition `text` with the JSON value `value`, for definitions of the usual kind.
 
     Those are what every release reads in one way; None: this may be another, ask the parser. `elsewhere` are the full
-    names of types that are defined in other files, and may be used here.
+    names of types that are defined in other files, and may be used here. With it comes how many keys its objects have, at
+    least: as many as `text` has colons, and no key can be there twice.
     """
     if len(text) > _MAX_CHARACTERS:
         return None
@@ -148,7 +152,7 @@ def plain_composition(text: str, value: Any, elsewhere: Collection[str] = ()) ->
         root, _ = reading.schema(value, "")
     except (_Unusual, KeyError, TypeError, IndexError):
         return None
-    return Composition(Type(root, frozenset(reading.uses)), reading.types)
+    return Composition(Type(root, frozenset(reading.uses)), reading.types), reading.keys
 
 
 _UNIONS: Final[dict[tuple[str, ...], str]] = {}
@@ -163,6 +167,7 @@ class _Plain:
         self.types: dict[str, Type] = {}
         self.begun: set[str] = set()
         self.depth = 0
+        self.keys = 0
         self.uses: set[str] = set()
 
     def schema(self, value: Any, namespace: str) -> tuple[str, str]:
@@ -191,6 +196,7 @@ class _Plain:
                 raise _Unusual
             return f"union({','.join([text for text, _ in branches])})", "union"
         kind = value["type"]
+        self.keys += len(value)
         if kind == "record":
             return self._record(value, namespace)
         if kind == "array" and value.keys() == {"type", "items"}:
@@ -219,29 +225,33 @@ class _Plain:
         if not value.keys() <= _RECORD_KEYS:
             raise _Unusual
         full_name, inside = self._name(value, namespace)
-        around, self.uses = self.uses, set()
-        fields = [self._field(field, inside) for field in value["fields"]]
-        if len({field["name"] for field in value["fields"]}) < len(fields):
+        fields = value["fields"]
+        if type(fields) is not list or not _are_plain([field["name"] for field in fields]):
             raise _Unusual
-        self.types[full_name] = Type(f"record({','.join(fields)})", frozenset(self.uses))
+        self.keys += sum(map(len, fields))
+        around, self.uses = self.uses, set()
+        text = ",".join([self._field(field, inside) for field in fields])
+        self.types[full_name] = Type(f"record({text})", frozenset(self.uses))
         self.uses = around
         self.uses.add(full_name)
         return f"<{full_name}>", full_name
 
     def _field(self, value: dict[str, Any], namespace: str) -> str:
-        name, kind = value["name"], value["type"]
-        if not is_plain_name(name):
-            raise _Unusual
+        kind = value["type"]
         if type(kind) is str and kind in PRIMITIVE_TYPES:
             text = kind
         elif type(kind) is list and type(kind[0]) is type(kind[-1]) is str:
-            text = self._union_of_names(tuple(kind), namespace)
+            text = _UNIONS.get(tuple(kind)) or self._union_of_names(kind, namespace)
         else:
             text, _ = self.schema(kind, namespace)
+        known = 2
         if "default" in value:
+            known = 3
             default = value["default"]
             if default is None:
                 text += "=null"
+            elif type(default) is int:
+                text += f"={default}"
             elif type(default) is str:
                 # Avro reads "1" as a number where the type is float or double.
                 if text.startswith(("float", "double")):
@@ -249,19 +259,17 @@ class _Plain:
                 text += "=" + quoted(default)
             else:
                 text += "=" + canonical_json(default)
-        if len(value) > 2 + ("default" in value) + ("doc" in value):
+        if len(value) > known and len(value) > known + ("doc" in value):
             if not value.keys().isdisjoint(_FIELD_EXTRAS):
                 raise _Unusual
             text += _extras(value, _FIELD_KEYS)
-        return f"{name} {text}"
+        return f"{value['name']} {text}"
 
-    def _union_of_names(self, names: tuple[str, ...], namespace: str) -> str:
+    def _union_of_names(self, names: list[str], namespace: str) -> str:
         """As `schema`, for the kind of type that most fields have."""
-        text = _UNIONS.get(names)
-        if text is None:
-            text, _ = self.schema(list(names), namespace)
-            if PRIMITIVE_TYPES.issuperset(names):
-                _UNIONS[names] = text
+        text, _ = self.schema(names, namespace)
+        if PRIMITIVE_TYPES.issuperset(names):
+            _UNIONS[tuple(names)] = text
         return text
 
     def _leaf(self, value: dict[str, Any], namespace: str, text: str) -> tuple[str, str]:
@@ -289,13 +297,17 @@ class _Plain:
         return size
 
     def _symbols(self, symbols: list[str]) -> list[str]:
-        if (
-            type(symbols) is not list
-            or len(set(symbols)) < len(symbols)
-            or not all(map(is_plain_name, symbols))
-        ):
+        if type(symbols) is not list or not _are_plain(symbols):
             raise _Unusual
         return symbols
+
+
+def _are_plain(names: list[str]) -> bool:
+    """Whether all are plain names, each there once."""
+    together = ",".join(names)
+    return (
+        not names or (_PLAIN_NAMES(together) is not None and together.count(",") == len(names) - 1)
+    ) and len(set(names)) == len(names)
 
 
 def _extras(value: dict[str, Any], reserved: frozenset[str]) -> str:
