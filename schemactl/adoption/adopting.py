@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemactl.adoption.declaring import NO_SCHEMA, Files, as_it_stands, laid_out, namespace_text, topic_files
+from schemactl.adoption.declaring import NO_SCHEMA, Files, namespace_text, topic_files
 from schemactl.adoption.paths import Paths
 from schemactl.adoption.reading_back import misread
 from schemactl.broker import live
@@ -166,7 +166,7 @@ class _Adopter:
                 yield topic
 
     def _without_schema(self, topic: Topic, stem: str) -> None:
-        self.around |= topic_files(topic, None, stem, laid_out).contents
+        self.around |= topic_files(topic, None, stem).contents
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
@@ -179,12 +179,14 @@ class _Adopter:
         """The files of these versions, each read back; what cannot be declared is told."""
         made: dict[TopicName, Files] = {}
         why: dict[TopicName, str] = {}
-        for texts in (laid_out, as_it_stands):
+        for printed in (True, False):
             tried: dict[TopicName, tuple[Files, SchemaInfo | None]] = {}
             for name, version in layer.items():
                 if name not in made:
                     try:
-                        files = topic_files(self.held.topics[name], version.info, stems[name], texts)
+                        files = topic_files(
+                            self.held.topics[name], version.info, stems[name], printed=printed
+                        )
                         tried[name] = files, version.info
                     except InvalidSchema as error:
                         why[name] = error.what

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from schemactl.changes import unstamped
@@ -21,6 +22,8 @@ from schemactl.model import (
     Topic,
 )
 
+_IMPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
+
 NO_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
 """What a registry may hold for a topic whose messages have no schema."""
 
@@ -33,10 +36,6 @@ class Files:
     contents: Mapping[str, bytes]
 
 
-Texts = Callable[[SchemaInfo], bytes]
-"""How an Avro definition is written: laid out, or as it stands."""
-
-
 def namespace_text(namespace: Namespace) -> bytes:
     """The declaration of a namespace with every policy that is set on it."""
     managed: dict[str, Value] = {}
@@ -47,11 +46,14 @@ def namespace_text(namespace: Namespace) -> bytes:
     return yaml_text({"namespace": str(namespace.name), **managed}).encode()
 
 
-def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, texts: Texts) -> Files:
+def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bool = True) -> Files:
     """The declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
 
+    `printed`: definitions are laid out, protobuf's as `.proto` files; else they are as they stand, protobuf's as a
+    descriptor set.
+
     Raises:
-        InvalidSchema: the definition cannot be taken apart.
+        InvalidSchema: the definition cannot be taken apart, or not be printed.
     """
     told: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
@@ -61,45 +63,60 @@ def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, texts: Texts) 
         told["schema_compatibility_strategy"] = str(strategy)
     beside: dict[str, bytes] = {}
     if info is not None and info.type not in NO_SCHEMA:
-        told["schema"] = _schema(unstamped(info), stem, beside, texts)
+        told["schema"] = _schema(unstamped(info), stem, beside, printed=printed)
     return Files(f"{stem}.yaml", {f"{stem}.yaml": yaml_text(told).encode(), **beside})
 
 
-def laid_out(info: SchemaInfo) -> bytes:
-    """An Avro definition as the tool prints it: JSON, indented by two, keys in their order.
+def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: bool) -> dict[str, Value]:
+    """The `schema` of a declaration; the files it names are put into `beside`."""
+    properties = dict(info.properties)
+    told: dict[str, Value] = {"type": info.type.name}
+    name = stem.rpartition("/")[2]
+    if info.type in AVRO_DESCRIBED:
+        beside[f"{stem}.avsc"] = _laid_out(info) if printed else info.schema
+        told["definition"] = f"{name}.avsc"
+    elif info.type is SchemaType.PROTOBUF_NATIVE:
+        told |= _protobuf(info, stem, beside) if printed else _descriptor_set(info, stem, beside)
+    elif info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        told["encoding"] = both.encoding
+        told["key"] = _schema(both.key, f"{stem}.key", beside, printed=printed)
+        told["value"] = _schema(both.value, f"{stem}.value", beside, printed=printed)
+        # These follow from what is declared; the names of halves nobody compares.
+        derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
+        properties = {key: value for key, value in properties.items() if key not in derived}
+    return {**told, "properties": properties}
 
-    Raises:
-        InvalidSchema: it is not JSON.
-    """
+
+def _laid_out(info: SchemaInfo) -> bytes:
+    """An Avro definition as the tool prints it: JSON, indented by two, keys in their order."""
     try:
         return (rendered(read(decode(info.schema))) + "\n").encode()
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 
 
-def as_it_stands(info: SchemaInfo) -> bytes:
-    """An Avro definition byte by byte."""
-    return info.schema
+def _protobuf(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> dict[str, Value]:
+    """The root's file beside the declaration, and what it imports in a folder under the names it is imported by."""
+    if not load("compile").has_protoc():
+        raise InvalidSchema("what is printed could not be compiled again")
+    definition, text = load("wrapper").parse(info.schema), load("printing").proto_text
+    name, root = stem.rpartition("/")[2], definition.root.file.name
+    references = []
+    for each in definition.reachable:
+        if load("wrapper").is_shipped(each):
+            continue
+        if each != root:
+            if not _IMPORT.fullmatch(each) or ".." in each:
+                raise InvalidSchema(f"{each} is no path to write to")
+            references.append(f"{name}/{each}")
+        path = f"{stem}.proto" if each == root else f"{stem}/{each}"
+        beside[path] = text(definition.image.files[each].proto).encode()
+    told: dict[str, Value] = {"definition": f"{name}.proto", "message": definition.root.full_name}
+    return {**told, "references": references} if references else told
 
 
-def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], texts: Texts) -> dict[str, Value]:
-    """The `schema` of a declaration; the files it names are put into `beside`."""
-    properties = dict(info.properties)
-    told: dict[str, Value] = {"type": info.type.name}
-    name = stem.rpartition("/")[2]
-    if info.type in AVRO_DESCRIBED:
-        beside[f"{stem}.avsc"] = texts(info)
-        told["definition"] = f"{name}.avsc"
-    elif info.type is SchemaType.PROTOBUF_NATIVE:
-        data, message = load("wrapper").descriptor_set(info.schema)
-        beside[f"{stem}.binpb"] = data
-        told |= {"definition": f"{name}.binpb", "message": message}
-    elif info.type is SchemaType.KEY_VALUE:
-        both = split(info)
-        told["encoding"] = both.encoding
-        told["key"] = _schema(both.key, f"{stem}.key", beside, texts)
-        told["value"] = _schema(both.value, f"{stem}.value", beside, texts)
-        # These follow from what is declared; the names of halves nobody compares.
-        derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
-        properties = {key: value for key, value in properties.items() if key not in derived}
-    return {**told, "properties": properties}
+def _descriptor_set(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> dict[str, Value]:
+    data, message = load("wrapper").descriptor_set(info.schema)
+    beside[f"{stem}.binpb"] = data
+    return {"definition": f"{stem.rpartition('/')[2]}.binpb", "message": message}

@@ -11,7 +11,14 @@ NAMESPACE_FILE = "namespace"
 """The name, without suffix, of a namespace's own file."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]")
-_SUFFIXES = (".yaml", ".avsc", ".binpb", ".key.avsc", ".key.binpb", ".value.avsc", ".value.binpb")
+_DEFINITIONS = (".avsc", ".proto", ".binpb")
+_SUFFIXES = (
+    "",
+    ".yaml",
+    *(f"{half}{suffix}" for half in ("", ".key", ".value") for suffix in _DEFINITIONS),
+    ".key",
+    ".value",
+)
 
 
 class Paths:

@@ -48,7 +48,7 @@ def misread(
         elif (read.schema and identity(read.schema)) != (info and identity(info)):
             found[name] = "read back, it is another content"
     for problem in reversed(declared.problems):
-        name = owners[problem.source.path]
-        if strictly or name in found:
-            found[name] = problem.what
+        owner = owners.get(problem.source.path)
+        if owner and (strictly or owner in found):
+            found[owner] = problem.what
     return found

@@ -199,6 +199,45 @@ def test_every_type_of_schema(
         assert numbers(run, capsys, TopicName("shop", "sales", name)) == [(0, 0)]
 
 
+def native(message: str, **sources: str) -> SchemaInfo:
+    """A PROTOBUF_NATIVE definition; the last of `sources` is the root's file, `_` in a name stands for a slash."""
+    texts = {f"{name.replace('_', '/')}.proto": text.encode() for name, text in sources.items()}
+    return compile_proto(Proto(message, list(texts)[-1], texts))
+
+
+def test_protobuf_becomes_proto_files_that_can_be_read(
+    registry: EmbeddedRegistry, run: Run, scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    money = 'syntax = "proto3"; package shop; message Money { int64 cents = 1; }'
+    cart = 'import "common/money.proto"; import "google/protobuf/timestamp.proto"; package web; message Cart { shop.Money sum = 1; }'
+    first = native("web.Cart", common_money=money, web_cart=f'syntax = "proto3"; {cart}')
+    second = native(
+        "web.Cart",
+        common_money=money,
+        web_cart=f'syntax = "proto3"; {cart} message Line {{ google.protobuf.Timestamp at = 1; }}',
+    )
+    group = 'syntax = "proto2"; message G { optional group Inner = 1 { optional int32 a = 1; } }'
+    put(registry, ORDERS, first, second)
+    put(registry, TopicName("shop", "sales", "groups"), native("G", g=group))
+    put(
+        registry,
+        TopicName("shop", "sales", "pairs"),
+        join(key=SchemaInfo(SchemaType.INT32), value=first, encoding="INLINE"),
+    )
+    settled(run, capsys, "--commit-each-version")
+    assert numbers(run, capsys, ORDERS) == [(0, 0), (1, 1)]
+    folder = scratch.path / "namespaces/shop/sales"
+    assert (folder / "orders.proto").read_text() == (
+        'syntax = "proto3";\npackage web;\nimport "common/money.proto";\n'
+        'import "google/protobuf/timestamp.proto";\n\nmessage Cart {\n  .shop.Money sum = 1;\n}\n\n'
+        "message Line {\n  .google.protobuf.Timestamp at = 1;\n}\n"
+    )
+    assert (folder / "orders/common/money.proto").exists()
+    assert "  references: [orders/common/money.proto]\n" in (folder / "orders.yaml").read_text()
+    assert (folder / "groups.binpb").exists()
+    assert (folder / "pairs.value.proto").exists()
+
+
 def test_names_that_are_no_file_names(
     registry: EmbeddedRegistry, run: Run, scratch: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -181,6 +181,11 @@ def _answers(site: str, include: str, jobs: Sequence[tuple[Path, str]]) -> list[
         return running.answers([f"{folder}\t{entry}\n" for folder, entry in jobs], TIMEOUT_S)
 
 
+def has_protoc() -> bool:
+    """Whether `.proto` files can be compiled here."""
+    return find_spec("grpc_tools") is not None
+
+
 def _protoc() -> tuple[str, str]:
     """Where grpc_tools is installed, and where protoc's own `.proto` files are."""
     spec = find_spec("grpc_tools")
