@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from schemactl.history.approved import refuse_shallow
 from schemactl.history.record import HEAD, LOG, Step, steps
 from schemactl.history.repository import Repository
 from schemactl.model import Commit
@@ -39,10 +40,14 @@ def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | Non
     """What `head` has that the approved `tip` has not, from one git process; None when they have no commit in common.
 
     Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges.
+
+    Raises:
+        HistoryError: the clone is shallow, and was cut off before they meet.
     """
     listed = _listed(repository, head=head, tip=tip)
     fork = _fork(repository, listed, head=head, tip=tip)
     if fork is None:
+        refuse_shallow(repository)
         return None
     own = {each for each, commit in listed.items() if commit.side == b">"}
     at = head.id
@@ -56,6 +61,9 @@ def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | Non
             line.append(step)
         else:
             is_updated = True
+        if not parents:
+            # Either the repository's first commit, or where a shallow clone was cut off.
+            refuse_shallow(repository)
         at = parents[0] if parents else ""
     return Branch(fork, tuple(reversed(line)), is_updated)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from schemactl.declare import Declared, Files
 from schemactl.errors import HistoryError
-from schemactl.history.approved import approved
+from schemactl.history.approved import approved, refuse_shallow
 from schemactl.history.bare import load_project
 from schemactl.history.branch import Branch, branch
 from schemactl.history.derivation import Derivation
@@ -80,6 +80,7 @@ def read_forked(
     own = branch(repository, head=head, tip=tip) if stepwise else None
     fork = own.fork if own else repository.merge_base(head, tip)
     if fork is None:
+        refuse_shallow(repository)
         raise HistoryError(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
             fix="name the ref that this work started from, with --base or as `approved:` in the project file",

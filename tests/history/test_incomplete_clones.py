@@ -26,7 +26,8 @@ def upstream(tmp_path: Path) -> Scratch:
     references = "  references: [../common/money.avsc]\n"
     made.commit(
         {
-            "schemactl.yaml": "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:registry.db'}}\n",
+            "schemactl.yaml": "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
+            "generate: {package: shop_schemas}\n",
             "topics/orders.yaml": declared(more=references),
             "topics/orders.avsc": USES_MONEY,
             "common/money.avsc": record("amount", name="Money"),
@@ -75,6 +76,8 @@ COMMANDS = (
     ["check"],
     ["check", "--staged"],
     ["plan"],
+    ["drift"],
+    ["generate"],
     ["apply", "--auto-approve"],
 )
 
@@ -116,6 +119,25 @@ def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(
     assert "shallow" in said
     shell(folder, advised(said))
     assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 0
+
+
+def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(
+    upstream: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(3):
+        upstream.commit({"README.md": f"work {number}"}, branch="work")
+    upstream.flush()
+    folder = clone(upstream)
+    assert main(["-C", str(folder), "log", "--all"]) == 0
+    kept = folder / ".git" / "schemactl"
+    kept.rename(folder.parent / "kept")
+    for depth, code in ((3, 1), (10, 0)):
+        shell(folder.parent, "rm -rf clone")
+        clone(upstream, "--depth", str(depth), "--no-single-branch", "--branch", "work")
+        shell(folder.parent, "cp -r kept clone/.git/schemactl")
+        for option in ([], ["--base", "origin/main"]):
+            assert main(["-C", str(folder), "check", *option]) == code
+            assert ("`git fetch --unshallow`" in capsys.readouterr().err) == (code == 1)
 
 
 def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_that_is(
