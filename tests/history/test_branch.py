@@ -1,0 +1,72 @@
+"""What a branch has of its own, against what git says by other commands."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from scratch import Scratch
+
+from schemactl.history.branch import branch
+from schemactl.history.repository import Repository
+
+COMMITS = 12
+
+PARENTS = st.lists(
+    st.tuples(st.floats(0, 1, exclude_max=True), st.none() | st.floats(0, 1, exclude_max=True)),
+    min_size=COMMITS - 1,
+    max_size=COMMITS - 1,
+)
+"""For every commit but the first: which of the earlier ones is its parent, and which one it merges."""
+
+
+# Shrinking a failure would start git some thousand times.
+@settings(
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.generate],
+)
+@given(
+    parents=PARENTS,
+    pairs=st.lists(st.tuples(st.integers(1, COMMITS), st.integers(1, COMMITS)), min_size=3, max_size=3),
+)
+def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
+    tmp_path: Path, parents: list[tuple[float, float | None]], pairs: list[tuple[int, int]]
+) -> None:
+    shutil.rmtree(tmp_path / "r", ignore_errors=True)
+    scratch = Scratch(tmp_path / "r", bare=True)
+    scratch.commit({"0": "x"}, branch="b0")
+    for number, (first, second) in enumerate(parents, 1):
+        start = int(first * number) + 1
+        merge = None if second is None else int(second * number) + 1
+        scratch.commit(
+            {str(number): "x"}, branch=f"b{number}", start=start, merge=None if merge == start else merge
+        )
+    scratch.flush()
+    with Repository.open(scratch.path) as repository:
+        for one, other in pairs:
+            tip, head = repository.commit(scratch.id(one)), repository.commit(scratch.id(other))
+            assert tip
+            assert head
+            found = branch(repository, head=head, tip=tip)
+            assert found
+            assert found.fork.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
+            begin = head.id
+            merged = scratch.git("rev-list", "--parents", "-1", head.id).split()[1:]
+            own = set(scratch.git("rev-list", head.id, f"^{tip.id}").split())
+            if head.id in own and len(merged) > 1 and merged[0] not in own:
+                begin = merged[1]
+            line = scratch.git("rev-list", "--reverse", "--first-parent", begin, f"^{tip.id}").split()
+            updates = [
+                each
+                for each in line
+                if not own.issuperset(scratch.git("rev-list", "--parents", "-1", each).split()[2:])
+            ]
+            assert [step.commit.id for step in found.steps] == [each for each in line if each not in updates]
+            assert found.is_updated == bool(updates)
+            for step in found.steps:
+                # Every commit adds a file of its own, and nothing else of what it merges.
+                assert len(step.changes) == 1
