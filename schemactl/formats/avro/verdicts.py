@@ -11,14 +11,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from schemactl.formats.avro.equality import children
+from schemactl.formats.avro.reasons import leaf_reasons, names_match
 from schemactl.formats.avro.recursion import Deep, run
-from schemactl.formats.avro.resolution import (
-    PROMOTIONS,
-    AmbiguousAlias,
-    incompatibilities,
-    leaf_reasons,
-    names_match,
-)
+from schemactl.formats.avro.resolution import PROMOTIONS, AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVES,

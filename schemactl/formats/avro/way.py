@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from schemactl.formats.avro.resolution import branch_for, tokens
+from schemactl.formats.avro.reasons import branch_for, tokens
 from schemactl.formats.avro.schema import Array, Field, Map, Primitive, Record, Schema, Union
 from schemactl.model import Incompatibility
 

@@ -1,0 +1,174 @@
+"""Why a reader may fail on what a writer wrote: a reason as it is found, and as Java's SchemaCompatibility tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from schemactl.formats.avro.equality import size
+from schemactl.formats.avro.schema import Array, Enum, Field, Fixed, Map, Named, Record, Schema, Union
+from schemactl.model import Incompatibility, Release
+
+Location = tuple[Any, ...]
+"""Where in the reader's definition: () for the root, otherwise the location around it and a token.
+
+A writer's branch, which Java's pointers count, too, is its index negated by `~`: the reader's text has no such place. Where
+Java starts its pointer anew, inside a union, a location of one part is the root; the part is where that is.
+"""
+
+MAX_PROOF_STEPS: Final = 200_000
+"""So much work is spent on one pair of definitions to see what Java's reader decodes all the same."""
+
+
+class Reason(NamedTuple):
+    """A rule that is broken at a location by what the reader has there, a schema or a field, and what the writer has.
+
+    It is told only when all are found: most that are found for a branch of a union are of no interest in the end.
+    """
+
+    rule: str
+    location: Location
+    reader: Any
+    writer: Schema
+
+
+Reasons = tuple[Reason, ...]
+"""Why a pair is incompatible; empty if it is compatible."""
+
+COMPATIBLE: Final[Reasons] = ()
+
+
+def told(reasons: Reasons) -> tuple[Incompatibility, ...]:
+    """`reasons` with pointers and messages as Java gives them, and whether only strict readers meet them."""
+    telling = _Telling()
+    known: dict[int, Incompatibility] = {}
+    for reason in reasons:
+        if id(reason) not in known:  # the reasons for a pair are listed wherever it occurs
+            tell = telling.missing_branch if reason.rule == "MISSING_UNION_BRANCH" else _tell
+            known[id(reason)] = tell(reason)
+    return tuple([known[id(reason)] for reason in reasons])
+
+
+def pointer(location: Location) -> str:
+    """A location as Java prints it: a JSON pointer, but `/` for the root."""
+    tokens: list[str] = []
+    while len(location) > 1:
+        location, token = location
+        tokens.append(str(~token if isinstance(token, int) and token < 0 else token))
+    return "/" + "/".join(reversed(tokens))
+
+
+def tokens(location: Location) -> tuple[str | int, ...]:
+    """What leads from the roots of reader and writer to a location, the branches of both among it."""
+    found: list[str | int] = []
+    while location:
+        if len(location) == 1:
+            (location,) = location
+            continue
+        location, token = location
+        found.append(token)
+    return tuple(reversed(found))
+
+
+def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
+    """What is found for a pair that holds nothing to compare further."""
+    if isinstance(reader, Enum) and isinstance(writer, Enum):
+        found = name_reasons(reader, writer, location)
+        if reader.default is None and not set(writer.symbols).issubset(reader.symbols):
+            found += (Reason("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
+        return found
+    if isinstance(reader, Fixed) and isinstance(writer, Fixed):
+        found = name_reasons(reader, writer, location)
+        if reader.size != writer.size:
+            found += (Reason("FIXED_SIZE_MISMATCH", (location, "size"), reader, writer),)
+        return found
+    return (Reason("TYPE_MISMATCH", location, reader, writer),)
+
+
+def name_reasons(reader: Named, writer: Schema, location: Location) -> Reasons:
+    """What is found where two types of one kind do not match by name."""
+    if isinstance(writer, Named) and names_match(reader, writer):
+        return COMPATIBLE
+    return (Reason("NAME_MISMATCH", (location, "name"), reader, writer),)
+
+
+def names_match(reader: Named, writer: Named) -> bool:
+    """Whether names match without their namespaces, or through one of the reader's aliases."""
+    # An alias in the null namespace does not count where the type has a namespace: Java writes a dot before it.
+    return reader.name == writer.name or (
+        writer.full_name in reader.aliases and bool(writer.namespace or not reader.namespace)
+    )
+
+
+def branch_for(schema: Schema, union: Union) -> int | None:
+    """The index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
+    wanted = _kind(schema)
+    return next((index for index, branch in enumerate(union.branches) if _kind(branch) == wanted), None)
+
+
+def _kind(schema: Schema) -> tuple[str, str]:
+    return schema.type, schema.name if isinstance(schema, Named) else ""
+
+
+def _tell(reason: Reason) -> Incompatibility:
+    rule, location, reader, writer = reason
+    # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
+    strict_only = (
+        rule == "NAME_MISMATCH" and isinstance(reader, Record) and not _needs_aliases(reader, writer)
+    )
+    return Incompatibility(rule, pointer(location), _MESSAGES[rule](reader, writer), strict_only, location)
+
+
+_MESSAGES: Final[Mapping[str, Callable[[Any, Any], str]]] = {
+    "FIXED_SIZE_MISMATCH": lambda reader, writer: f"expected: {writer.size}, found: {reader.size}",
+    # Java sorts by UTF-16 units. Symbols are letters and digits of the basic plane, where this is the same order.
+    "MISSING_ENUM_SYMBOLS": lambda reader, writer: (
+        f"[{', '.join(sorted(set(writer.symbols).difference(reader.symbols)))}]"
+    ),
+    "NAME_MISMATCH": lambda _, writer: f"expected: {writer.full_name}",
+    "READER_FIELD_MISSING_DEFAULT_VALUE": lambda field, _: str(field.name),
+    "TYPE_MISMATCH": lambda reader, writer: (
+        f"reader type: {reader.type.upper()} not compatible with writer type: {writer.type.upper()}"
+    ),
+}
+
+
+def _needs_aliases(reader: Record, writer: Schema) -> bool:
+    """Whether a field of `reader` finds its values by an alias only."""
+    there = writer.fields_by_name if isinstance(writer, Record) else {}
+    fields: tuple[Field, ...] = reader.fields
+    return any(field.name not in there and any(alias in there for alias in field.aliases) for field in fields)
+
+
+class _Telling:
+    """What it takes to tell that a union lacks a branch: where the nearest is, and what Java's reader makes of it."""
+
+    def __init__(self) -> None:
+        self._room = MAX_PROOF_STEPS
+        self._kinds: dict[Union, dict[tuple[str, str], int]] = {}
+
+    def missing_branch(self, reason: Reason) -> Incompatibility:
+        rule, location, reader, writer = reason
+        kinds = self._kinds.get(reader)
+        if kinds is None:
+            kinds = self._kinds[reader] = {}
+            for index, branch in enumerate(reader.branches):
+                kinds.setdefault(_kind(branch), index)
+        nearest = kinds.get(_kind(writer))
+        strict_only = isinstance(writer, Record | Array | Map) and self._decodes(reader, writer)
+        if strict_only and nearest is None:
+            nearest = [branch.type for branch in reader.branches].index(writer.type)
+        message = f"reader union lacking writer type: {writer.type.upper()}"
+        way = location if nearest is None else (location, nearest)
+        return Incompatibility(rule, pointer(location), message, strict_only, way)
+
+    def _decodes(self, reader: Union, writer: Schema) -> bool:
+        """Whether Java's reader decodes it all the same: it finds a record that is only called otherwise by its structure."""
+        from schemactl.formats.avro.grammar import proof
+
+        if self._room > 0:
+            self._room -= size(writer, at_most=self._room) + size(reader, at_most=self._room)
+        if self._room <= 0:
+            return False
+        self._room, decodes = proof(reader=reader, writer=writer, release=Release.R5_0, steps=self._room)
+        return decodes
