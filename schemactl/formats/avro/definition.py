@@ -103,7 +103,7 @@ class DefinitionReader(ABC):
         if type(json) is str:
             return PRIMITIVES.get(json) or self._reference(json, namespace, path)
         if type(json) is list:
-            return self._union(json, namespace, path)
+            return _union_of_primitives(json) or self._union(json, namespace, path)
         if type(json) is not dict:
             expected = "a type's name, an object or a union's array"
             raise invalid(f"{shown(json)} is not a schema; expected {expected}", path)
@@ -112,12 +112,12 @@ class DefinitionReader(ABC):
             is_nested = isinstance(kind, dict | list)
             fix = "put the inner schema in place of the object around it" if is_nested else ""
             raise invalid(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=fix)
+        if kind in PRIMITIVES:
+            properties = _properties(json, _RESERVED) if len(json) > 1 else NO_PROPERTIES
+            return Primitive(kind, properties) if properties else PRIMITIVES[kind]
         read_kind = self._kinds.get(kind)
         if read_kind:
             return read_kind(self, json, namespace, path)
-        if kind in PRIMITIVES:
-            properties = _properties(json, _RESERVED)
-            return Primitive(kind, properties) if properties else PRIMITIVES[kind]
         return self._wrapped_reference(kind, namespace, path)
 
     def _record(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
@@ -174,9 +174,10 @@ class DefinitionReader(ABC):
     def _enum(self, json: Json, namespace: str | None, path: Path) -> Enum:
         full_name, name, space = self._name(json, namespace, path)
         symbols = _list(json, "symbols", path)
-        for index, symbol in enumerate(symbols):
-            if type(symbol) is not str or not (is_plain_name(symbol) or self._is_name(symbol)):
-                raise bad_name(symbol, "the symbol", ((path, "symbols"), index))
+        if not _are_plain_names(symbols):
+            for index, symbol in enumerate(symbols):
+                if type(symbol) is not str or not (is_plain_name(symbol) or self._is_name(symbol)):
+                    raise bad_name(symbol, "the symbol", ((path, "symbols"), index))
         if len(set(symbols)) < len(symbols):
             twice = first_repeated(symbols)
             raise invalid(f"enum {full_name} lists {symbols[twice]} twice", ((path, "symbols"), twice))
@@ -206,27 +207,38 @@ class DefinitionReader(ABC):
         self._finish(fixed, json, path)
         return fixed
 
-    def _array(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
+    def _array(self, json: Json, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
         if "items" not in json:
             raise invalid('an array without "items"; expected the schema of its items', path)
         items = self._schema(json["items"], namespace, (path, "items"))
-        array = Array(items if isinstance(items, Node) else (yield items), NO_PROPERTIES)
-        if len(json) > 2:
-            array.properties = self._container_properties(json, path)
-        if type(array.items) is Unresolved:
-            self._holders.append(array)
-        return array
+        return self._around(Array, items, json, path)
 
-    def _map(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
+    def _map(self, json: Json, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
         if "values" not in json:
             raise invalid('a map without "values"; expected the schema of its values', path)
         values = self._schema(json["values"], namespace, (path, "values"))
-        found = Map(values if isinstance(values, Node) else (yield values), NO_PROPERTIES)
-        if len(json) > 2:
-            found.properties = self._container_properties(json, path)
-        if type(found.values) is Unresolved:
-            self._holders.append(found)
-        return found
+        return self._around(Map, values, json, path)
+
+    def _around(
+        self, kind: type[Array | Map], inner: Schema | Deep[Schema], json: Json, path: Path
+    ) -> Schema | Deep[Schema]:
+        if isinstance(inner, Node):
+            return self._holder(kind, inner, json, path)
+        return self._around_deep(kind, inner, json, path)
+
+    def _around_deep(
+        self, kind: type[Array | Map], inner: Deep[Schema], json: Json, path: Path
+    ) -> Deep[Schema]:
+        return self._holder(kind, (yield inner), json, path)
+
+    def _holder(self, kind: type[Array | Map], inner: Schema, json: Json, path: Path) -> Array | Map:
+        properties = _properties(json, _RESERVED) if len(json) > 2 else NO_PROPERTIES
+        if properties:
+            self._check_properties(properties, path)
+        holder = kind(inner, properties)
+        if type(inner) is Unresolved:
+            self._holders.append(holder)
+        return holder
 
     def _union(self, json: list[JsonValue], namespace: str | None, path: Path) -> Deep[Schema]:
         branches: list[Schema] = []
@@ -293,12 +305,6 @@ class DefinitionReader(ABC):
             aliases[full_name] = None
         return tuple(aliases)
 
-    def _container_properties(self, json: Json, path: Path) -> Mapping[str, JsonValue]:
-        properties = _properties(json, _RESERVED)
-        if properties:
-            self._check_properties(properties, path)
-        return properties
-
 
 def invalid(
     what: str, path: Path, key: str = "", *, fix: str = "", exception: str = "SchemaParseException"
@@ -315,6 +321,22 @@ def bad_name(name: JsonValue, what: str, path: Path) -> InvalidAvro:
         expected += "; only Pulsar 4.2 and newer accept $"
         fix = f"write {shown(name.replace('$', '_'))}"
     return invalid(f"{what} is {shown(name)}; expected {expected}", path, fix=fix)
+
+
+def _union_of_primitives(json: list[JsonValue]) -> Union | None:
+    """The union, if `json` is no more than names of primitives: as most unions are, with null among them."""
+    try:
+        union = Union(tuple(map(PRIMITIVES.__getitem__, json)))
+    except (KeyError, TypeError):
+        return None
+    return union if len(set(json)) == len(json) else None
+
+
+def _are_plain_names(names: list[JsonValue]) -> bool:
+    try:
+        return all(map(str.isidentifier, names)) and "".join(names).isascii()
+    except TypeError:
+        return False
 
 
 def _list(json: Json, key: str, path: Path) -> list[JsonValue]:
@@ -342,9 +364,7 @@ def _bad_field(
 
 
 def _properties(json: Json, reserved: frozenset[str]) -> Mapping[str, JsonValue]:
-    if json.keys() <= reserved:
-        return NO_PROPERTIES
-    return {key: value for key, value in json.items() if key not in reserved}
+    return {key: json[key] for key in json if key not in reserved} or NO_PROPERTIES
 
 
 def _text(json: Json, key: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from schemactl.formats.avro.defaults import FieldDefaults
 from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
 from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.names import Path, is_name, is_plain_name, qualify
+from schemactl.formats.avro.names import Path, is_name, is_plain_name, is_plain_namespace, qualify
 from schemactl.formats.avro.references import Unresolved, completion_order, resolve
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
 from schemactl.formats.avro.text import InvalidAvro, shown, without_comments
@@ -71,7 +71,6 @@ class Avro1120(DefinitionReader):
     def __init__(self, text: str, defaults: FieldDefaults | None) -> None:
         super().__init__(text, defaults)
         self._unresolved: list[Unresolved] = []
-        self._good_namespaces: set[str] = set()
 
     def read(self) -> Schema:
         """The schema that the text defines, with all references resolved."""
@@ -106,11 +105,10 @@ class Avro1120(DefinitionReader):
 
     def _define(self, named: NamedSchema, path: Path) -> None:
         namespace = named.namespace
-        if namespace and namespace not in self._good_namespaces:
+        if namespace and not is_plain_namespace(namespace):
             for part in namespace.split("."):
                 if not is_plain_name(part) and not self._is_name(part):
                     raise bad_name(part, f"a part of the namespace {namespace}", (path, "namespace"))
-            self._good_namespaces.add(namespace)
         earlier = self._types.setdefault(named.full_name, named)
         if earlier is not named and not self._is_same(named, earlier):
             fix = "refer to the first definition by its name, or make the two equal"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 Path = tuple[Any, ...]
@@ -24,6 +25,12 @@ def qualify(name: str, namespace: str | None) -> Name:
 def is_plain_name(name: str) -> bool:
     """Whether `name` is of ASCII letters, digits and `_`, and starts with none of the digits: every release accepts it."""
     return name.isidentifier() and name.isascii()
+
+
+@lru_cache(maxsize=1_000)
+def is_plain_namespace(namespace: str) -> bool:
+    """Whether all parts of `namespace` are such names."""
+    return all(map(is_plain_name, namespace.split(".")))
 
 
 def is_name(name: str, *, others: str) -> bool:
