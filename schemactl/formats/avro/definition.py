@@ -12,7 +12,6 @@ from typing import ClassVar, Final
 
 from schemactl.formats.avro.defaults import FieldDefaults, field_default
 from schemactl.formats.avro.names import Name, Path, first_repeated, is_plain_name, pointer, qualify
-from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.references import Holder, Unresolved, check_branches
 from schemactl.formats.avro.schema import (
     NO_PROPERTIES,
@@ -24,7 +23,6 @@ from schemactl.formats.avro.schema import (
     JsonValue,
     Map,
     NamedSchema,
-    Node,
     Order,
     Primitive,
     Record,
@@ -51,7 +49,7 @@ _MAX_FIXED_SIZE: Final = 2**31 - 9
 
 
 class DefinitionReader(ABC):
-    """Reads one definition. Those of its methods that lead deeper are generators, see `recursion`."""
+    """Reads one definition, by recursion: texts nest 1,000 levels at most (`parse` makes room for them)."""
 
     def __init__(self, text: str, defaults: FieldDefaults | None) -> None:
         """`defaults` judges the defaults of fields; without it they may be anything."""
@@ -69,8 +67,7 @@ class DefinitionReader(ABC):
         Raises:
             InvalidAvro: it defines none.
         """
-        schema = self._schema(read(self._text), None, ())
-        return schema if isinstance(schema, Node) else run(schema)
+        return self._schema(read(self._text), None, ())
 
     # What dialects differ in.
 
@@ -99,7 +96,7 @@ class DefinitionReader(ABC):
 
     # One method for each kind of schema.
 
-    def _schema(self, json: JsonValue, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
+    def _schema(self, json: JsonValue, namespace: str | None, path: Path) -> Schema:
         if type(json) is str:
             return PRIMITIVES.get(json) or self._reference(json, namespace, path)
         if type(json) is list:
@@ -120,7 +117,7 @@ class DefinitionReader(ABC):
             return read_kind(self, json, namespace, path)
         return self._wrapped_reference(kind, namespace, path)
 
-    def _record(self, json: Json, namespace: str | None, path: Path) -> Deep[Schema]:
+    def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:
         full_name, name, space = self._name(json, namespace, path)
         record = Record(full_name, name, space, is_error=json["type"] == "error")
         self._open.add(id(record))
@@ -133,12 +130,11 @@ class DefinitionReader(ABC):
                 name, kind = item["name"], item["type"]
             except (KeyError, TypeError):
                 raise _bad_field(item, index, record, fields, place) from None
-            schema: Schema
-            if type(kind) is str and kind in PRIMITIVES:  # as most fields are
-                schema = PRIMITIVES[kind]
-            else:
-                found = self._schema(kind, space, ((place, index), "type"))
-                schema = found if isinstance(found, Node) else (yield found)
+            schema = (
+                PRIMITIVES[kind]  # as in most fields
+                if type(kind) is str and kind in PRIMITIVES
+                else self._schema(kind, space, ((place, index), "type"))
+            )
             if type(name) is not str or name in fields or not (is_plain_name(name) or self._is_name(name)):
                 raise _bad_field(item, index, record, fields, place)
             fields[name] = field = Field(name, schema)
@@ -207,29 +203,15 @@ class DefinitionReader(ABC):
         self._finish(fixed, json, path)
         return fixed
 
-    def _array(self, json: Json, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
+    def _array(self, json: Json, namespace: str | None, path: Path) -> Schema:
         if "items" not in json:
             raise invalid('an array without "items"; expected the schema of its items', path)
-        items = self._schema(json["items"], namespace, (path, "items"))
-        return self._around(Array, items, json, path)
+        return self._holder(Array, self._schema(json["items"], namespace, (path, "items")), json, path)
 
-    def _map(self, json: Json, namespace: str | None, path: Path) -> Schema | Deep[Schema]:
+    def _map(self, json: Json, namespace: str | None, path: Path) -> Schema:
         if "values" not in json:
             raise invalid('a map without "values"; expected the schema of its values', path)
-        values = self._schema(json["values"], namespace, (path, "values"))
-        return self._around(Map, values, json, path)
-
-    def _around(
-        self, kind: type[Array | Map], inner: Schema | Deep[Schema], json: Json, path: Path
-    ) -> Schema | Deep[Schema]:
-        if isinstance(inner, Node):
-            return self._holder(kind, inner, json, path)
-        return self._around_deep(kind, inner, json, path)
-
-    def _around_deep(
-        self, kind: type[Array | Map], inner: Deep[Schema], json: Json, path: Path
-    ) -> Deep[Schema]:
-        return self._holder(kind, (yield inner), json, path)
+        return self._holder(Map, self._schema(json["values"], namespace, (path, "values")), json, path)
 
     def _holder(self, kind: type[Array | Map], inner: Schema, json: Json, path: Path) -> Array | Map:
         properties = _properties(json, _RESERVED) if len(json) > 2 else NO_PROPERTIES
@@ -240,23 +222,20 @@ class DefinitionReader(ABC):
             self._holders.append(holder)
         return holder
 
-    def _union(self, json: list[JsonValue], namespace: str | None, path: Path) -> Deep[Schema]:
-        branches: list[Schema] = []
-        for index, item in enumerate(json):
-            if type(item) is str and item in PRIMITIVES:
-                branches.append(PRIMITIVES[item])
-            else:
-                branch = self._schema(item, namespace, (path, index))
-                branches.append(branch if isinstance(branch, Node) else (yield branch))
+    def _union(self, json: list[JsonValue], namespace: str | None, path: Path) -> Schema:
+        branches = [
+            PRIMITIVES[item]
+            if type(item) is str and item in PRIMITIVES
+            else self._schema(item, namespace, (path, index))
+            for index, item in enumerate(json)
+        ]
         union = Union(tuple(branches))
         check_branches(union, path)
         if Unresolved in map(type, branches):
             self._holders.append(union)
         return union
 
-    _kinds: ClassVar[
-        Mapping[str, Callable[[DefinitionReader, Json, str | None, Path], Schema | Deep[Schema]]]
-    ] = {
+    _kinds: ClassVar[Mapping[str, Callable[[DefinitionReader, Json, str | None, Path], Schema]]] = {
         "record": _record,
         "error": _record,
         "enum": _enum,

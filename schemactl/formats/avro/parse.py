@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from threading import Lock
+from typing import Final
 
 from schemactl.formats.avro.defaults import FieldDefaults
 from schemactl.formats.avro.dialects import Avro111, Avro1120, Avro1122
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.text import InvalidAvro, decode
+from schemactl.formats.avro.text import MAX_DEPTH, InvalidAvro, decode
 from schemactl.model import Release
+
+FRAMES_OF_THE_DEEPEST: Final = 4 * MAX_DEPTH
+"""So many calls inside one another it takes to read what nests MAX_DEPTH levels, with some to spare."""
 
 
 def parse(text: bytes | str, release: Release, *, validate_defaults: bool = False) -> Schema:
@@ -43,4 +49,31 @@ def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
 
 def _read(text: bytes | str, release: Release, defaults: FieldDefaults | None) -> Schema:
     dialect = Avro111 if release is Release.R4_0 else Avro1120 if release is Release.R4_2 else Avro1122
-    return dialect(decode(text), defaults).read()
+    decoded = decode(text)
+    try:
+        return dialect(decoded, defaults).read()
+    except RecursionError:
+        if defaults:
+            defaults.forget()
+        with _room_for_the_deepest:
+            return dialect(decoded, defaults).read()
+
+
+class _Room:
+    """Lets Python recurse as deep as a definition may nest. Its frames are on the heap, the limit is all there is."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._usual = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(self._usual + FRAMES_OF_THE_DEEPEST)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self._usual)
+        self._lock.release()
+
+
+_room_for_the_deepest: Final = _Room()

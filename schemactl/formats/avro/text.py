@@ -91,8 +91,6 @@ def _blank(match: re.Match[str]) -> str:
 
 def _depth(text: str) -> int:
     """How deep the brackets in `text` nest, or a bound where they are few; checks Jackson's limits on the way."""
-    if len(text) <= _SHALLOW:
-        return len(text)
     brackets = text.count("{") + text.count("[")
     if brackets <= _SHALLOW and len(text) <= MAX_KEY_LENGTH:
         return brackets
