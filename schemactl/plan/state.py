@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,6 +16,7 @@ from schemactl.model import (
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
+    Policies,
     SchemaVersion,
     Topic,
     TopicName,
@@ -61,12 +62,14 @@ def observe(registry: Registry, scope: Scope) -> State:
 def digest(state: State) -> str:
     """SHA-256 of everything in `state` that decides a plan. Times and commit stamps of versions take no part."""
     told = {
-        "namespaces": {str(name): asdict(space.policies) for name, space in state.catalog.namespaces.items()},
+        "namespaces": {
+            str(name): _policies(space.policies) for name, space in state.catalog.namespaces.items()
+        },
         "topics": {
             str(name): [
                 topic.deleted,
                 topic.partitions,
-                asdict(topic.policies),
+                _policies(topic.policies),
                 [_told(v) for v in topic.versions],
             ]
             for name, topic in state.catalog.topics.items()
@@ -157,6 +160,10 @@ def matches(name: TopicName, topics: Sequence[str], namespaces: Sequence[str]) -
     return not topics or any(
         fnmatchcase(text, pattern) for pattern in topics for text in (str(name), name.schema_id)
     )
+
+
+def _policies(policies: Policies) -> dict[str, Any]:
+    return {name: getattr(policies, name) for name in Policies.__slots__}
 
 
 def _told(version: SchemaVersion) -> list[Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_WORDS = 2_000
 """How many characters of a broker's words are kept: with the definitions that it quotes they can be megabytes."""
@@ -28,14 +27,16 @@ _TRANSIENT_EXCEPTION = re.compile(
 _TOO_BIG = "Not enough non-faulty bookies"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer over HTTP. `retry_after_s` is what the header of that name says, if it says seconds."""
+class Reply(NamedTuple):
+    """An answer over HTTP; of one that is fine, reason and content type are not kept.
+
+    `retry_after_s` is what the header of that name says, if it says seconds.
+    """
 
     status: int
-    reason: str
-    content_type: str
-    body: bytes
+    reason: str = ""
+    content_type: str = ""
+    body: bytes = b""
     retry_after_s: float | None = None
 
     @property
