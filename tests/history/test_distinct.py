@@ -1,0 +1,94 @@
+"""What a history takes for a definition, whether it looks at it closely or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scratch import Scratch, declared, record
+
+from schemactl import history
+from schemactl.model import Project, TopicName
+
+PROJECT = Project(roots=("topics",))
+ORDERS = TopicName.parse("shop/sales/orders")
+PLAIN = '{"type": "record", "name": "Order", "fields": [%s]}'
+
+
+def read(scratch: Scratch) -> history.History:
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        return history.read(repository, PROJECT)
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["in a file", "in the declaration"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        PLAIN % '{"name": "a", "name": "b", "type": "int"}',
+        PLAIN % '{"name": "a", "type": "int", "doc": "one: two", "doc": "three: four"}',
+        PLAIN % '{"name": "a", "type": "double", "default": NaN}',
+        PLAIN % '{"name": "a", "type": "double", "default": 1e999}',
+        PLAIN % '{"name": "a", "type": "int", "doc": ' + "[" * 251 + "]" * 251 + "}",
+        PLAIN % '{"name": "a", "type": "int"}, {"name": "a", "type": "int"}',
+        PLAIN % '{"name": "a", "type": "Unknown"}',
+        PLAIN % '{"name": "a", "type": "int"},',
+    ],
+    ids=["repeated key", "repeated doc", "NaN", "infinite", "deep", "repeated field", "unknown", "comma"],
+)
+def test_a_definition_with_a_fault_makes_no_version(tmp_path: Path, *, bad: str, inline: bool) -> None:
+    scratch = Scratch(tmp_path / "r")
+    for text in (record("id"), bad):
+        if inline:
+            quoted = text.replace("'", "''")
+            scratch.commit({"topics/orders.yaml": declared(definition=f"'{quoted}'")})
+        else:
+            scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": text})
+    approved = read(scratch)
+    assert len(approved.catalog.topics[ORDERS].versions) == 1
+    assert len(approved.notes) == 1
+    assert approved.current(ORDERS) == 0
+
+
+MONEY = '{"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "%s"}]}'
+ORDER = record("id")[:-2] + ', {"name": "price", "type": "Money"}]}'
+DECLARED = declared(more="  references: [money.avsc]\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "versions"),
+    [
+        ([{"topics/money.avsc": MONEY % "long"}], 2),
+        ([{"topics/money.avsc": MONEY % "long"}, {"topics/money.avsc": MONEY % "int"}], 2),
+        ([{"topics/money.avsc": (MONEY % "int").replace("Money", 'Money", "doc": "Of the shop')}], 1),
+        # The type moves into the definition itself, and is what it was.
+        (
+            [
+                {
+                    "topics/orders.avsc": ORDER.replace('"Money"', MONEY % "int"),
+                    "topics/orders.yaml": declared(),
+                    "topics/money.avsc": None,
+                }
+            ],
+            1,
+        ),
+        # What the file defines more is of no concern, until it is a type that the definition has, too.
+        ([{"topics/money.avsc": f"[{MONEY % 'int'}, {(MONEY % 'int').replace('Money', 'Other')}]"}], 1),
+        ([{"topics/money.avsc": f"[{MONEY % 'int'}, {(MONEY % 'int').replace('Money', 'Order')}]"}], 1),
+        ([{"topics/money.avsc": "{"}, {"topics/money.avsc": MONEY % "long"}], 2),
+        ([{"topics/money.avsc": None}, {"topics/money.avsc": MONEY % "long"}], 2),
+    ],
+    ids=["changed", "and back", "documented", "moved", "more", "twice", "broken", "gone"],
+)
+def test_a_shared_definition_makes_versions_of_those_that_use_it(
+    tmp_path: Path, changes: list[dict[str, str | None]], versions: int
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit(
+        {"topics/orders.yaml": DECLARED, "topics/orders.avsc": ORDER, "topics/money.avsc": MONEY % "int"}
+    )
+    for change in changes:
+        scratch.commit(change)
+    found = read(scratch).catalog.topics[ORDERS].versions
+    assert len(found) == versions
+    assert [b"Money" in version.info.schema for version in found if version.info] == [True] * versions
