@@ -46,8 +46,12 @@ jars() {
   [ -f "$lib/.complete" ] && return 0
   echo "fetching the jars of pulsar-broker $version with Maven into $lib (about 140 MB)" >&2
   rm -rf "$lib.part"; mkdir -p "$lib.part"
-  $MVN -q -B -f "$here/pom.xml" "-Dpulsar.version=$version" dependency:copy-dependencies \
-    -DincludeScope=runtime "-DoutputDirectory=$lib.part" >&2
+  n=3
+  until $MVN -q -B -f "$here/pom.xml" "-Dpulsar.version=$version" dependency:copy-dependencies \
+    -DincludeScope=runtime "-DoutputDirectory=$lib.part" >&2; do
+    n=$((n - 1)); [ $n -gt 0 ] || { echo "Maven could not fetch them" >&2; exit 1; }
+    echo "trying once more: networks hiccup" >&2; sleep 5
+  done
   touch "$lib.part/.complete"
   rm -rf "$lib"; mv "$lib.part" "$lib"
 }
