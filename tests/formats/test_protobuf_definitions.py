@@ -218,10 +218,15 @@ def test_a_descriptor_set_is_a_definition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "message", "what"),
-    [(b"\xff", "M", "not a serialized FileDescriptorSet"), (b"", "M", "no message is called 'M'")],
+    ("data", "where", "pointer", "what"),
+    [
+        (b"\xff", "web/click.binpb:1:1: ", "", "not a serialized FileDescriptorSet"),
+        # Which message is meant stands in the declaration, not in the set.
+        (b"", "", "/message", "no message is called 'M'"),
+    ],
 )
-def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, message: str, what: str) -> None:
+def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointer: str, what: str) -> None:
     with pytest.raises(InvalidSchema, match=what) as raised:
-        read_descriptor_set(data, message, path="web/click.binpb")
-    assert str(raised.value).startswith("web/click.binpb:1:1: ")
+        read_descriptor_set(data, "M", path="web/click.binpb")
+    assert str(raised.value).startswith(f"{where}{raised.value.what}")
+    assert raised.value.pointer == pointer
