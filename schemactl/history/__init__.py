@@ -10,10 +10,11 @@ of the approved ref, counted from 0. Everything is loaded on use: the hook reads
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# `typing` takes longer to import than the cache to be read.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from schemactl.history.bare import load_project
     from schemactl.history.branch import Branch
     from schemactl.history.files import CommitFiles, IndexFiles
@@ -59,4 +60,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

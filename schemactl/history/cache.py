@@ -3,7 +3,7 @@
 Nothing is ever overwritten: a row says from which step on something holds, so that the state after any step can be read,
 and one topic's costs the same however long the history is. Deleting the file loses nothing but time.
 
-The hook reads here, so this module imports next to nothing.
+The hook reads here, so this module imports next to nothing, `rows` not before one is asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from schemactl.history.rows import Declared, Note, Standing, Step, Version
 
 FORMAT = 2
 """Of the tables, and of what makes a version (what parses, what is equal); raised whenever either changes, so that files
@@ -60,61 +63,6 @@ CREATE TABLE note (
   file TEXT NOT NULL, line INTEGER NOT NULL, column INTEGER NOT NULL, what TEXT NOT NULL, fix TEXT NOT NULL
 );
 """
-
-
-class Version(NamedTuple):
-    """A version: its number, the step that brought it, its schema type's name, the file that declared it, its `key`."""
-
-    number: int
-    step: int
-    type: str
-    path: str
-    digest: bytes
-
-
-class Standing(NamedTuple):
-    """How a topic stands (see the table)."""
-
-    deleted: bool
-    number: int | None
-    since: int
-    path: str
-    as_of: int | None
-
-
-class Declared(NamedTuple):
-    """A declaration in a file, since a step (see the table); `schema` is a topic's tenant/namespace/topic."""
-
-    path: str
-    position: int
-    name: str
-    schema: str | None
-    blob: str | None
-    step: int
-
-
-class Note(NamedTuple):
-    """What cannot be read, or could not (see the table); `path` and `schema` are numbers."""
-
-    number: int
-    path: int | None
-    schema: int | None
-    step: int
-    topic: str | None
-    file: str
-    line: int
-    column: int
-    what: str
-    fix: str
-
-
-class Step(NamedTuple):
-    """A commit of the first-parent line."""
-
-    number: int
-    commit_id: str
-    time_s: int
-    subject: str
 
 
 def location(common_directory: str | os.PathLike[str], project_file: str) -> str:
@@ -178,6 +126,8 @@ class Cache:
         """The commit of a step."""
         sql = "SELECT number, commit_id, time_s, subject FROM step WHERE number = ?"
         number, commit_id, time_s, subject = self.connection.execute(sql, (step,)).fetchone()
+        from schemactl.history.rows import Step
+
         return Step(number, commit_id.hex(), time_s, subject)
 
     def tip(self) -> Step | None:
@@ -244,6 +194,8 @@ class Cache:
         if found is None:
             return None
         deleted, number, since, name, as_of = found
+        from schemactl.history.rows import Standing
+
         return Standing(bool(deleted), number, since, _text(name), as_of)
 
     def was_interrupted(self, schema: str, domain: int) -> bool:
@@ -256,14 +208,18 @@ class Cache:
 
     def versions(self, schema: str) -> list[Version]:
         """The versions of the topics with this tenant/namespace/topic, from 0."""
+        from schemactl.history.rows import Version
+
+        return [Version(*each) for each in self.version_rows(schema)]
+
+    def version_rows(self, schema: str) -> list[tuple[int, int, str, str, bytes]]:
+        """What `versions` are made of, in their order."""
         sql = (
             "SELECT number, step, type, name, digest FROM version JOIN path ON id = path "
             "WHERE schema = ? AND step <= ? ORDER BY number"
         )
         found = self.connection.execute(sql, (self.schema_id(schema), self.step))
-        return [
-            Version(number, step, kind, _text(name), digest) for number, step, kind, name, digest in found
-        ]
+        return [(number, step, kind, _text(name), digest) for number, step, kind, name, digest in found]
 
     def changed_since(self, other: Cache) -> frozenset[str]:
         """The paths at which something else is than in another state: an earlier one, or one beside this line."""
@@ -294,11 +250,15 @@ class Cache:
     def notes(self) -> list[Note]:
         """What cannot be read."""
         sql = _NOTES.replace("{where}", "step <= ? AND (until IS NULL OR until > ?)").replace("{order}", "id")
+        from schemactl.history.rows import Note
+
         return [Note(*row) for row in self.connection.execute(sql, (self.step, self.step))]
 
     def repaired(self) -> list[Note]:
         """What could not be read once, and was repaired or removed since."""
         sql = _NOTES.replace("{where}", "until <= ?").replace("{order}", "until, id")
+        from schemactl.history.rows import Note
+
         return [Note(*row) for row in self.connection.execute(sql, (self.step,))]
 
     def path_id(self, path: str) -> int | None:
@@ -321,6 +281,8 @@ class Cache:
         found = self.connection.execute(
             _DECLARATIONS.replace("{where}", where), (*arguments, self.step, self.step)
         )
+        from schemactl.history.rows import Declared
+
         return [
             Declared(_text(path), position, name, schema, blob.hex() if blob else None, step)
             for path, position, name, schema, blob, step in found

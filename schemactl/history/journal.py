@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from schemactl.errors import Problem, Source
-from schemactl.history.cache import Cache, Standing, path_bytes
+from schemactl.history.cache import Cache, path_bytes
 from schemactl.history.distinct import Outline
 from schemactl.history.files import Entry
+from schemactl.history.rows import Standing
 from schemactl.model import Commit
 
 _INSERTS: Final = {

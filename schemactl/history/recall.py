@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from schemactl.declare import Definitions, Documents, NamespaceDocument, TopicDocument, read_documents
 from schemactl.errors import HistoryError
-from schemactl.history.cache import Cache, Declared
+from schemactl.history.cache import Cache
 from schemactl.history.files import Entry, GitFiles, content
 from schemactl.history.process import FSCK
 from schemactl.history.repository import Repository
+from schemactl.history.rows import Declared
 from schemactl.history.versions import named
 from schemactl.model import Namespace, SchemaInfo, SchemaType
 

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from schemactl.declare import in_roots
 from schemactl.errors import Problem, Source
-from schemactl.history import cache as kept
-from schemactl.history.cache import PERSISTENT, Cache, Declared, Version
+from schemactl.history import rows
+from schemactl.history.cache import PERSISTENT, Cache
 from schemactl.history.recall import Recall
 from schemactl.history.repository import Repository
+from schemactl.history.rows import Declared, Version
 from schemactl.history.versions import domain_of
 from schemactl.model import (
     Catalog,
@@ -204,7 +205,7 @@ class _View:
     def _namespace_places(self) -> list[Declared]:
         return [held for held in self._cache.namespaces() if in_roots(held.path, self._project)]
 
-    def _note(self, note: kept.Note) -> Note:
+    def _note(self, note: rows.Note) -> Note:
         problem = Problem(Source(note.file, note.line, note.column), note.what, note.fix)
         return Note(self._commit(note.step), problem, TopicName.parse(note.topic) if note.topic else None)
 

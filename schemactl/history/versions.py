@@ -23,7 +23,7 @@ from schemactl.declare import (
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
-from schemactl.history.cache import NEWEST, NON_PERSISTENT, PERSISTENT, Standing
+from schemactl.history.cache import NEWEST, NON_PERSISTENT, PERSISTENT
 from schemactl.history.contents import RecordFiles
 from schemactl.history.distinct import Looks, Seen
 from schemactl.history.files import Entry, content
@@ -31,6 +31,7 @@ from schemactl.history.journal import Journal, Line
 from schemactl.history.record import Step
 from schemactl.history.repository import Repository
 from schemactl.history.revision import Revised
+from schemactl.history.rows import Standing
 from schemactl.model import Commit, Project, TopicName
 
 _KEPT_DOCUMENTS: Final = 8_192

@@ -188,30 +188,26 @@ class _Judge:
 
     def _versions(self, schema: str, kind: str, history: Cache, left: Cache) -> list[Definition]:
         """The approved versions, which all are of that type; nothing became of the topic since work began at `left`."""
-        versions = history.versions(schema)
-        if not versions or any(version.type != kind for version in versions):
+        rows = history.version_rows(schema)
+        if not rows or any(type_ != kind for _, _, type_, _, _ in rows):
             raise NotPlain
-        newest = versions[-1]
+        _, newest, _, declaration, _ = rows[-1]
         if left.step != history.step and (
-            newest.step > left.step
-            or _place(left, schema, newest.path) != _place(history, schema, newest.path)
+            newest > left.step or _place(left, schema, declaration) != _place(history, schema, declaration)
         ):
             # Both would have to be merged.
             raise NotPlain
-        states = [history.at(version.step) for version in versions]
-        places = [
-            _place(state, schema, version.path) for version, state in zip(versions, states, strict=True)
-        ]
-        for version, state, here in zip(versions, states, places, strict=True):
-            said_before = (version.path, here[version.path], schema) in self._said
-            if not said_before and any(each.blob for each in state.declarations(schema)):
+        places = []
+        for _, step, _, path, _ in rows:
+            then = history.at(step)
+            here = _place(then, schema, path)
+            said_before = (path, here[path], schema) in self._said
+            if not said_before and any(each.blob for each in then.declarations(schema)):
                 # The file could not be read then; what it had said before counted.
                 raise NotPlain
-        self._read({blob for here in places for blob in here.values()})
-        found = [
-            self._definition(schema, version.path, here)
-            for version, here in zip(versions, places, strict=True)
-        ]
+            places.append((path, here))
+        self._read({blob for _, here in places for blob in here.values()})
+        found = [self._definition(schema, path, here) for path, here in places]
         if any(each != kind for each, _ in found):
             raise NotPlain
         return [each for _, each in found]
