@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +184,26 @@ def test_a_rebuild_can_be_reviewed_first(estate: Estate, numbers: Any) -> None:
     assert estate.run("rebuild", file, "--out", "plan.json") == 0
     assert estate.held() == []
     assert estate.run("apply", "plan.json") == 0
+    assert estate.held()[3:] == before[3:]
+
+
+@pytest.mark.parametrize("step", [1, 4, 6, 8])
+def test_a_killed_rebuild_is_finished_by_the_next(estate: Estate, numbers: Any, step: int) -> None:
+    """Killed with the first word of a step that was done: in the next one, or between two."""
+    file, before = numbers(), estate.held()
+    lose(estate)
+    command = ["-C", str(estate.scratch.path), "rebuild", file, "--auto-approve"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "schemactl", *command],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.startswith(f"[{step}/10]") for line in process.stderr)
+        process.kill()
+    assert estate.held() != before
+    assert estate.run("rebuild", file, "--auto-approve") == 0
     assert estate.held()[3:] == before[3:]
 
 
