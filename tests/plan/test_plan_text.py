@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -54,6 +55,13 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
         Plan: 1 namespace, 2 topics, 4 versions to register.
         """
     )
+
+
+def test_a_release_in_between_is_told(registry: EmbeddedRegistry) -> None:
+    plan = plan_for(registry, catalog(topic(ORDERS, A)))
+    for version, told in (("4.1.2", "Pulsar 4.0 (it is 4.1.2)"), ("4.0.7", "Pulsar 4.0"), ("", "Pulsar 4.0")):
+        said = render(replace(plan, origin=replace(plan.origin, version=version)))
+        assert said.splitlines()[0].endswith(f"answers as of {told}")
 
 
 def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:

@@ -1,0 +1,166 @@
+"""Answers of Pulsar that look like success, or destroy schemas."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+
+import brokers
+import pytest
+from applying import apply_until_done, planned
+from pulsar_histories import History, record, told
+from scripted import Asked, Said, said, serving
+
+from schemactl.errors import RegistryError
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    TopicName,
+)
+from schemactl.plan import RegisterVersion
+from schemactl.registry import Scope
+from schemactl.registry.pulsar import PulsarRegistry, namespaces
+from schemactl.registry.pulsar.registry import nearest_release
+
+S = CompatibilityStrategy
+SALES = NamespaceName("shop", "sales")
+ORDERS = TopicName("shop", "sales", "orders")
+
+
+@pytest.fixture
+def registry(broker: brokers.Broker) -> Iterator[PulsarRegistry]:
+    with brokers.opened(broker) as opened:
+        yield opened
+
+
+def test_schemas_of_a_deleted_namespace_are_in_the_plan_that_makes_it_again(
+    broker: brokers.Broker, registry: PulsarRegistry
+) -> None:
+    history = History(random.Random(1), brokers.new_tenant())  # noqa: S311  no secret
+    history.prepare(registry)
+    plain = next(name for name in history.target.topics if name.topic == "plain")
+    ghost = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "Order", "fields": []}')
+    registry.put_schema(plain, ghost)
+    assert registry._connection.send("DELETE", f"namespaces/{history.space}").fine
+    steps = planned(registry, history).steps
+    numbers = [
+        (step.version.number, step.answer.version)
+        for step in steps
+        if isinstance(step, RegisterVersion) and step.name == plain
+    ]
+    assert numbers == [(number, number + 1) for number in range(len(numbers))]
+    apply_until_done(broker.url, history)
+    held = told(registry, history)["plain"][3]
+    assert held == [ghost, *history.expected()["plain"][3]]
+
+
+def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "_VISIBLE_WITHIN_S", 0.1)
+
+    def answer(asked: Asked) -> Said:
+        return Said(204) if asked.method == "PUT" else said({"schema_compatibility_strategy": "UNDEFINED"})
+
+    with (
+        serving(answer) as server,
+        closing(PulsarRegistry(server.url)) as registry,
+        pytest.raises(
+            RegistryError, match=r"shop/sales: set, but .* shows schema_compatibility_strategy: UNDEFINED"
+        ),
+    ):
+        registry.set_namespace_policies(SALES, Policies(S.FULL))
+
+
+def test_a_policy_that_is_seen_late_is_waited_for() -> None:
+    def answer(asked: Asked) -> Said:
+        if asked.method == "PUT":
+            return Said(204)
+        strategy = "FULL" if len(server.asked) > 4 else "UNDEFINED"
+        return said({"schema_compatibility_strategy": strategy})
+
+    with serving(answer) as server, closing(PulsarRegistry(server.url)) as registry:
+        registry.set_namespace_policies(SALES, Policies(S.FULL))
+        assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize("lost", [Said(0), Said(503)], ids=["cut", "503"])
+def test_a_soft_delete_whose_answer_was_lost_is_not_done_twice(lost: Said) -> None:
+    deletions: list[Asked] = []
+
+    def answer(asked: Asked) -> Said:
+        if asked.method == "DELETE":
+            deletions.append(asked)
+            return lost
+        return said({"info": {"version": 4 + len(deletions)}})
+
+    with serving(answer) as server, closing(PulsarRegistry(server.url)) as registry:
+        assert registry.delete_schema(ORDERS) == 5
+    assert len(deletions) == 1
+
+
+def test_what_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> None:
+    pair = SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), {"key.schema.type": "STRING"})
+    with serving(lambda _: said({})) as server, closing(PulsarRegistry(server.url)) as registry:
+        for info, what in (
+            (SchemaInfo(SchemaType.BYTES), "a BYTES schema is not uploaded"),
+            (SchemaInfo(SchemaType.NONE), "a NONE schema is not uploaded"),
+            (pair, "needs the properties value.schema.type"),
+        ):
+            with pytest.raises(RegistryError, match=what):
+                registry.put_schema(ORDERS, info)
+        assert server.asked == []
+
+
+def test_a_topic_that_is_not_there_is_never_deleted(registry: PulsarRegistry) -> None:
+    tenant = brokers.new_tenant()
+    space = NamespaceName(tenant, "sales")
+    registry.create_namespace(space)
+    orders = TopicName(tenant, "sales", "orders")
+    sent: list[str] = []
+    send = registry._connection.send
+
+    def noted(method: str, path: str, body: object = None) -> object:
+        sent.append(f"{method} {path.partition('/')[0]}")
+        return send(method, path, body)
+
+    registry.put_schema(orders, record(0))
+    registry._connection.send = noted  # type: ignore[method-assign, assignment]
+    registry.delete_topic(orders)
+    assert [one for one in sent if one.startswith("DELETE")] == ["DELETE schemas"]
+    assert registry.read(Scope(frozenset(), frozenset({orders}))).topics == {}
+
+
+def test_a_non_persistent_topic_can_keep_no_mark(registry: PulsarRegistry) -> None:
+    with pytest.raises(RegistryError, match="only persistent topics"):
+        registry.relax(TopicName("shop", "sales", "orders", "non-persistent"))
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [
+        ("4.0.7", Release.R4_0),
+        ("4.1.2", Release.R4_0),
+        ("4.2.4", Release.R4_2),
+        ("4.3.0-SNAPSHOT", Release.R4_2),
+        ("5.0.1", Release.R5_0),
+        ("17.0", Release.R5_0),
+        ("3.3.1", None),
+        ("", None),
+        ("unknown", None),
+    ],
+)
+def test_a_release_is_read_as_the_nearest_lower_one(version: str, release: Release | None) -> None:
+    assert nearest_release(version) is release
+
+
+def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
+    with (
+        serving(lambda _: Said(401)) as server,
+        closing(PulsarRegistry(server.url, release=Release.R4_2)) as registry,
+    ):
+        assert (registry.version, registry.release) == ("", Release.R4_2)
