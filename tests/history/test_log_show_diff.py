@@ -309,8 +309,8 @@ def test_show_says_since_which_version_readers_cannot_read(
         f'  cannot be read by version 6 ({ids[6]}, 2023-11-14) "text"',
     ]
     assert [line.strip() for line in said.splitlines() if "Order.count" in line] == [
-        "TYPE_MISMATCH: Order.count: string is written, readers of version 1 expect int, and Avro promotes none to the other.",
-        "TYPE_MISMATCH: Order.count: int is written, the new schema expects string, and Avro promotes none to the other.",
+        "TYPE_MISMATCH: Order.count: string is written, readers of version 1 expect int, and Avro promotes neither to the other.",
+        "TYPE_MISMATCH: Order.count: int is written, the new schema expects string, and Avro promotes neither to the other.",
     ]
     assert "    READER_FIELD_MISSING_DEFAULT_VALUE: " in said
     told = answer(scratch, capsys, "show", "orders@6")

@@ -13,7 +13,7 @@ from typing import Any
 
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import check_default
-from schemactl.formats.avro.grammar import PROMOTIONS, Likeness, choose_branch
+from schemactl.formats.avro.grammar import PROMOTIONS, Branches, Likeness
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
 from schemactl.model import Release
@@ -45,6 +45,10 @@ class Failure:
     tokens: Tokens
 
 
+class Unclear(Exception):
+    """Nobody can say whether a message is read."""
+
+
 def encode(schema: Schema, datum: Datum) -> bytes:
     """The binary form of `datum`, which must be one of `schema`."""
     out = bytearray()
@@ -59,7 +63,7 @@ class DatumReader:
         self._reader = reader
         self._release = release
         self._likeness = Likeness()
-        self._branches: dict[tuple[Schema, Union], Schema | None] = {}
+        self.branches = Branches(reader=reader, release=release)
         self._defaults: dict[Field, Thrown | None] = {}
         try:
             self._writer: Schema | Thrown = apply_aliases(writer=writer, reader=reader, release=release)
@@ -71,6 +75,9 @@ class DatumReader:
 
         Java stops at the first. Those after it are what it would stop at were the ones before mended. What it throws while it
         lays out how to read stands alone, at no place.
+
+        Raises:
+            Unclear: to see what Java does takes too much work.
         """
         reading = _Reading(data, self)
         try:
@@ -78,15 +85,10 @@ class DatumReader:
                 raise self._writer
             reading.read(self._writer, self._reader, ())
         except Thrown as thrown:
+            if self.branches.is_exhausted:
+                raise Unclear from None
             return [Failure(thrown.exception, thrown.message, ())]
         return reading.failures
-
-    def branch(self, writer: Schema, reader: Union) -> Schema | None:
-        """The branch of `reader` for the values of `writer`."""
-        pair = writer, reader
-        if pair not in self._branches:
-            self._branches[pair] = choose_branch(writer=writer, reader=reader, release=self._release)
-        return self._branches[pair]
 
     def look_alike(self, writer: Union, reader: Union) -> bool:
         """Whether each of the writer's branches is read as the reader's branch at its place."""
@@ -191,7 +193,7 @@ class _Reading:
                 match = reader.branches[index]
             self.read(writer.branches[index], match, (*tokens, index))
         elif isinstance(reader, Union):
-            found = self.pair.branch(writer, reader)
+            found = self.pair.branches.choose(writer=writer, reader=reader)
             if found is None:
                 self._mismatch(writer, reader, tokens)
             else:

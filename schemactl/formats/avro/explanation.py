@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
+    PRIMITIVE_TYPES,
     Array,
     Enum,
+    Field,
     Fixed,
     Map,
     Named,
@@ -66,9 +69,9 @@ class _Case:
 
     @property
     def place(self) -> str:
-        """The path of the field, or what kind of schema it is."""
+        """The path of the field, or the schema's name, or what kind of schema it is."""
         way = self.way
-        return way.path or way.schema.type
+        return way.path or getattr(way.schema, "name", way.schema.type)
 
     @property
     def written(self) -> tuple[str, Schema]:
@@ -96,8 +99,13 @@ def _missing_default(case: _Case) -> tuple[str, str]:
 
 def _type_mismatch(case: _Case) -> tuple[str, str]:
     read, written = _types(case.message)
+    field = case.way.field
+    if field and read == "enum" and written == "record" and _lacks(case.written[1], field):
+        # Java's check takes the enum's default for the field's, and compares the enum with the whole record.
+        return _missing_default(case)
+    read, written = map(_with_article, (read, written))
     who = "the new schema expects" if case.upgraded else f"readers of version {case.version} expect"
-    reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes none to the other."
+    reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes neither to the other."
     if case.upgraded:
         wider = {"int": "long", "float": "double"}.get(written)
         hint = f" ({written} may become {wider})" if wider else ""
@@ -109,10 +117,11 @@ def _type_mismatch(case: _Case) -> tuple[str, str]:
 
 
 def _missing_symbols(case: _Case) -> tuple[str, str]:
-    symbols = case.message.strip("[]")
+    every = case.message.strip("[]").split(", ")
+    symbols = _listed(every)
     enum = case.way.schema
     name = enum.name if isinstance(enum, Enum) else case.place
-    several = ", " in symbols
+    several = len(every) > 1
     if case.upgraded:
         suggestion = enum.symbols[0] if isinstance(enum, Enum) and enum.symbols else "OTHER"
         return (
@@ -134,8 +143,12 @@ def _missing_branch(case: _Case) -> tuple[str, str]:
     name = f"{kind} {written.name}" if isinstance(written, Named) else kind
     whose = "the new schema" if case.upgraded else f"version {case.version}"
     union = next(part for part in reversed(way.parts) if isinstance(part, Union))
-    branches = ", ".join(_short(branch) for branch in union.branches)
-    reason = f"{place}: a {name} may be written, and none of the branches of {whose} ({branches}) reads it."
+    branches = _listed([_short(branch) for branch in union.branches])
+    written_one = f"{_article(name)} {name}"
+    if len(union.branches) > 1:
+        reason = f"{place}: {written_one} may be written, and no branch of {whose} ({branches}) reads it."
+    else:
+        reason = f"{place}: {written_one} may be written, and the only branch of {whose} ({branches or 'none'}) does not read it."
     nearest = _nearest(case, way.schema, written)
     if nearest:
         because, fix = _SENTENCES[nearest.found.rule](nearest)
@@ -232,6 +245,28 @@ _ZEROS: dict[str, object] = {
     "bytes": "",
     "string": "",
 }
+
+
+_SHOWN = 10
+"""Of many names, so many are told."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, or the first of them and how many there are besides."""
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[:1] in "aeiou" else "a"
+
+
+def _with_article(kind: str) -> str:
+    return kind if kind in PRIMITIVE_TYPES else f"{_article(kind)} {kind}"
+
+
+def _lacks(written: Schema, field: Field) -> bool:
+    return isinstance(written, Record) and not {field.name, *field.aliases} & written.fields_by_name.keys()
 
 
 def _types(message: str) -> tuple[str, str]:

@@ -110,13 +110,28 @@ def proof(*, reader: Schema, writer: Schema, release: Release, steps: int) -> tu
     try:
         found = resolution.marks(writer=writer, reader=reader)
     except Thrown:
-        return resolution.steps, False
+        return max(resolution.steps, 0), False
     return resolution.steps, not found
 
 
-def choose_branch(*, writer: Schema, reader: Union, release: Release) -> Schema | None:
-    """The branch of `reader` that Java settles on for a value of `writer`, whatever it may hold; None: it throws."""
-    return run(_Resolution(release, reader).branch(writer, reader))
+class Branches:
+    """The branches that Java settles on for the values of one pair of definitions."""
+
+    def __init__(self, *, reader: Schema, release: Release) -> None:
+        self._resolution = _Resolution(release, reader)
+        self._chosen: dict[tuple[Schema, Union], Schema | None] = {}
+
+    def choose(self, *, writer: Schema, reader: Union) -> Schema | None:
+        """The branch of `reader` for a value of `writer`, whatever it may hold; None: Java throws."""
+        pair = writer, reader
+        if pair not in self._chosen:
+            self._chosen[pair] = run(self._resolution.branch(writer, reader))
+        return self._chosen[pair]
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the last choice took more work than there is room for: what Java settles on is not known."""
+        return self._resolution.steps < 0
 
 
 def unable_to_read(*, reader: Schema, writer: Schema) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from schemactl.formats.avro.datum import Datum, DatumReader, Failure, encode, to_json
+from schemactl.formats.avro.datum import Datum, DatumReader, Failure, Unclear, encode, to_json
 from schemactl.formats.avro.equality import children
 from schemactl.formats.avro.sample import Sample, candidates
 from schemactl.formats.avro.schema import Enum, Schema
@@ -49,7 +49,11 @@ def _tried(
     room = MAX_TRIED_BYTES
     for datum in islice(messages, MAX_CANDIDATES):
         data = encode(writer, datum)
-        for reason in pair.failures(data):
+        try:
+            reasons = pair.failures(data)
+        except Unclear:
+            break
+        for reason in reasons:
             if reason not in found or len(data) < len(found[reason].data):
                 found[reason] = UnreadableMessage(datum, data, reason)
         room -= len(data)
