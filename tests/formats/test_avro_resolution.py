@@ -1,0 +1,97 @@
+"""Schema resolution: what Java's SchemaCompatibility was seen to say of pairs that were once answered otherwise, and the laws."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from schema_strategies import evolutions, schemas
+
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.resolution import MAX_LISTED, AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.schema import Schema
+from schemactl.model import Incompatibility, Release
+
+Json = Any
+
+THOROUGH = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def schema(definition: Json) -> Schema:
+    return parse(json.dumps(definition), Release.R5_0)
+
+
+def record(name: str, **fields: Json) -> Json:
+    listed = [{"name": field, "type": type_} for field, type_ in fields.items()]
+    return {"type": "record", "name": name, "fields": listed}
+
+
+def found(*, reader: Json, writer: Json) -> list[str]:
+    reasons = incompatibilities(reader=schema(reader), writer=schema(writer))
+    return [f"{reason.rule} {reason.pointer}" for reason in reasons]
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "expected"),
+    [
+        # `null` stands at two places. What was found at one is not what is found at the other.
+        (
+            record("A", b=["A", "null"], d="A"),
+            record("A", b=["A", "null"], d=["null", "A"]),
+            ["TYPE_MISMATCH /fields/1/type/0"],
+        ),
+        (
+            record("E", d=["null", "E"], c={"type": "array", "items": "null"}),
+            record("E", d=["null", "E"], c={"type": "array", "items": "E"}),
+            ["TYPE_MISMATCH /fields/1/type/items"],
+        ),
+        (
+            record("C", b=["null", "C"], a={"type": "map", "values": "null"}),
+            record("C", b=["null", "C"], a={"type": "map", "values": "C"}),
+            ["TYPE_MISMATCH /fields/1/type/values"],
+        ),
+        # A pair of named types is found incompatible at its first place, and reported there each time.
+        (
+            record("R", a=record("N", x="int"), b="N"),
+            record("R", a=record("N", x="string"), b="N"),
+            ["TYPE_MISMATCH /fields/0/type/fields/0/type"] * 2,
+        ),
+    ],
+)
+def test_places_are_those_that_java_tells(reader: Json, writer: Json, expected: list[str]) -> None:
+    assert found(reader=reader, writer=writer) == expected
+
+
+def test_the_list_ends_where_java_s_memory_would() -> None:
+    def doubled(leaf: str) -> Json:
+        levels = [
+            record(f"B{level}", x=f"B{level - 1}", y=f"B{level - 1}")
+            if level
+            else record("B0", x=leaf, y=leaf)
+            for level in range(60)
+        ]
+        return record("R", **{f"f{level}": each for level, each in enumerate(levels)})
+
+    listed = found(reader=doubled("int"), writer=doubled("string"))
+    assert 1_000 < len(listed) <= MAX_LISTED
+    assert len(set(listed)) == 2
+
+
+@THOROUGH
+@given(schemas())
+def test_a_schema_reads_itself(definition: Json) -> None:
+    assert found(reader=definition, writer=definition) == []
+
+
+@THOROUGH
+@given(evolutions())
+def test_an_answer_depends_on_the_two_texts_alone(pair: tuple[Json, Json]) -> None:
+    def answer() -> tuple[Incompatibility, ...] | str:
+        try:
+            return incompatibilities(reader=schema(pair[0]), writer=schema(pair[1]))
+        except AmbiguousAlias as ambiguous:
+            return str(ambiguous)
+
+    assert answer() == answer()
