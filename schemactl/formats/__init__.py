@@ -60,6 +60,16 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     return FORMATS[reader.type].resolve(reader=reader, writer=writer)
 
 
+def is_sure_to_read(*, reader: SchemaInfo, writer: SchemaInfo) -> bool:
+    """Whether it is known without `resolve`, and for less, that it finds nothing: of many versions that have much in common.
+
+    Raises:
+        InvalidSchema: a definition does not parse.
+    """
+    reader, writer = on_the_wire(reader, writer)
+    return reader.type in AVRO_DESCRIBED and avro.FORMAT.can_read(reader=reader, writer=writer)
+
+
 def require_newest(info: SchemaInfo) -> None:
     """Nothing, when the newest release accepts the names in `info`; 4.0 accepts some that it does not.
 

@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.equality import identity_key
@@ -18,8 +19,14 @@ from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.base import Explanation
 from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
 
+if TYPE_CHECKING:
+    from schemactl.formats.avro.verdicts import Verdicts
+
 NEWEST: Final = Release.R5_0
 """Whose rules a definition is read by where no broker is asked: they accept the most names."""
+
+MAX_COMPARED: Final = 8_192
+"""Definitions whose parts are remembered for more verdicts; then all are forgotten."""
 
 
 @lru_cache(maxsize=8192)
@@ -55,6 +62,10 @@ _NO_MESSAGE: Final = (
 
 class AvroFormat:
     """The `Format` of AVRO, JSON and PROTOBUF."""
+
+    def __init__(self) -> None:
+        self._verdicts: Verdicts | None = None
+        self._asked = Lock()
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """What that release refuses, every default that would wedge the topic, and what overflows its stack."""
@@ -94,6 +105,20 @@ class AvroFormat:
             )
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), way=ambiguous.way)
+
+    def can_read(self, *, reader: SchemaInfo, writer: SchemaInfo) -> bool:
+        """Whether `resolve` finds nothing, for the versions of a topic among themselves: equal parts are compared once.
+
+        Raises:
+            InvalidSchema: a definition does not parse.
+        """
+        from schemactl.formats.avro.verdicts import Verdicts
+
+        used, written = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
+        with self._asked:
+            if self._verdicts is None or self._verdicts.count > MAX_COMPARED:
+                self._verdicts = Verdicts()
+            return self._verdicts.can_read(reader=used, writer=written)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""

@@ -84,8 +84,14 @@ class Verdicts:
         self._primitives = {name: Shape(schema) for name, schema in PRIMITIVES.items()}
         for name, shape in self._primitives.items():
             shape.reads = {other: written in PROMOTIONS[name] for written, other in self._primitives.items()}
+        self._count = 0
         self._shapes: dict[Schema, Shape] = {}  # of named types and of whole definitions
         self._equal: dict[Hashable, Shape] = {}  # by what tells them apart
+
+    @property
+    def count(self) -> int:
+        """How many definitions it has seen."""
+        return self._count
 
     def can_read(self, *, reader: Schema, writer: Schema) -> bool:
         """Whether two whole definitions have no `incompatibilities`; an ambiguous alias counts as one."""
@@ -107,6 +113,7 @@ class Verdicts:
         """The shape of a whole definition."""
         found = self._shape(definition)
         shape = self._shapes[definition] = found if isinstance(found, Shape) else run(found)
+        self._count += 1
         return shape
 
     def _shape(self, schema: Schema) -> Shape | Deep[Shape]:
