@@ -1,0 +1,159 @@
+"""Random clients at a real broker and at the embedded registry: both let in the same, and both have registered the same then."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import admin_rest
+import brokers
+import pytest
+
+from schemactl.broker import live
+from schemactl.broker.connect import Role
+from schemactl.errors import SchemaRefused
+from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.storage import MemoryStorage
+
+pulsar: Any = import_module("pulsar")
+native: Any = import_module("_pulsar")
+Schema: Any = import_module("pulsar.schema").Schema
+
+pytestmark = pytest.mark.xdist_group("broker-4.0")
+
+FIELDS = [
+    '{"name": "a", "type": "int"}',
+    '{"name": "a", "type": "long"}',
+    '{"name": "a", "type": "int"}, {"name": "b", "type": "string", "default": "x"}',
+    '{"name": "c", "type": "int"}',
+    '{"name": "a", "type": "int", "default": "x"}',
+]
+DEFINITIONS = [
+    "no definition",
+    *(f'{{"type": "record", "name": "R", "fields": [{each}]}}' for each in FIELDS),
+]
+ROLES: tuple[Role, ...] = ("producer", "consumer", "reader")
+SEQUENCES = 24
+
+
+class Carried(Schema):  # type: ignore[misc]  # the client has no types
+    """Any definition at all: the client's own classes make only good ones."""
+
+    def __init__(self, info: SchemaInfo) -> None:
+        kind = getattr(native.SchemaType, info.type.name)
+        self._schema_info = native.SchemaInfo(kind, "R", info.schema.decode())
+        self._record_cls = bytes
+
+
+@pytest.fixture(scope="module")
+def client(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    log = tmp_path_factory.mktemp("client") / "log"
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
+    opened = pulsar.Client(broker.service_url, operation_timeout_seconds=10, logger=logger)
+    yield opened
+    opened.close()
+
+
+@dataclass
+class Both:
+    """One topic of a broker and of an embedded registry, which is told what clients there are."""
+
+    rest: admin_rest.Client
+    client: Any
+    registry: EmbeddedRegistry
+    topic: TopicName
+    opened: ExitStack
+    producers: int = 0
+    consumers: int = 0
+
+    def upload(self, info: SchemaInfo) -> tuple[bool, bool]:
+        payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": {}}
+        said = self.rest.call("POST", f"/schemas/{self.topic.schema_id}/schema", payload)
+        try:
+            self.registry.put_schema(self.topic, info)
+        except SchemaRefused:
+            return said.status == 200, False
+        return said.status == 200, True
+
+    def connect(self, role: Role, info: SchemaInfo, name: str) -> tuple[bool, bool]:
+        decision = self.registry.connect(
+            self.topic, role, info, producers=self.producers, consumers=self.consumers
+        )
+        brought = {} if info.type is SchemaType.BYTES else {"schema": Carried(info)}
+        try:
+            if role == "producer":
+                made = self.client.create_producer(str(self.topic), **brought)
+            elif role == "consumer":
+                made = self.client.subscribe(str(self.topic), name, **brought)
+            else:
+                made = self.client.create_reader(str(self.topic), pulsar.MessageId.earliest, **brought)
+        except pulsar.PulsarException:
+            return False, decision.allowed
+        self.opened.callback(made.close)
+        self.producers += role == "producer"
+        self.consumers += role != "producer"
+        return True, decision.allowed
+
+    def held(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+        told = self.rest.call("GET", f"/schemas/{self.topic.schema_id}/schemas").json()
+        ours = live(self.registry.versions(self.topic))
+        return (
+            [(each["version"], each["type"]) for each in told["getSchemaResponses"]],
+            [(each.number, each.info.type.name) for each in ours if each.info],
+        )
+
+
+@pytest.mark.parametrize("seed", range(SEQUENCES))
+def test_a_broker_and_the_registry_let_in_the_same(broker: brokers.Broker, client: Any, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  no secret
+    topic = TopicName(brokers.new_tenant(), "ns", "topic")
+    strategy, auto_update = chance.choice(list(CompatibilityStrategy)), chance.random() < 0.7
+    policies = Policies(strategy, auto_update, schema_validation_enforced=chance.random() < 0.4)
+    with ExitStack() as stack:
+        rest = stack.enter_context(closing(admin_rest.Client(broker.url)))
+        registry = stack.enter_context(closing(EmbeddedRegistry(":memory:", storage=MemoryStorage())))
+        _make(rest, topic, policies)
+        registry.create_namespace(topic.namespace_name)
+        registry.set_namespace_policies(topic.namespace_name, policies)
+        registry.create_topic(topic, None)
+        both = Both(rest, client, registry, topic, stack.enter_context(ExitStack()))
+        trail: list[object] = [policies]
+        for number in range(chance.randint(3, 6)):
+            info = _info(chance)
+            if chance.random() < 0.3 and info.type is not SchemaType.BYTES:
+                trail.append(("upload", info))
+                theirs, ours = both.upload(info)
+            else:
+                role = chance.choice(ROLES)
+                trail.append((role, info))
+                theirs, ours = both.connect(role, info, f"s{number}")
+            assert theirs == ours, trail
+            held, kept = both.held()
+            assert held == kept, trail
+
+
+def _make(rest: admin_rest.Client, topic: TopicName, policies: Policies) -> None:
+    told = {
+        "schema_compatibility_strategy": policies.schema_compatibility_strategy,
+        "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
+        "schema_validation_enforced": policies.schema_validation_enforced,
+        "bundles": {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1},
+    }
+    assert rest.call("PUT", f"/tenants/{topic.tenant}", {"allowedClusters": ["standalone"]}).status == 204
+    assert rest.call("PUT", f"/namespaces/{topic.namespace_name}", json.dumps(told)).status == 204
+    assert rest.call("PUT", f"/persistent/{topic.schema_id}").status == 204
+
+
+def _info(chance: random.Random) -> SchemaInfo:
+    # The client knows these types only; any other goes out as no schema.
+    kind = chance.choice(
+        [SchemaType.AVRO] * 4 + [SchemaType.JSON] * 2 + [SchemaType.STRING, SchemaType.BYTES]
+    )
+    described = kind in (SchemaType.AVRO, SchemaType.JSON)
+    return SchemaInfo(kind, chance.choice(DEFINITIONS).encode() if described else b"")
