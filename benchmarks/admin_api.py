@@ -1,9 +1,10 @@
-"""What planning 10,000 topics over Pulsar's admin API costs, against http.client making the same requests and no more.
+"""What planning 10,000 topics over Pulsar's admin API costs, against http.client making the same requests.
 
     python benchmarks/admin_api.py [TOPICS]
 
 A server in a process of its own gives the answers: three versions of each topic, all as Git has them, so that the plan is
-empty at the end. CPU seconds of the client's process, median of three; the ratio is what says something on another machine.
+empty at the end. CPU seconds of the client's process, median of five; the ratio is what says something on another machine. http.client makes
+the requests on as many connections, a thread each, and reads the answers' JSON, but does nothing with it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
 
 TOPICS_IN_A_NAMESPACE = 100
 VERSIONS = 3
-RUNS = 3
+RUNS = 5
 
 
 def definition(number: int) -> str:
@@ -154,13 +155,15 @@ def requests_of(port: int, target: Catalog) -> list[str]:
 
 
 def fetch(port: int, paths: list[str], at_once: int) -> None:
-    """The same requests on so many connections, each with its thread; the answers are read and thrown away."""
+    """The same requests on so many connections, each with its thread; the answers are read as JSON and thrown away."""
 
     def fetch_part(part: list[str]) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port)
         for path in part:
             connection.request("GET", f"/admin/v2/{path}", headers={"Accept": "application/json"})
-            connection.getresponse().read()
+            body = connection.getresponse().read()
+            if body.startswith((b"{", b"[", b'"')):
+                json.loads(body)
         connection.close()
 
     with ThreadPoolExecutor(at_once) as threads:
@@ -186,7 +189,6 @@ def main(topics: int) -> None:
         port = int(server.stdout.readline()) if server.stdout else 0
         target = approved(topics)
         paths = requests_of(port, target)
-        one_s, one_wall_s = measured(lambda: fetch(port, paths, 1))
         raw_s, raw_wall_s = measured(lambda: fetch(port, paths, CONNECTIONS))
         ours_s, ours_wall_s = measured(lambda: plan(port, target))
     finally:
@@ -196,14 +198,9 @@ def main(topics: int) -> None:
         1024 if sys.platform == "linux" else 1 << 20
     )
     print(f"{topics:,} topics, {len(paths):,} requests")
-    print(f"http.client, 1 connection    CPU {one_s:6.2f} s   wall {one_wall_s:6.2f} s")
-    print(f"http.client, {CONNECTIONS} connections  CPU {raw_s:6.2f} s   wall {raw_wall_s:6.2f} s")
-    print(
-        f"plan                         CPU {ours_s:6.2f} s   wall {ours_wall_s:6.2f} s   peak {peak_mb:.0f} MB"
-    )
-    print(
-        f"ratio                        CPU {ours_s / raw_s:6.2f} as many connections, {ours_s / one_s:.2f} one"
-    )
+    print(f"http.client  CPU {raw_s:6.2f} s   wall {raw_wall_s:6.2f} s   {CONNECTIONS} connections")
+    print(f"plan         CPU {ours_s:6.2f} s   wall {ours_wall_s:6.2f} s   peak {peak_mb:.0f} MB")
+    print(f"ratio        CPU {ours_s / raw_s:6.2f}")
 
 
 if __name__ == "__main__":

@@ -205,6 +205,11 @@ def test_tls_needs_the_clusters_authority(secure: Server, tmp_path: Path) -> Non
     assert "object at" not in str(raised.value)
 
 
+def test_https_where_there_is_none_is_one_clear_error() -> None:
+    with serving(lambda _: said([])) as server, pytest.raises(RegistryError, match="does not speak TLS"):
+        get(server.url.replace("http:", "https:"))
+
+
 def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
     authority, context = authority_and_server()
     context.verify_mode = ssl.CERT_REQUIRED

@@ -239,6 +239,11 @@ class Connection:
 
     def _no_answer(self, base: str, error: HTTPError) -> RegistryError:
         host, port = _host_port(base)
+        if isinstance(error, SSLError) and "WRONG_VERSION_NUMBER" in str(error):
+            return RegistryError(
+                f"{self.url}: {host}:{port} does not speak TLS",
+                fix="write http:// in `registry` of the target, or the port that speaks TLS",
+            )
         if isinstance(error, SSLError):
             return RegistryError(
                 f"{self.url}: no trust in {host}:{port}: {_cause(error)}",
