@@ -58,6 +58,29 @@ def found(*, reader: Json, writer: Json) -> list[str]:
             record("R", a=record("N", x="string"), b="N"),
             ["TYPE_MISMATCH /fields/0/type/fields/0/type"] * 2,
         ),
+        # So is a primitive with a named type, where two ways lead to one place of it.
+        (
+            record("R", x=record("A", f="int"), y="A"),
+            record("R", x=record("n1.A", f=record("N")), y=record("n2.A", f="n1.N")),
+            ["TYPE_MISMATCH /fields/0/type/fields/0/type"] * 2,
+        ),
+        (
+            record("R", x=record("A", f="int"), y="A"),
+            record("R", x=record("n1.A", f="string"), y=record("n2.A", f="string")),
+            ["TYPE_MISMATCH /fields/0/type/fields/0/type", "TYPE_MISMATCH /fields/1/type/fields/0/type"],
+        ),
+        (
+            {
+                "type": "record",
+                "name": "R",
+                "fields": [
+                    {"name": "p", "type": record("M"), "aliases": ["w"]},
+                    {"name": "q", "type": "M", "aliases": ["w"]},
+                ],
+            },
+            record("R", w="int"),
+            ["TYPE_MISMATCH /fields/0/type"] * 2,
+        ),
     ],
 )
 def test_places_are_those_that_java_tells(reader: Json, writer: Json, expected: list[str]) -> None:

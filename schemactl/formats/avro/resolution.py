@@ -100,44 +100,55 @@ def writer_field(field: Field, writer: Record, location: Location) -> Field | No
     return writer.fields_by_name[names[0]] if names else None
 
 
+Pair = tuple[int, int] | tuple[int, int, int, int]
+
+
 class _Comparison:
     """One run of Java's ReaderWriterCompatibilityChecker.
 
     What was found for a pair is remembered by the identity of reader and writer, and comes back with the location of
-    the first visit, as in Java. A pair whose comparison is under way counts as compatible. Pairs of primitives are not
-    remembered: Java meets each only once, and here one node may stand for many.
+    the first visit, as in Java. A pair whose comparison is under way counts as compatible.
     """
 
     __slots__ = ("_branches", "_known", "_listed", "_unions")
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Reasons] = {}
+        self._known: dict[Pair, Reasons] = {}
         self._listed = self._branches = 0
         self._unions: dict[Union, dict[str, list[int]]] = {}
         """The branches of unions by what they read: see `_like`."""
 
-    def compare(self, reader: Schema, writer: Schema, location: Location) -> Reasons | Deep[Reasons]:
-        """What is found for a pair, or the call that will find it."""
+    def compare(
+        self, reader: Schema, writer: Schema, location: Location, inside: tuple[int, int] = (0, 0)
+    ) -> Reasons | Deep[Reasons]:
+        """What is found for a pair, or the call that will find it.
+
+        `inside`: the identities of the fields, containers or unions that hold the two.
+        """
         kind, written = type(reader), type(writer)
         while kind is written and (kind is Array or kind is Map):  # containers lead straight on
             if isinstance(reader, Array) and isinstance(writer, Array):
+                inside = id(reader), id(writer)
                 reader, writer, location = reader.items, writer.items, (location, "items")
             elif isinstance(reader, Map) and isinstance(writer, Map):
+                inside = id(reader), id(writer)
                 reader, writer, location = reader.values, writer.values, (location, "values")
             kind, written = type(reader), type(writer)
-        pair = id(reader), id(writer)
+        pair: Pair = id(reader), id(writer)
         if kind is Primitive or written is Primitive:
             if _reads_primitive(reader, writer):
                 return COMPATIBLE
-        elif pair in self._known:
+            # A node that stands for many places, told apart by what holds it.
+            pair = *pair, inside[0] if kind is Primitive else 0, inside[1] if written is Primitive else 0
+        if pair in self._known:
             return self._known[pair]
         self._known[pair] = COMPATIBLE
         if isinstance(reader, Record) and isinstance(writer, Record):
             return self._records(reader, writer, location)
         if isinstance(writer, Union):
-            return self._writer_union(reader, writer, location)
+            return self._writer_union(reader, writer, location, inside[0], pair)
         if isinstance(reader, Union):
-            return self._reader_union(reader, writer, location)
+            return self._reader_union(reader, writer, location, inside[1], pair)
         found = self._known[pair] = leaf_reasons(reader, writer, location)
         return found
 
@@ -149,7 +160,9 @@ class _Comparison:
             source = writer_field(field, writer, (place, index)) if field.aliases else sources.get(field.name)
             if source is not None:
                 if not _reads_primitive(field.schema, source.schema):
-                    found = self.compare(field.schema, source.schema, ((place, index), "type"))
+                    found = self.compare(
+                        field.schema, source.schema, ((place, index), "type"), (id(field), id(source))
+                    )
                     self._list(reasons, found if isinstance(found, tuple) else (yield found))
             elif field.default is NO_DEFAULT:
                 self._list(reasons, self._missing_field(field, writer, (place, index)))
@@ -173,34 +186,39 @@ class _Comparison:
             return found if isinstance(found, tuple) else run(found)
         return (Reason("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
 
-    def _writer_union(self, reader: Schema, writer: Union, location: Location) -> Deep[Reasons]:
+    def _writer_union(
+        self, reader: Schema, writer: Union, location: Location, holder: int, pair: Pair
+    ) -> Deep[Reasons]:
         """Every branch has to be read. A reader that is a union, too, only says which branch it does not read."""
         reasons: list[Reason] = []
         for index, branch in enumerate(writer.branches):
             if _reads_primitive(reader, branch):
                 continue
             at_branch = (location, ~index)
-            found = self.compare(reader, branch, (at_branch,) if isinstance(reader, Union) else at_branch)
+            place = (at_branch,) if isinstance(reader, Union) else at_branch
+            found = self.compare(reader, branch, place, (holder, id(writer)))
             if not isinstance(found, tuple):
                 found = yield found
             if found and isinstance(reader, Union):
                 found = (Reason("MISSING_UNION_BRANCH", at_branch, reader, branch),)
             self._list(reasons, found)
-        found = self._known[id(reader), id(writer)] = tuple(reasons)
+        found = self._known[pair] = tuple(reasons)
         return found
 
-    def _reader_union(self, reader: Union, writer: Schema, location: Location) -> Deep[Reasons]:
+    def _reader_union(
+        self, reader: Union, writer: Schema, location: Location, holder: int, pair: Pair
+    ) -> Deep[Reasons]:
         """One branch has to read the writer; why the others do not is of no interest."""
         reasons = COMPATIBLE
         for index in self._like(writer, reader):
-            found = self.compare(reader.branches[index], writer, ((location, index),))
+            found = self.compare(reader.branches[index], writer, ((location, index),), (id(reader), holder))
             if not isinstance(found, tuple):
                 found = yield found
             if not found:
                 break
         else:
             reasons = (Reason("MISSING_UNION_BRANCH", location, reader, writer),)
-        self._known[id(reader), id(writer)] = reasons
+        self._known[pair] = reasons
         return reasons
 
     def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
