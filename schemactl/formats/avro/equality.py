@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from json.encoder import encode_basestring_ascii
 
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -18,6 +19,7 @@ from schemactl.formats.avro.schema import (
     JsonValue,
     Map,
     Named,
+    Primitive,
     Record,
     Schema,
     Union,
@@ -66,14 +68,14 @@ def identity_key(schema: Schema) -> str:
             if reference:
                 pieces.append(reference)
                 continue
-        todo.extend(reversed(list(_spelled_out(node))))
+        todo += _spelled_out(node)[::-1]
     return "".join(pieces)
 
 
 def canonical_json(value: JsonValue) -> str:
     """The JSON text of a parsed value, the same for values that Jackson holds for equal: 1 and 1.0 are not."""
     if not isinstance(value, list | dict):
-        return json.dumps(value)
+        return _scalar_json(value)
     pieces: list[str] = []
     todo: list[tuple[bool, JsonValue]] = [(True, value)]
     while todo:
@@ -91,8 +93,16 @@ def canonical_json(value: JsonValue) -> str:
                 todo.extend([(False, ","), (True, element)])
             todo.append((False, "["))
         else:
-            pieces.append(json.dumps(item))
+            pieces.append(_scalar_json(item))
     return "".join(pieces)
+
+
+def _scalar_json(value: JsonValue) -> str:
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
+    return encode_basestring_ascii(value) if type(value) is str else json.dumps(value)
 
 
 def _equal_alone(left: Schema, right: Schema) -> bool:
@@ -151,39 +161,45 @@ def _reference(node: Named, written: dict[str, list[Schema]]) -> str | None:
     return None
 
 
-def _spelled_out(node: Schema) -> Iterator[Schema | str]:
+def _spelled_out(node: Schema) -> list[Schema | str]:
+    parts: list[Schema | str]
     match node:
-        case Array():
-            yield "array("
-            yield node.items
-            yield ")"
-        case Map():
-            yield "map("
-            yield node.values
-            yield ")"
-        case Union():
-            yield "union("
-            for branch in node.branches:
-                yield branch
-                yield ","
-            yield ")"
-        case Fixed():
-            yield f"fixed {node.full_name} {node.size}"
-        case Enum():
-            yield f"enum {node.full_name} {json.dumps(node.symbols)}"
         case Record():
-            yield f"record {node.full_name} ("
+            parts = [f"record {node.full_name} ("]
             for field in node.fields:
-                yield f"{field.name} "
-                yield field.schema
-                yield f"{_beside_type(field)},"
-            yield ")"
+                parts.append(f"{field.name} ")
+                parts += _followed(field.schema, f"{_beside_type(field)},")
+            parts.append(")")
+        case Union():
+            parts = ["union("]
+            for branch in node.branches:
+                parts += _followed(branch, ",")
+            parts.append(")")
+        case Enum():
+            symbols = ", ".join(map(encode_basestring_ascii, node.symbols))
+            parts = [f"enum {node.full_name} [{symbols}]"]
+        case Array():
+            parts = ["array(", node.items, ")"]
+        case Map():
+            parts = ["map(", node.values, ")"]
+        case Fixed():
+            parts = [f"fixed {node.full_name} {node.size}"]
         case _:
-            yield node.type
-    yield _properties(node)
+            parts = [node.type]
+    parts.append(_properties(node))
+    return parts
+
+
+def _followed(schema: Schema, text: str) -> tuple[Schema | str, ...]:
+    """`schema`, spelled out if it is no more than a word, and `text`."""
+    if isinstance(schema, Primitive) and not schema.properties:
+        return (schema.type + text,)
+    return schema, text
 
 
 def _beside_type(field: Field) -> str:
+    if field.default is NO_DEFAULT and field.order == "ascending" and not field.properties:
+        return ""
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
     order = "" if field.order == "ascending" else f" {field.order}"
     return default + order + _properties(field)
