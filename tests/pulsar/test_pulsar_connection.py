@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from scripted import Asked, Said, Server, said, serving
 
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import Outcome, SchemaInfo, SchemaType, TopicName
+from schemactl.registry import Scope
 from schemactl.registry.pulsar import Credentials, PulsarRegistry
 from schemactl.registry.pulsar import connection as connections
 from schemactl.registry.pulsar.connection import Connection
@@ -125,6 +127,40 @@ def test_a_web_page_is_no_admin_api() -> None:
     page = Said(200, b"<html>welcome</html>", "text/html")
     with serving(lambda _: page) as server, pytest.raises(RegistryError, match="something that is not JSON"):
         get(server.url)
+
+
+def test_an_address_with_a_path_keeps_it() -> None:
+    with serving(lambda asked: said(asked.path)) as server:
+        assert get(f"{server.url}/pulsar/") == "/pulsar/admin/v2/clusters"
+
+
+@pytest.mark.parametrize("url", ["http://broker:port", "http://broker:99999", "https://[::1"])
+def test_an_address_that_is_none_is_one_clear_error(url: str) -> None:
+    with pytest.raises(RegistryError, match="is no address of an admin API"):
+        Connection(url, Credentials())
+
+
+@pytest.mark.parametrize("location", ["ftp://broker/", "http://broker:port/", "http://[::1/"])
+def test_a_redirect_to_nowhere_is_one_clear_error(location: str) -> None:
+    answer = Said(307, headers={"Location": location})
+    with serving(lambda _: answer) as server, pytest.raises(RegistryError, match="no address of a broker"):
+        get(server.url)
+
+
+def test_after_a_failure_no_further_request_begins() -> None:
+    def answer(asked: Asked) -> Said:
+        if "schemas" in asked.path:
+            return Said(403)
+        return said([f"persistent://shop/sales/t{n}" for n in range(1000)])
+
+    names = frozenset(TopicName("shop", "sales", f"t{n}") for n in range(1000))
+    with serving(answer) as server, closing(PulsarRegistry(server.url)) as registry:
+        with pytest.raises(RegistryError, match="answers 403"):
+            registry.read(Scope(frozenset(), names))
+        assert len(server.asked) < 100
+        # And then others do.
+        with pytest.raises(RegistryError, match="answers 403"):
+            registry.get_schema(ORDERS)
 
 
 def test_a_redirect_keeps_the_request_and_the_token(credentials: Credentials) -> None:

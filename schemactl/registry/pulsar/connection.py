@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
-from threading import RLock
+from threading import Event, RLock
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -60,7 +60,13 @@ class Connection:
 
     def __init__(self, url: str, credentials: Credentials) -> None:
         self.url = url
-        self._bases = _bases(url)
+        try:
+            self._bases = _bases(url)
+            self._cluster = {_host_port(base) for base in self._bases}
+        except ValueError as error:
+            raise RegistryError(
+                f"{url!r} is no address of an admin API: {error}", fix="write https://HOST:PORT as `registry`"
+            ) from None
         self._credentials = credentials
         self._manager = urllib3.PoolManager(
             num_pools=64,
@@ -72,9 +78,9 @@ class Connection:
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
         self._base = 0
         self._answered = False
-        self._cluster = {_host_port(base) for base in self._bases}
         self._asked_for_brokers = False
         self._lock = RLock()
+        self._stopped = Event()
 
     def close(self) -> None:
         """The pool's connections are closed."""
@@ -117,7 +123,7 @@ class Connection:
                 if reply.fine or delay_s is None or not can_succeed_later(reply):
                     return reply
                 asked_for_s = min(reply.retry_after_s or 0.0, _PATIENCE_S)
-            time.sleep(max(delay_s, asked_for_s))
+            self._stopped.wait(max(delay_s, asked_for_s))
         raise AssertionError("the last delay is None")
 
     def send_once(self, method: str, path: str, body: Any = None) -> Reply:
@@ -127,8 +133,10 @@ class Connection:
             LostAnswer: no answer came; whether the request was carried out is not known.
             RegistryError: the request was not carried out, and repeating it would not help.
         """
+        if self._stopped.is_set():
+            raise RegistryError(f"{self.url}: {method} {path} was not begun: another request had failed")
         data = None if body is None else json.dumps(body).encode()
-        base, target = self._bases[self._base], f"/admin/v2/{path}"
+        base, target = self._address(path)
         for _ in range(_MAX_REDIRECTS):
             reply = self._authorized(method, base, target, data)
             if reply.status not in _REDIRECTS:
@@ -162,12 +170,16 @@ class Connection:
 
     @contextmanager
     def threads(self) -> Iterator[ThreadPoolExecutor]:
-        """Threads for as many requests as may run at once; what has not begun when an exception comes never does."""
+        """Threads for as many requests as may run at once. After an exception no further request begins, nor is repeated."""
         executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="pulsar")
         try:
             yield executor
+        except BaseException:
+            self._stopped.set()
+            raise
         finally:
             executor.shutdown(cancel_futures=True)
+            self._stopped.clear()
 
     def delays(self) -> Iterator[float | None]:
         """How long to wait before each further attempt; None: there is none."""
@@ -230,6 +242,12 @@ class Connection:
             float(retry_after) if retry_after.isdecimal() else None,
         )
 
+    def _address(self, path: str) -> tuple[str, str]:
+        """Where `path` below `/admin/v2/` is asked for first: the scheme and host, and the path on it."""
+        scheme, _, rest = self._bases[self._base].partition("://")
+        host, slash, prefix = rest.partition("/")
+        return f"{scheme}://{host}", f"{slash}{prefix}/admin/v2/{path}"
+
     def _pool_of(self, base: str) -> urllib3.HTTPConnectionPool:
         # What urllib3's manager does to find a pool costs as much as a request.
         pool = self._pools.get(base)
@@ -260,8 +278,12 @@ class Connection:
         )
 
     def _redirected(self, url: str, location: str) -> tuple[str, str]:
-        parts = urlsplit(urljoin(url, location))
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(urljoin(url, location))
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
             raise RegistryError(
                 f"{self.url}: redirected to {location[:200]!r}, which is no address of a broker"
             )
@@ -298,8 +320,11 @@ class Connection:
 
     def _asked(self, path: str, kind: type[Any]) -> Any:
         """What a configured host says; nothing, where the role may not ask (it takes a superuser)."""
-        reply = self._authorized("GET", self._bases[self._base], f"/admin/v2/{path}", None)
-        value = reply.json() if reply.fine else None
+        reply = self._authorized("GET", *self._address(path), None)
+        try:
+            value = reply.json() if reply.fine else None
+        except ValueError:
+            value = None
         return value if isinstance(value, kind) else kind()
 
 

@@ -27,7 +27,7 @@ from schemactl.registry.pulsar.answers import (
 )
 from schemactl.registry.pulsar.connection import Connection, LostAnswer
 
-_CONFLICT, _INVALID = 409, 422
+_CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
 _REFUSED_BY = {
     "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
     "InvalidSchemaDataException": Outcome.INVALID,
@@ -41,8 +41,8 @@ def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...
     Pulsar tells the contents of those behind the last tombstone alone. What stands before can no longer be read by
     anybody, so it counts as tombstones, too.
     """
-    answers = connection.get(f"{_path(topic)}/schemas")["getSchemaResponses"]
-    readable = [_version(topic, answer) for answer in answers]
+    answer = connection.get(f"{_path(topic)}/schemas", absent={"getSchemaResponses": ()})
+    readable = [_version(topic, told) for told in answer["getSchemaResponses"]]
     first = readable[0].number if readable else _next_number(connection, topic)
     return (*(SchemaVersion(number, None) for number in range(first)), *readable)
 
@@ -88,7 +88,7 @@ def test(connection: Connection, topic: TopicName, info: SchemaInfo) -> Answer:
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(info))
     if reply.fine:
         return Answer(Outcome.OK)
-    if reply.status != 500:
+    if reply.status != _SERVER_ERROR:
         connection.expect(reply, f"compatibility test for {topic}", of=f"namespace {topic.namespace_name}")
     name = exception(reply)
     return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.words(reply), name)
@@ -170,7 +170,8 @@ def _outcome(reply: Reply) -> Outcome | None:
         return Outcome.INCOMPATIBLE
     if reply.status == _INVALID:
         return Outcome.INVALID
-    return Outcome.ERROR if reply.status == 500 and exception(reply) else None
+    refused = reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply)
+    return Outcome.ERROR if refused else None
 
 
 def strategy_in_force(connection: Connection, topic: TopicName) -> CompatibilityStrategy | None:
