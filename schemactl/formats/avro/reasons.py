@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from schemactl.formats.avro.equality import size
-from schemactl.formats.avro.schema import Array, Enum, Field, Fixed, Map, Named, Record, Schema, Union
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Record,
+    Schema,
+    Union,
+)
 from schemactl.model import Incompatibility, Release
 
 Location = tuple[Any, ...]
@@ -40,6 +51,8 @@ COMPATIBLE: Final[Reasons] = ()
 
 def told(reasons: Reasons) -> tuple[Incompatibility, ...]:
     """`reasons` with pointers and messages as Java gives them, and whether only strict readers meet them."""
+    if not reasons:
+        return ()
     telling = _Telling()
     known: dict[int, Incompatibility] = {}
     for reason in reasons:
@@ -140,6 +153,19 @@ def _needs_aliases(reader: Record, writer: Schema) -> bool:
     return any(field.name not in there and any(alias in there for alias in field.aliases) for field in fields)
 
 
+def _has_sources(branch: Schema, writer: Schema) -> bool:
+    """Whether `branch` is of the writer's kind, and all its fields have a value there or a default: else it decodes nothing."""
+    if not (isinstance(branch, Record) and isinstance(writer, Record)):
+        return branch.type == writer.type
+    there = writer.fields_by_name
+    return all(
+        field.default is not NO_DEFAULT
+        or field.name in there
+        or any(alias in there for alias in field.aliases)
+        for field in branch.fields
+    )
+
+
 class _Telling:
     """What it takes to tell that a union lacks a branch: where the nearest is, and what Java's reader makes of it."""
 
@@ -164,11 +190,11 @@ class _Telling:
 
     def _decodes(self, reader: Union, writer: Schema) -> bool:
         """Whether Java's reader decodes it all the same: it finds a record that is only called otherwise by its structure."""
-        from schemactl.formats.avro.grammar import proof
-
         if self._room > 0:
             self._room -= size(writer, at_most=self._room) + size(reader, at_most=self._room)
-        if self._room <= 0:
+        if self._room <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
             return False
+        from schemactl.formats.avro.grammar import proof
+
         self._room, decodes = proof(reader=reader, writer=writer, release=Release.R5_0, steps=self._room)
         return decodes
