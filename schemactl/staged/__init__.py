@@ -38,7 +38,7 @@ def refs(ref: bytes) -> tuple[bytes, bytes, bytes] | None:
     asked = ("--is-shallow-repository", "HEAD..." + os.fsdecode(ref))
     told = Git("rev-parse", *asked, "--symbolic-full-name", "--glob=refs/remotes/*/HEAD").output() or b""
     # Whether the history is cut off, the tip, HEAD, with a caret where they parted, then names.
-    lines = told.split(b"\n")
+    lines = told.removesuffix(b"\n").split(b"\n")
     bases = [line[1:] for line in lines if line.startswith(b"^")]
     if lines[0] != b"false" or len(bases) != 1:
         return None

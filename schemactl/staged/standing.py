@@ -1,6 +1,6 @@
 """What the complete check leaves for the next one: for which state of the index, against what, and what it said.
 
-It is left only by a check that found nothing to remark. The next check of the same index has the same answer; and where
+It is left only by a check that did not fail. The next check of the same index has the same answer; and where
 the index has changed further, it need only look at what that concerns.
 """
 
@@ -19,36 +19,35 @@ SUFFIXES = (b".yaml", b".yml", b".avsc", b".json", b".proto", b".binpb")
 
 _PROJECT_FILE = b"schemactl.yaml"
 _FILES = (b"100644", b"100755")
-_NOTHING = b"000000"
 
 _MAGIC = b"schemactl staged 1"
-_HEAD_BYTES = 1 << 16
 _NAMES = (
-    *("program", "prefix", "approved", "ref", "defaults", "stamp", "tip", "base", "roots", "outside"),
     *(
+        "program",
+        "prefix",
+        "approved",
+        "ref",
+        "defaults",
+        "stamp",
+        "tip",
+        "base",
+        "roots",
+        "outside",
         "records",
-        "plain",
-        "colored",
-        "release",
-        "label",
-        "checked",
-        "notes",
-        "history",
-        "derivation",
-        "topics",
     ),
+    *("plain", "colored", "release", "label", "checked", "notes", "history", "derivation", "topics"),
 )
 
 
 class Standing:
-    """The last check that found nothing to remark. All texts are bytes as they come from Git.
+    """The last check that did not fail. All texts are bytes as they come from Git.
 
     Attributes:
-        program: the release of schemactl.
+        program: see `staged.program`.
         prefix: the folder below the top of the working tree where it ran.
         approved: the ref that the project names, b"" for none; `ref`: the one that was read.
         defaults: the remotes' default branches, one a line.
-        stamp: see `folders.stamp`.
+        stamp: see `git.stamp`.
         tip: the id of the newest approved commit; `base`: of the one where the work left it.
         roots: the folders of declarations, `outside`: the files beside them that definitions are made of; NUL between.
         records: what of the index concerned the project, as `diff-index` told it against `base`.
@@ -83,17 +82,14 @@ class Standing:
 
     @classmethod
     def read(cls, folders: Folders) -> Self | None:
-        """What was left in this working tree; None: nothing that can be read."""
-        try:
-            descriptor = os.open(_path(folders), os.O_RDONLY)
-        except OSError:
-            return None
-        try:
-            data = os.read(descriptor, _HEAD_BYTES)
-            while chunk := os.read(descriptor, 1 << 20):
-                data += chunk
-        finally:
-            os.close(descriptor)
+        """What was left in this working tree; None: something else.
+
+        Raises:
+            OSError: nothing was left.
+            ValueError: something else was.
+        """
+        with open(_path(folders), "rb") as file:
+            data = file.read()
         head, _, rest = data.partition(b"\n")
         if not head.startswith(_MAGIC):
             return None

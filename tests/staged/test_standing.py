@@ -156,6 +156,7 @@ def test_a_remote_that_tells_its_default_branch_is_worked_out(desk: Desk) -> Non
     desk.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
     assert staged.answer() is None
     assert "origin/trunk" in desk.work_out()[1]
+    desk.git("commit", "-q", "--allow-empty", "-m", "moves HEAD")
     assert "origin/trunk" in desk.holds()
 
 
@@ -293,7 +294,7 @@ def test_on_any_walk_the_answer_on_sight_is_that_of_the_complete_check(desk: Des
         lambda: desk.stage(REFUND, rng.choice(contents)),
         lambda: desk.stage(REFUND, rng.choice(contents)),
         lambda: desk.stage("README.md", str(rng.random())),
-        lambda: desk.stage("common/money.avsc", record("amount", f"{rng.choice('abc')}", name="Money")),
+        lambda: desk.stage("common/money.avsc", record("amount", rng.choice("abc"), name="Money")),
         lambda: desk.stage(f"topics/{rng.choice('ab')}.yaml", f"topic: shop/sales/{rng.choice('ab')}\n"),
         lambda: desk.scratch.git("mv", "topics/orders.yaml", "topics/moved.yaml", check=False),
         lambda: desk.git("commit", "-q", "--allow-empty", "-m", "step"),
