@@ -8,6 +8,9 @@ import brokers
 import pytest
 from shop_on_pulsar import OnPulsar
 
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.model import NamespaceName
+
 RELEASES = list(brokers.RELEASES)
 
 
@@ -25,14 +28,12 @@ def test_the_history_is_applied_once_and_has_gits_numbers(tmp_path: Path, releas
     again = found.run("plan", "--detailed-exitcode")
     assert again.returncode == 0, again.stdout
     assert "No changes." in again.stdout
+    spaces = frozenset(NamespaceName(found.tenant, name) for name in ("sales", "web"))
     with brokers.opened(broker) as registry:
-        held = registry.read(registry.everything())
-        for topic in held.topics.values():
-            if topic.name.tenant == found.tenant:
-                numbers = [version.number for version in topic.versions]
-                assert numbers == planned.get(str(topic.name), [])
-                commits = [
-                    version.info and "schemactl.commit" in version.info.properties
-                    for version in topic.versions
-                ]
-                assert all(commits)
+        held = registry.read(registry.everything(spaces))
+    assert held.namespaces.keys() == spaces
+    for topic in held.topics.values():
+        assert [version.number for version in topic.versions] == planned.get(str(topic.name), [])
+        for version in topic.versions:
+            assert version.info is not None
+            assert COMMIT_PROPERTY in version.info.properties
