@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from posixpath import dirname
 
 from schemactl.declare.files import SUFFIXES
-from schemactl.history.files import Entry, GitFiles, entry
+from schemactl.history.files import FILE_MODES, Entry, GitFiles, entry
 from schemactl.history.journal import Journal
 from schemactl.history.record import Change, Step
 from schemactl.history.repository import Blob, Repository
@@ -100,9 +100,8 @@ def _wanted(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator
     """The ids of the contents that `steps` bring to wanted paths."""
     for step in steps:
         for change in step.changes:
-            found = entry(change.mode, change.blob)
-            if found and found.kind == "file" and is_wanted(change.path):
-                yield found.blob
+            if change.mode in FILE_MODES and is_wanted(change.path):
+                yield change.blob
 
 
 def _elsewhere(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> dict[str, list[str]]:
@@ -110,7 +109,7 @@ def _elsewhere(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> dict[
     found: dict[str, list[str]] = {}
     for step in steps:
         for change in step.changes:
-            at = entry(change.mode, change.blob)
-            if at and at.kind == "file" and change.path.endswith(SUFFIXES) and not is_wanted(change.path):
-                found.setdefault(dirname(change.path), []).append(at.blob)
+            is_file = change.mode in FILE_MODES
+            if is_file and change.path.endswith(SUFFIXES) and not is_wanted(change.path):
+                found.setdefault(dirname(change.path), []).append(change.blob)
     return found

@@ -6,6 +6,7 @@ the last commit that both have.
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import tempfile
@@ -134,7 +135,7 @@ class Derivation:
 
     def _fold(self, connection: sqlite3.Connection, steps: Iterable[Step]) -> None:
         journal = Journal(connection)
-        with worker.kept():
+        with worker.kept(), _uncollected():
             Fold(self._repository, self._project, journal).follow(steps)
         journal.flush()
 
@@ -160,6 +161,18 @@ class Derivation:
         finally:
             os.close(descriptor)
         return cache
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without a search for cycles, of which a fold makes none: among all that it holds, that takes an eighth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

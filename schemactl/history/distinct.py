@@ -36,7 +36,7 @@ def digest(info: SchemaInfo) -> bytes:
         InvalidSchema: the definition does not parse.
     """
     if info.type in AVRO_DESCRIBED:
-        return _added(_own(info.type, composition(avro.parsed_by_any(info.schema))))
+        return _added(_own(info.type.name, composition(avro.parsed_by_any(info.schema))))
     if info.type is SchemaType.KEY_VALUE:
         both = key_value.split(info)
         return _digest(info.type.name, both.encoding, digest(both.key), digest(both.value))
@@ -74,7 +74,7 @@ class Outline(NamedTuple):
         names: those that each file it may take types of defines; where they change, other types may be meant.
     """
 
-    type: SchemaType
+    type_name: str
     own: int
     taken: tuple[tuple[str, tuple[str, ...]], ...]
     names: Mapping[str, frozenset[str]]
@@ -100,13 +100,13 @@ class Seen(NamedTuple):
 
     Attributes:
         digest: None where there are problems.
-        type: the schema's.
+        type_name: the schema's.
         paths: every file that the definition is made of, read or missed.
         outline: of a definition with references, where a change of those need not be a new look.
     """
 
     digest: bytes | None
-    type: SchemaType
+    type_name: str
     paths: frozenset[str]
     outline: Outline | None = None
     problems: tuple[Problem, ...] = ()
@@ -129,19 +129,20 @@ class Looks:
 
     def look(self, declaration: SchemaDeclaration, definitions: Definitions) -> Seen:
         """Which definition `declaration` declares now; `definitions` reads the same files."""
+        type_name = declaration.type.name
         if declaration.type in AVRO_DESCRIBED and not declaration.proto:
-            seen = self._plain(declaration)
+            seen = self._plain(declaration, type_name)
             if seen is not None:
                 return seen
         definition = definitions.read(declaration)
         if definition.info is None:
-            return Seen(None, declaration.type, definition.paths, problems=definition.problems)
+            return Seen(None, type_name, definition.paths, problems=definition.problems)
         try:
-            return Seen(digest(definition.info), declaration.type, definition.paths)
+            return Seen(digest(definition.info), type_name, definition.paths)
         except InvalidSchema as error:
             source = definition.info.locate(error.pointer) or declaration.source
             problem = Problem(source, error.what, error.fix)
-            return Seen(None, declaration.type, definition.paths, problems=(problem,))
+            return Seen(None, type_name, definition.paths, problems=(problem,))
 
     def shared(self, path: str) -> Shared | None:
         """What the file at `path` defines for others; None where that takes a closer look."""
@@ -155,7 +156,7 @@ class Looks:
                 del self._shared[next(iter(self._shared))]
         return self._shared[revision]
 
-    def _plain(self, declaration: SchemaDeclaration) -> Seen | None:
+    def _plain(self, declaration: SchemaDeclaration, type_name: str) -> Seen | None:
         """The look at a definition of the usual kind, without writing it out with its references; None: it is another."""
         written = declaration.definition
         if not isinstance(written, str):
@@ -163,7 +164,7 @@ class Looks:
         is_inline = written.lstrip().startswith(_INLINE)
         if is_inline and not declaration.references:
             made = _composed(written, ())
-            return Seen(_added(_own(declaration.type, made)), declaration.type, frozenset()) if made else None
+            return Seen(_added(_own(type_name, made)), type_name, frozenset()) if made else None
         folder = posixpath.dirname(declaration.text.path)
         try:
             references = [resolve(folder, each) for each in declaration.references]
@@ -183,10 +184,8 @@ class Looks:
         made = _composed(written, elsewhere) if is_inline else self._composition(paths[0], elsewhere)
         if made is None:
             return None
-        outline = _outline(declaration.type, made, elsewhere, shared)
-        return Seen(
-            outline.digest(shared.get), declaration.type, frozenset(paths), outline if references else None
-        )
+        outline = _outline(type_name, made, elsewhere, shared)
+        return Seen(outline.digest(shared.get), type_name, frozenset(paths), outline if references else None)
 
     def _is_usual(self, path: str) -> bool:
         return path.endswith(AVRO_SUFFIXES) and self._files.kind(path) == "file"
@@ -232,19 +231,21 @@ def _shared(found: Composition) -> Shared | None:
 
 
 def _outline(
-    kind: SchemaType, made: Composition, elsewhere: Mapping[str, str], shared: Mapping[str, Shared]
+    type_name: str, made: Composition, elsewhere: Mapping[str, str], shared: Mapping[str, Shared]
 ) -> Outline:
     taken: dict[str, list[str]] = {}
     if elsewhere:
         for name in made.root.uses.union(*[each.uses for each in made.types.values()]) - made.types.keys():
             taken.setdefault(elsewhere[name], []).append(name)
     names = {path: found.names for path, found in shared.items()}
-    return Outline(kind, _own(kind, made), tuple((path, tuple(each)) for path, each in taken.items()), names)
+    return Outline(
+        type_name, _own(type_name, made), tuple((path, tuple(each)) for path, each in taken.items()), names
+    )
 
 
-def _own(kind: SchemaType, made: Composition) -> int:
+def _own(type_name: str, made: Composition) -> int:
     """The digests of a definition's root and types, added: so their order does not count, and others can be added."""
-    root = _number(f"{kind.name} {made.root.text}")
+    root = _number(f"{type_name} {made.root.text}")
     return root + sum([_type_number(name, each) for name, each in made.types.items()])
 
 

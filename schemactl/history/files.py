@@ -19,6 +19,8 @@ _KINDS: Mapping[str, Kind] = {
 }
 """Git's modes of what a tree holds besides trees."""
 
+FILE_MODES = frozenset(mode for mode, kind in _KINDS.items() if kind == "file")
+
 _EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from schemactl.errors import Problem, Source
@@ -220,9 +220,11 @@ class Journal:
         return self._users[path]
 
     def note(
-        self, path: str | None, schema: str | None, problems: Iterable[tuple[str | None, Problem]] = ()
+        self, path: str | None, schema: str | None, problems: Sequence[tuple[str | None, Problem]]
     ) -> None:
         """`problems` are all that cannot be read now of a file, or of a topic; what could not be before is repaired."""
+        if not problems and not self._open:
+            return
         where = (self._path_id(path) if path else None, self.line(schema).id if schema else None)
         for known in self._open.pop(where, ()):
             self._note(where, known, self.number)

@@ -25,7 +25,7 @@ from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_b
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.history.cache import NEWEST, NON_PERSISTENT, PERSISTENT
 from schemactl.history.contents import RecordFiles
-from schemactl.history.distinct import Looks, Seen
+from schemactl.history.distinct import Looks, Seen, Shared
 from schemactl.history.files import Entry, content
 from schemactl.history.journal import Journal, Line
 from schemactl.history.record import Step
@@ -55,6 +55,8 @@ class Fold:
         self._files = RecordFiles(repository, journal)
         self._looks = Looks(self._files)
         self._documents: dict[tuple[str, str], Documents] = {}
+        # What files that topics take types of define, in the step that is looked at.
+        self._shared: dict[str, Shared | None] = {}
         self._revised: dict[str, Revised | None] = {}
         # Those of larger files, for the step in which they change.
         self._large: dict[tuple[str, str], Documents] = {}
@@ -73,8 +75,14 @@ class Fold:
             self._large.clear()
 
     def _take(self, step: Step) -> None:
-        before = {change.path: self._files.entry(change.path) for change in step.changes}
-        changed = [change.path for change in step.changes if self._files.change(change)]
+        self._shared.clear()
+        before: dict[str, Entry | None] = {}
+        changed: list[str] = []
+        for change in step.changes:
+            if self._declares(change.path):
+                before[change.path] = self._files.entry(change.path)
+            if self._files.change(change):
+                changed.append(change.path)
         touched: set[str] = set()
         used: dict[str, list[str]] = {}
         for path in changed:
@@ -178,6 +186,8 @@ class Fold:
         """The topic that is declared there."""
         held = self._journal.declared(place.path)[place.number]
         documents = self._documents_at(place.path, held.blob or self._files.revision(place.path)).documents
+        if held.blob is None and isinstance(found := documents[place.number], TopicDocument):
+            return found
         return named(documents, held.name, place.number)
 
     def _follows(self, schema: str, changed: list[str]) -> bool:
@@ -187,15 +197,20 @@ class Fold:
         if outline is None:
             return False
         for path in changed:
-            if not outline.fits(path, self._looks.shared):
+            if not outline.fits(path, self._shared_now):
                 return False
-        digest = outline.digest(self._looks.shared)
+        digest = outline.digest(self._shared_now)
         for domain, standing in line.standings.items():
             if not standing.deleted:
-                number = self._journal.version(line, outline.type.name, standing.path, digest)
+                number = self._journal.version(line, outline.type_name, standing.path, digest)
                 if standing.number != NEWEST or number != len(line.numbers) - 1:
                     self._declare(line, domain, number, standing.path)
         return True
+
+    def _shared_now(self, path: str) -> Shared | None:
+        if path not in self._shared:
+            self._shared[path] = self._looks.shared(path)
+        return self._shared[path]
 
     def _settle(self, schema: str, definitions: Definitions) -> None:
         """The topics of that tenant/namespace/topic stand as is declared now."""
@@ -223,7 +238,7 @@ class Fold:
             declared.add(domain)
             number = None
             if seen and seen.digest:
-                number = self._journal.version(line, seen.type.name, place.path, seen.digest)
+                number = self._journal.version(line, seen.type_name, place.path, seen.digest)
                 line.outline = seen.outline
             self._declare(line, domain, number, place.path)
         for domain, standing in line.standings.items():
