@@ -189,7 +189,8 @@ class Journal:
         number = line.numbers.get(digest)
         if number is None:
             number = line.numbers[digest] = len(line.numbers)
-            self._add("version", line.id, number, self.number, type_name, self._path_id(path), digest)
+            row = (line.id, number, self.number, type_name, self._path_id(path), digest)
+            self._rows["version"].append(row)
         return number
 
     def stand(self, line: Line, domain: int, standing: Standing) -> None:

@@ -79,9 +79,9 @@ def steps(tokens: Iterator[bytes]) -> Iterator[tuple[list[bytes], Step]]:
             step = Step(Commit(commit_id.decode(), int(time_s), subject), [])
         elif step and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
-            _, mode, _, blob, _ = token.split(b" ")
+            _, mode, _, blob, _ = token.decode().split(" ")
             path = next(tokens).decode("utf-8", "surrogateescape")
-            step.changes.append(Change(path, mode.decode(), blob.decode()))
+            step.changes.append(Change(path, mode, blob))
         elif token.strip(b"\n"):
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if step:
