@@ -115,6 +115,31 @@ def test_after_a_force_push_nothing_is_renumbered_and_the_lost_commit_brings_the
     assert run(applied.path, "plan", "--detailed-exitcode") == 0
 
 
+def test_a_clone_that_is_behind_plans_nothing_until_it_has_fetched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upstream = team(tmp_path / "upstream", "origin/main")
+    for name in ("behind", "ahead"):
+        upstream.git("clone", "-q", upstream.path.as_uri(), str(tmp_path / name))
+        if name == "behind":
+            upstream.commit(orders(a=0, b=0), "v2")
+            upstream.flush()
+    registry = f"sqlite:{tmp_path / 'shared.db'}"
+    for name in ("behind", "ahead"):
+        project = tmp_path / name / "schemactl.yaml"
+        project.write_text(project.read_text().replace("sqlite:registry.db", registry))
+    assert run(tmp_path / "ahead", "apply", "--auto-approve") == 0
+    capsys.readouterr()
+    assert run(tmp_path / "behind", "plan") == 100
+    said = capsys.readouterr().out
+    assert "or this clone is behind" in said
+    assert "git fetch" in said
+    behind = Scratch.__new__(Scratch)
+    behind.path, behind._stream = tmp_path / "behind", b""
+    behind.git("fetch", "-q")
+    assert run(tmp_path / "behind", "plan", "--detailed-exitcode") == 0
+
+
 def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(
     applied: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
