@@ -13,17 +13,21 @@ from applying import apply_until_done, planned
 from pulsar_histories import History, record, told
 from scripted import Asked, Said, said, serving
 
-from schemactl.errors import RegistryError
+from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
+    Catalog,
     CompatibilityStrategy,
+    Namespace,
     NamespaceName,
     Policies,
     Release,
     SchemaInfo,
     SchemaType,
+    SchemaVersion,
+    Topic,
     TopicName,
 )
-from schemactl.plan import RegisterVersion
+from schemactl.plan import Origin, Permissions, RegisterVersion, make_plan, observe, scope_of
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import PulsarRegistry, namespaces
 from schemactl.registry.pulsar.registry import nearest_release
@@ -58,6 +62,40 @@ def test_schemas_of_a_deleted_namespace_are_in_the_plan_that_makes_it_again(
     apply_until_done(broker.url, history)
     held = told(registry, history)["plain"][3]
     assert held == [ghost, *history.expected()["plain"][3]]
+
+
+@pytest.mark.parametrize("release", list(brokers.RELEASES))
+@pytest.mark.parametrize(
+    ("definition", "accepted_by"),
+    [
+        ('{"type": "record", "name": "Order$Line", "fields": []}', {"4.2"}),
+        ('{"type": "record", "name": "Order", "namespace": "a-b", "fields": []}', {"4.0"}),
+        ('{"type": "record", "name": "Order", "fields": []}', {"4.0", "4.2"}),
+        ('["null", "string"]', set[str]()),
+    ],
+    ids=["dollar", "namespace", "plain", "union"],
+)
+def test_the_plan_predicts_the_answer_of_the_brokers_release(
+    release: str, definition: str, accepted_by: set[str]
+) -> None:
+    space = NamespaceName(brokers.new_tenant(), "sales")
+    orders = TopicName(space.tenant, space.name, "orders")
+    info = SchemaInfo(SchemaType.AVRO, definition.encode())
+    target = Catalog({space: Namespace(space)}, {orders: Topic(orders, info, (SchemaVersion(0, info),))})
+    with brokers.opened(brokers.running(release)) as registry:
+        origin = Origin("prod", registry.url, registry.release, "main", None)
+        plan = make_plan(
+            observe(registry, scope_of(target)), target, origin=origin, permissions=Permissions()
+        )
+        registry.create_namespace(space)
+        if release in accepted_by:
+            assert plan.refusals == ()
+            assert registry.put_schema(orders, info) == 0
+        else:
+            predicted = [refusal.answer and refusal.answer.outcome for refusal in plan.refusals]
+            with pytest.raises(SchemaRefused) as refused:
+                registry.put_schema(orders, info)
+            assert predicted == [refused.value.outcome]
 
 
 def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
