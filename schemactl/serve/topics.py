@@ -16,6 +16,9 @@ from schemactl.serve.strategies import read_strategy
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
 
+MOST_PARTITIONS = 10_000
+"""Stands for maxNumPartitionsPerPartitionedTopic, which brokers need not set: without, one request can stop them."""
+
 
 def listed(registry: EmbeddedRegistry, names: Iterable[TopicName], domain: str) -> list[str]:
     """The topics of `domain` among `names` as clients see them: each partition, in place of the partitioned topic.
@@ -89,6 +92,7 @@ def grow_partitions(call: Call) -> Response:
                 422,
                 f"Desired partitions {count} can't be less than the current partitions {found.partitions}.",
             )
+        _need_sensible(count)
         call.registry.grow_partitions(name, count)
     return nothing()
 
@@ -217,8 +221,7 @@ def _create(call: Call, count: int | None) -> Response:
         _need_namespace(call, name)
         if count is not None:
             _refuse_partition(call)
-        if count is not None and count <= 0:
-            raise Refused(406, "Number of partitions should be more than 0")
+            _need_sensible(count)
         found = call.registry.metadata.topic(name)
         if index is not None and not _has_partition(found, index):
             why = (
@@ -244,6 +247,13 @@ def _addressed(call: Call) -> str:
 
 def _has_partition(topic: StoredTopic | None, index: int) -> bool:
     return topic is not None and topic.partitions is not None and index < topic.partitions
+
+
+def _need_sensible(count: int) -> None:
+    if count <= 0:
+        raise Refused(406, "Number of partitions should be more than 0")
+    if count > MOST_PARTITIONS:
+        raise Refused(406, f"Number of partitions should be less than or equal to {MOST_PARTITIONS}")
 
 
 def _refuse_partition(call: Call) -> None:

@@ -16,6 +16,8 @@ import admin_rest
 import pytest
 import shop
 
+from schemactl.serve import server
+
 LARGEST = 5_242_710
 STRING = {"type": "STRING", "schema": "", "properties": {}}
 
@@ -61,6 +63,12 @@ def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
             "POST", "/schemas/t/n/a/compatibility", avro('{"type": "record", "name": "A$B", "fields": []}')
         )
         assert (said.status, said.json()["schemaCompatibilityStrategy"]) == (202, "FORWARD")
+
+
+def test_answers_are_not_held_back_until_the_client_has_confirmed_their_first_half() -> None:
+    # Otherwise asyncio leaves Nagle's algorithm on, and each answer takes 40 ms.
+    with closing(server._listen("127.0.0.1", 0)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
 
 
 def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
@@ -115,6 +123,26 @@ def test_a_body_beyond_all_measure_is_not_read(url: str) -> None:
         head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         raw.sendall(f"{head}Content-Length: {1 << 40}\r\n\r\n".encode())
         assert raw.recv(1 << 12).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_client_that_goes_away_in_mid_sentence_leaves_no_traceback() -> None:
+    with admin_rest.served() as (url, process):
+        address = urllib.parse.urlsplit(url)
+        for _ in range(3):
+            with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
+                head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                raw.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"type":'.encode())
+        with closing(admin_rest.Client(url)) as client:
+            assert client.call("GET", "/brokers/health").status == 200
+        process.terminate()
+        assert process.communicate(timeout=20) == ("", "")
+
+
+def test_nobody_can_have_partitions_without_end(client: admin_rest.Client, tenant: str) -> None:
+    topic = f"/persistent/{tenant}/ns/p/partitions"
+    assert client.call("PUT", topic, 10_001).status == 406
+    assert client.call("PUT", topic, 10_000).status == 204
+    assert client.call("POST", topic, 10_001).status == 406
 
 
 @pytest.mark.parametrize(
