@@ -54,6 +54,15 @@ def parsed_by_any(text: bytes) -> Schema:
         raise
 
 
+@lru_cache(maxsize=1_000)
+def _identity(text: bytes) -> str:
+    # The schema is not kept: a history has many that nobody asks for again.
+    try:
+        return identity_key(parse(text, NEWEST))
+    except InvalidSchema:
+        return identity_key(parsed_by_any(text))
+
+
 _NO_MESSAGE: Final = (
     "No message can be shown: those of a PROTOBUF topic are protobuf's, which the Avro definition does not describe. "
     "With `proto:` declared they are judged by their own wire rules."
@@ -93,7 +102,7 @@ class AvroFormat:
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Equal where Avro's `Schema.equals` holds, for one SchemaType."""
-        return info.type, identity_key(parsed_by_any(info.schema))
+        return info.type, _identity(info.schema)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Every reason of Java's SchemaCompatibility, in its order."""
