@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 from schemactl.broker import live
-from schemactl.changes import identity, upload
+from schemactl.changes import Contents, identity, upload
 from schemactl.correspondence import Pair
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
 from schemactl.plan.planner import Permissions, Planner, applicable
@@ -50,11 +50,10 @@ def make_rebuild(
     approved = applicable(git)
     rebuilder = _Rebuilder(base, around(approved, lists), origin, permissions)
     rebuilder.work_out()
-    for name, entries in sorted(expected(approved, lists).items()):
-        if name in interrupted and not lists.get(name):
-            rebuilder.refusals.append(_unknown(name))
-        else:
-            rebuilder.restore(name, entries, exact=name in lists)
+    for name in sorted(covered(approved, lists)):
+        topic = approved.topics.get(name)
+        versions_of_git = topic.versions if topic and topic.schema else ()
+        rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
     return Plan(
         origin=origin,
         scope=scope_of(around(approved, lists)),
@@ -74,92 +73,107 @@ def around(git: Catalog, lists: Lists) -> Catalog:
     return Catalog(git.namespaces, topics | others)
 
 
-def expected(git: Catalog, lists: Lists) -> dict[TopicName, tuple[Pair, ...]]:
-    """Every list as it should be afterwards. What Git no longer declares is in it only where `lists` has it."""
-    found = {name: tuple(pairs) for name, pairs in lists.items() if pairs}
-    for name, topic in git.topics.items():
-        if topic.schema is None:
-            continue
-        pairs = found.get(name, ())
-        known = {pair.git.number for pair in pairs if pair.git and pair.readable}
-        number = pairs[-1].registry.number + 1 if pairs and pairs[-1].registry else 0
-        for version in topic.versions:
-            if version.number not in known:
-                entry = replace(version, number=number, info=upload(version))
-                pairs += (Pair(entry, version, readable=True),)
-                number += 1
-        found[name] = pairs
-    return found
+def covered(git: Catalog, lists: Lists) -> frozenset[TopicName]:
+    """The topics whose versions are seen to: those with a list, and those that Git declares a schema for."""
+    declared = {name for name, topic in git.topics.items() if topic.schema}
+    return frozenset(declared | {name for name, pairs in lists.items() if pairs})
 
 
 class _Rebuilder(Planner):
     """A planner that sees to everything but versions, and then restores lists."""
 
-    def restore(self, name: TopicName, pairs: Sequence[Pair], *, exact: bool) -> None:
-        """`steps` give the topic its list, or `refusals` say why that cannot be.
+    def restore(
+        self, name: TopicName, kept: Sequence[Pair], git: Sequence[SchemaVersion], *, interrupted: bool
+    ) -> None:
+        """`steps` give the topic its list and then what Git has beyond it, or `refusals` say why that cannot be.
 
-        `exact`: the list was kept, so that every one of its numbers has to come out as it was.
+        A topic that lost nothing of its list gets only what Git has beyond it. Without a list that is a topic that has all
+        of Git's versions, whatever their numbers.
         """
-        held = self.versions.get(name.schema_id, ())
-        if held and name in self.permissions.force_delete:
-            readable = tuple(version.number for version in live(held))
-            self.steps.append(DeleteSchema(name, readable, force=True))
-            held = ()
-        first, wanted = _wanted(pairs)
-        why = self._obstacle(name, held, first, wanted)
-        if why:
-            self.refusals.append(Refusal(name, None, None, *why))
-            return
-        taken = held[-1].number + 1 if held else 0
-        tombstones = [SchemaVersion(number, None) for number in range(taken, first)]
+        self._delete_by_force(name)
+        if kept:
+            if _went_on(self._held(name), kept) or self._gets_back(name, kept):
+                known = {pair.git.number for pair in kept if pair.git and pair.readable}
+                beyond = [version for version in git if version.number not in known]
+                self.register(name, self._lacking(name, beyond))
+        elif self._lacking(name, git):
+            if interrupted:
+                self._refuse(name, *_UNKNOWN)
+            elif why := self._obstacle(name, 0, entries := tuple(map(_only_apply_wrote, git))):
+                self._refuse(name, *why)
+            else:
+                self._upload_rest(name, entries)
+
+    def _gets_back(self, name: TopicName, kept: Sequence[Pair]) -> bool:
+        """Whether the topic has the list that was kept, after the steps so far."""
+        first, wanted = _wanted(kept)
+        if why := self._obstacle(name, first, wanted):
+            self._refuse(name, *why)
+            return False
+        held, refused = self._held(name), len(self.refusals)
+        tombstones = [
+            SchemaVersion(number, None) for number in range(held[-1].number + 1 if held else 0, first)
+        ]
         self.steps += [TakeNumber(name, tombstone.number) for tombstone in tombstones]
         self.versions[name.schema_id] = (*held, *tombstones)
-        refused = len(self.refusals)
-        self.register(name, tuple(_uploaded(pair) for pair in wanted[len(live(held)) :]))
-        now = live(self.versions[name.schema_id])
-        if exact and len(self.refusals) == refused and not (len(now) == len(wanted) and _begins(now, wanted)):
-            what = "this release of Pulsar would take some of the versions for one, so that the later numbers would be others"
-            fix = "rebuild on the release that the list was kept of, or without this topic"
-            self.refusals.append(Refusal(name, None, None, what, fix))
+        self._upload_rest(name, wanted)
+        if len(self.refusals) == refused and not _agree(live(self._held(name)), wanted, all_of_it=True):
+            self._refuse(name, *_INDISTINGUISHABLE)
+        return len(self.refusals) == refused
 
-    def _obstacle(
-        self,
-        name: TopicName,
-        held: Sequence[SchemaVersion],
-        first: int,
-        wanted: Sequence[Pair],
-    ) -> tuple[str, str] | None:
+    def _upload_rest(self, name: TopicName, wanted: Sequence[Pair]) -> None:
+        self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
+
+    def _delete_by_force(self, name: TopicName) -> None:
+        if (held := self._held(name)) and name in self.permissions.force_delete:
+            readable = tuple(version.number for version in live(held))
+            self.steps.append(DeleteSchema(name, readable, force=True))
+            self.versions[name.schema_id] = ()
+
+    def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+        return self.versions.get(name.schema_id, ())
+
+    def _refuse(self, name: TopicName, message: str, fix: str) -> None:
+        self.refusals.append(Refusal(name, None, None, message, fix))
+
+    def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
+        """Those of Git's versions that cannot be read."""
+        there = Contents(self._held(name))
+        return tuple(version for version in git if version.info and there.find(version.info) is None)
+
+    def _obstacle(self, name: TopicName, first: int, wanted: Sequence[Pair]) -> tuple[str, str] | None:
         """What stands in the way of the list, and what to do about it."""
         if name.namespace_name not in self.namespaces:
             return (
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
                 f"create it: pulsar-admin namespaces create {name.namespace_name}",
             )
-        current = live(held)
-        taken = held[-1].number + 1 if held else 0
-        if current and (current[0].number != first or not _begins(current, wanted)):
-            what = f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
-        elif not current and taken > first:
+        held = self._held(name)
+        current, taken = live(held), held[-1].number + 1 if held else 0
+        if not current and taken <= first:
+            return None
+        if not current:
             what = (
                 f"tombstones have taken {numbers(range(taken))} by now, where the first version was {first}"
             )
-        else:
+        elif current[0].number == first and _agree(current, wanted):
             return None
+        else:
+            what = f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
         return (
             f"{what}: the numbers cannot be had back beside that",
             f"--force-delete {name.schema_id} deletes what is there first; messages written with it since can then not be read",
         )
 
 
-def _unknown(name: TopicName) -> Refusal:
-    return Refusal(
-        name,
-        None,
-        None,
-        "Git declared no schema for the topic for a time: a deletion may have taken a number then, and Git does not tell",
-        "name a list that was kept while the schemas were there; if nothing was deleted then, `schemactl apply` gives the topic "
-        "Git's numbers",
-    )
+_UNKNOWN = (
+    "Git declared no schema for the topic for a time: a deletion may have taken a number then, and Git does not tell",
+    "name a list that was kept; if nothing was deleted then, `schemactl apply` gives the topic Git's numbers",
+)
+_INDISTINGUISHABLE = (
+    "this release of Pulsar would take some of the versions for one, so that the later numbers would be others",
+    "rebuild on the release that the list was kept of, or without this topic",
+)
 
 
 def _wanted(pairs: Sequence[Pair]) -> tuple[int, tuple[Pair, ...]]:
@@ -171,9 +185,26 @@ def _wanted(pairs: Sequence[Pair]) -> tuple[int, tuple[Pair, ...]]:
     return (last.number + 1 if last else 0), ()
 
 
-def _begins(current: Sequence[SchemaVersion], wanted: Sequence[Pair]) -> bool:
-    """Whether `wanted` starts with what is there."""
-    return len(current) <= len(wanted) and all(
+def _only_apply_wrote(version: SchemaVersion) -> Pair:
+    """The entry that `apply` made of Git's version."""
+    return Pair(replace(version, info=upload(version)), version, readable=True)
+
+
+def _went_on(held: Sequence[SchemaVersion], kept: Sequence[Pair]) -> bool:
+    """Whether the registry counts on from the list, all of which was deleted since: then nothing was lost."""
+    last = kept[-1].registry
+    if not held or last is None:
+        return False
+    if current := live(held):
+        return current[0].number > last.number
+    return held[-1].number > last.number or (held[-1].number == last.number and last.info is None)
+
+
+def _agree(current: Sequence[SchemaVersion], wanted: Sequence[Pair], *, all_of_it: bool = False) -> bool:
+    """Whether what is there is what is wanted, as far as both go; `all_of_it`: and nothing is missing."""
+    if all_of_it and len(current) < len(wanted):
+        return False
+    return all(
         entry.info
         and pair.registry
         and pair.registry.info
