@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from schemactl.model import NamespaceName, Policies
-from schemactl.registry.metadata import StoredNamespace
+from schemactl.model import NamespaceName, Policies, TopicName
+from schemactl.registry.metadata import StoredNamespace, StoredTopic
 from schemactl.serve.answers import ErrorPage, Refused, nothing, ok
 from schemactl.serve.call import Call
 from schemactl.serve.cluster import NAME
@@ -90,10 +90,15 @@ def delete(call: Call) -> Response:
     with call.registry.exclusive():
         if kept.namespace(name) is None:
             raise Refused(404, f"Namespace {name} does not exist.")
-        if kept.topics(name):
+        if any(_counts(topic, kept.topic(topic)) for topic in kept.topics(name)):
             raise Refused(409, "Cannot delete non empty namespace")
         kept.delete_namespace(name)
     return nothing()
+
+
+def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
+    """Whether the topic keeps its namespace from being deleted: one that is kept nowhere does not."""
+    return name.domain == "persistent" or (topic is not None and topic.partitions is not None)
 
 
 def delete_bundle(call: Call) -> Response:

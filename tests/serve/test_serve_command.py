@@ -138,6 +138,15 @@ def test_a_client_that_goes_away_in_mid_sentence_leaves_no_traceback() -> None:
         assert process.communicate(timeout=20) == ("", "")
 
 
+def test_a_namespace_goes_with_topics_that_are_kept_nowhere(client: admin_rest.Client, tenant: str) -> None:
+    client.call("PUT", f"/non-persistent/{tenant}/ns/fleeting")
+    client.call("PUT", f"/non-persistent/{tenant}/ns/divided/partitions", 1)
+    assert client.call("DELETE", f"/namespaces/{tenant}/ns").status == 409
+    client.call("DELETE", f"/non-persistent/{tenant}/ns/divided/partitions")
+    assert client.call("DELETE", f"/namespaces/{tenant}/ns").status == 204
+    assert client.call("GET", f"/namespaces/{tenant}").json() == []
+
+
 def test_nobody_can_have_partitions_without_end(client: admin_rest.Client, tenant: str) -> None:
     topic = f"/persistent/{tenant}/ns/p/partitions"
     assert client.call("PUT", topic, 10_001).status == 406
