@@ -66,7 +66,8 @@ def check(
             found += steps(run, name, found, stepwise)
         if seen:
             topics.append(replace(seen, stepwise=number(seen, run, stepwise)) if stepwise else seen)
-        found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
+        if name in run.target.topics:
+            found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
     return CheckReport(
         release=project.release,

@@ -24,13 +24,14 @@ class Fork:
     Attributes:
         commit: None: it has none.
         unchanged: topics of which it is known that the branch declares them as they were there.
-        combined: the definitions that a merge makes of files of both sides, or why it makes none.
+        combined: the definitions that a merge makes of files of both sides, or why it makes none; None for a topic that is not
+            declared any more.
     """
 
     catalog: Catalog
     commit: Commit | None = None
     unchanged: frozenset[TopicName] = frozenset()
-    combined: Mapping[TopicName, SchemaInfo | Problem] = field(default_factory=dict)
+    combined: Mapping[TopicName, SchemaInfo | Problem | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

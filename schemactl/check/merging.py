@@ -37,15 +37,15 @@ def merged(
             namespaces[name] = space
     topics = {}
     for topic_name in {*base.topics, *target.topics, *approved.topics}:
-        both = combined.get(topic_name)
-        if topic_name in unchanged and not both:
+        if topic_name in unchanged and topic_name not in combined:
             topics[topic_name] = target.topics[topic_name]
             continue
         before, now = declared(base, topic_name), declared(approved, topic_name)
         topic = _topic(declared(target, topic_name), base=before, approved=now)
+        both = combined.get(topic_name, topic)
         if topic and isinstance(both, SchemaInfo):
             topic = replace(topic, schema=both)
-        if topic:
+        if topic and both:
             topics[topic_name] = topic
     return Catalog(namespaces, topics)
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from schemactl.declare import Declared, Definitions, Files, TopicDocument, read_documents
+from schemactl.declare import Declared, Definitions, Files, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import Kind, read_bytes
 from schemactl.errors import DeclarationError, Problem
 from schemactl.history.cache import Cache
@@ -23,11 +23,12 @@ class Changes(NamedTuple):
     Attributes:
         unchanged: the topics whose declaration, and every file that their definition is made of, are as they were.
         combined: the definitions that a merge makes of files of both sides, one that the work changed and one that was
-            approved since; or why it makes none. Of a file that both changed it is the work's that counts.
+            approved since; or why it makes none; None for a topic that no file declares then. Of a file that both changed it
+            is the work's that counts.
     """
 
     unchanged: frozenset[TopicName] = frozenset()
-    combined: Mapping[TopicName, SchemaInfo | Problem] = {}
+    combined: Mapping[TopicName, SchemaInfo | Problem | None] = {}
 
 
 def changes(repository: Repository, files: Files, declared: Declared, *, began: Cache, now: Cache) -> Changes:
@@ -42,11 +43,14 @@ def changes(repository: Repository, files: Files, declared: Declared, *, began: 
     )
     if began.step == now.step and began.connection is now.connection:
         return Changes(unchanged)
-    combined = {}
-    for name in merge.concerned(declared):
-        found = merge.definition(name, declared)
-        if found:
-            combined[name] = found
+    combined: dict[TopicName, SchemaInfo | Problem | None] = {}
+    both, theirs = merge.concerned(declared)
+    for name in both | theirs:
+        document = merge.document(name, declared)
+        if document is None:
+            combined[name] = None
+        elif name in both and document.schema:
+            combined[name] = merge.definition(document.schema)
     return Changes(unchanged, combined)
 
 
@@ -90,8 +94,8 @@ class _Merge:
         """What is at `path`."""
         return self._side(path).kind(path)
 
-    def concerned(self, declared: Declared) -> set[TopicName]:
-        """The topics that are made of files of both sides."""
+    def concerned(self, declared: Declared) -> tuple[set[TopicName], set[TopicName]]:
+        """The topics that are made of files of both sides; and those whose declaration others changed."""
         theirs = self._now.changed_since(self._began)
         used: dict[TopicName, set[str]] = {}
         for name, topic in declared.catalog.topics.items():
@@ -107,24 +111,29 @@ class _Merge:
         for name, paths in used.items():
             if not theirs.isdisjoint(paths):
                 used[name] = paths | self._now.made_of(name.schema_id)
-        return {
+        both = {
             name
             for name, paths in used.items()
             if not theirs.isdisjoint(paths) and any(map(self.is_ours, paths))
         }
+        topics = declared.catalog.topics.items()
+        return both, {name for name, topic in topics if topic.source and topic.source.path in theirs}
 
-    def definition(self, name: TopicName, declared: Declared) -> SchemaInfo | Problem | None:
-        """What the merged files declare for the topic; None: nothing."""
+    def document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
+        """The topic as the merged files declare it; None: they do not."""
         topic = declared.catalog.topics.get(name)
         ours = [topic.source.path] if topic and topic.source else []
         for path in (*ours, *(held.path for held in self._now.declarations(name.schema_id))):
-            if self.kind(path) != "file":
-                continue
-            for document in read_documents(path, read_bytes(self, path)).documents:
-                if isinstance(document, TopicDocument) and document.topic.name == name and document.schema:
-                    found = self._definitions.read(document.schema)
-                    return found.problems[0] if found.problems else found.info
+            if self.kind(path) == "file":
+                for document in read_documents(path, read_bytes(self, path)).documents:
+                    if isinstance(document, TopicDocument) and document.topic.name == name:
+                        return document
         return None
+
+    def definition(self, schema: SchemaDeclaration) -> SchemaInfo | Problem | None:
+        """What the merged files make of the declaration, or why they make nothing of it."""
+        found = self._definitions.read(schema)
+        return found.problems[0] if found.problems else found.info
 
     def _side(self, path: str) -> Files:
         return self._files if self.is_ours(path) else self._approved

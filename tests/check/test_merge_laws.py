@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
 
@@ -129,7 +129,13 @@ def _topics(report: Any) -> list[Any]:
     ]
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Shrinking a failure would start git some thousand times.
+@settings(
+    deadline=None,
+    max_examples=40,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     ours=st.lists(EDITS, min_size=1, max_size=4),
     theirs=st.lists(EDITS, max_size=3),
@@ -158,11 +164,8 @@ def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     repository.commit(files, "start")
     for side, branch, edits in ((Side("main", start), "main", theirs), (Side("work", start), "work", ours)):
         for number, (kind, topic, value) in enumerate(edits):
-            changed = _changed(
-                repository,
-                "main~0" if branch == "main" or not number else branch,
-                side.edit(kind, topic, value),
-            )
+            begin = "main" if branch == "main" else branch if number else repository.id(1)
+            changed = _changed(repository, begin, side.edit(kind, topic, value))
             repository.commit(
                 changed, f"{branch} {number}", branch=branch, start=None if number or branch == "main" else 1
             )

@@ -247,6 +247,16 @@ def test_a_topic_deleted_here_or_there_is_deleted(
     ]
 
 
+def test_a_topic_whose_declaration_is_gone_meanwhile_does_not_come_back_by_its_definition(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit(bare(note=0), branch="work", start=1)
+    repository.commit({"topics/orders.yaml": None})
+    switch(repository, "work")
+    report = check(repository, capsys)
+    assert (rules(report), report["topics"]) == ([], [])
+
+
 def test_a_topic_that_is_new_in_two_pull_requests_would_be_declared_twice(
     repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
