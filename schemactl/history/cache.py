@@ -206,6 +206,11 @@ class Cache:
         )
         return bool(self.connection.execute(sql, (self.schema_id(schema), domain, self.step)).fetchone()[0])
 
+    def numbers(self, schema: str) -> dict[bytes, int]:
+        """The numbers of the same versions, by digest."""
+        sql = "SELECT digest, number FROM version WHERE schema = ? AND step <= ? ORDER BY number"
+        return dict(self.connection.execute(sql, (self.schema_id(schema), self.step)).fetchall())
+
     def versions(self, schema: str) -> list[Version]:
         """The versions of the topics with this tenant/namespace/topic, from 0."""
         from schemactl.history.rows import Version

@@ -82,6 +82,12 @@ class RecordFiles(GitFiles):
             self._keep(found)
         return found
 
+    def read_ahead(self, paths: Iterable[str]) -> None:
+        """The contents of the files at `paths` have been read."""
+        ids = dict.fromkeys(found for path in paths if (found := self.revision(path)))
+        for blob in self.repository.blobs([blob_id for blob_id in ids if blob_id not in self._contents]):
+            self._keep(blob)
+
     def _with_contents(self, steps: list[Step], blob_ids: Iterable[str]) -> Iterator[Step]:
         unread = [blob_id for blob_id in blob_ids if blob_id not in self._contents]
         for blob in self.repository.blobs(unread):

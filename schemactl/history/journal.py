@@ -176,7 +176,7 @@ class Journal:
                 self._add("schema", line.id, schema)
             else:
                 line = Line(known, schema)
-                line.numbers = {each.digest: each.number for each in self._before.versions(schema)}
+                line.numbers = self._before.numbers(schema)
                 line.made_of = self._before.made_of(schema)
                 for domain in (0, 1):
                     if standing := self._before.standing_row(schema, domain):

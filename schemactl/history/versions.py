@@ -9,7 +9,7 @@ definition cannot be read keeps the one it had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from schemactl.declare import (
@@ -37,6 +37,11 @@ from schemactl.model import Commit, Project, TopicName
 _KEPT_DOCUMENTS: Final = 8_192
 _KEPT_DOCUMENT_BYTES: Final = 1_000
 """Declarations that leave their definitions to other files are small, and asked for when those change."""
+
+
+_MANY: Final = 10
+_TOGETHER: Final = 400
+"""If many topics are looked at in one step, what that takes is read together, for so many of them."""
 
 
 class Place(NamedTuple):
@@ -92,10 +97,22 @@ class Fold:
                 touched |= self._read(path, before[path])
             for schema in self._journal.users(path):
                 used.setdefault(schema, []).append(path)
+        self._settle_all(
+            [
+                schema
+                for schema in sorted(touched | used.keys())
+                if schema in touched or not self._follows(schema, used[schema])
+            ]
+        )
+
+    def _settle_all(self, schemas: list[str]) -> None:
         # Files that several topics share are read once for all of them.
         definitions = Definitions(self._files)
-        for schema in sorted(touched | used.keys()):
-            if schema in touched or not self._follows(schema, used[schema]):
+        for start in range(0, len(schemas), _TOGETHER):
+            some = schemas[start : start + _TOGETHER]
+            if len(some) > _MANY:
+                self._files.read_ahead(path for schema in some for path in self._made_of(schema))
+            for schema in some:
                 self._settle(schema, definitions)
 
     def _declares(self, path: str) -> bool:
@@ -206,6 +223,11 @@ class Fold:
                 if standing.number != NEWEST or number != len(line.numbers) - 1:
                     self._declare(line, domain, number, standing.path)
         return True
+
+    def _made_of(self, schema: str) -> Iterator[str]:
+        """The files that will be read for a topic, as far as can be told before."""
+        yield from (path for path, _ in self._journal.places(schema))
+        yield from self._journal.line(schema).made_of
 
     def _shared_now(self, path: str) -> Shared | None:
         if path not in self._shared:
