@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -69,10 +70,8 @@ def _avro(info: SchemaInfo) -> Iterator[tuple[str, str]]:
 
     root = parsed_by_any(info.schema)
     types = list(_named_types(root))
-    short = [named.name for named in types]
-    names = {
-        named.full_name: named.name if short.count(named.name) == 1 else named.full_name for named in types
-    }
+    short = Counter(named.name for named in types)
+    names = {named.full_name: named.name if short[named.name] == 1 else named.full_name for named in types}
     if not isinstance(root, Named):
         yield "", _type(root, names)
     for named in types:

@@ -94,10 +94,19 @@ class AvroFormat:
         from schemactl.formats.avro.grammar import can_read
 
         itself = can_read(reader=schema, writer=schema, release=release)
-        if itself.outcome == "error":
+        if itself.outcome != "error":
+            return
+        from schemactl.formats.avro.sample import has_endless
+
+        if has_endless(schema):
             yield InvalidSchema(
                 "a record must contain itself: no message of it can end, and the broker's own check breaks down on it",
                 fix='make the field that leads back optional: a union with null, such as ["null", "Node"]',
+            )
+        else:
+            yield InvalidSchema(
+                f"the broker's own check breaks down on the definition: {itself.exception}",
+                fix="let fewer types lead to one another",
             )
 
     def identity(self, info: SchemaInfo) -> Hashable:

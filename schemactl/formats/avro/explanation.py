@@ -138,32 +138,54 @@ def _missing_symbols(case: _Case) -> tuple[str, str]:
 
 
 def _missing_branch(case: _Case) -> tuple[str, str]:
+    reason, fix = _no_branch(case)
+    nearest = _nearest(case)
+    if nearest is None:
+        return reason, fix
+    sentences = _no_branch if nearest.found.rule == "MISSING_UNION_BRANCH" else _SENTENCES[nearest.found.rule]
+    because, fix = sentences(nearest)
+    return f"{reason} {because}", fix
+
+
+def _no_branch(case: _Case) -> tuple[str, str]:
     place, way = case.place, case.way
     kind, written = case.message.rpartition(" ")[2].lower(), case.written[1]
     name = f"{kind} {written.name}" if isinstance(written, Named) else kind
     whose = "the new schema" if case.upgraded else f"version {case.version}"
     union = next(part for part in reversed(way.parts) if isinstance(part, Union))
     branches = _listed([_short(branch) for branch in union.branches])
-    written_one = f"{_article(name)} {name}"
+    reason = f"{place}: {_article(name)} {name} may be written, and "
     if len(union.branches) > 1:
-        reason = f"{place}: {written_one} may be written, and no branch of {whose} ({branches}) reads it."
+        reason += f"no branch of {whose} ({branches}) reads it."
     else:
-        reason = f"{place}: {written_one} may be written, and the only branch of {whose} ({branches or 'none'}) does not read it."
-    nearest = _nearest(case, way.schema, written)
-    if nearest:
-        because, fix = _SENTENCES[nearest.found.rule](nearest)
-        return f"{reason} {because}", fix
+        reason += f"the only branch of {whose} ({branches or 'none'}) does not read it."
     if case.upgraded:
         return reason, f"put a branch that reads the {name} back into the union."
     return reason, f"write the {name} only when every reader's union has a branch for it."
 
 
-def _nearest(case: _Case, branch: Schema, written: Schema) -> _Case | None:
-    """Why the branch that is meant for what is written does not read it; None: no branch is."""
+def _nearest(case: _Case) -> _Case | None:
+    """Why the branch that is meant for what is written does not read it; None: no branch is.
+
+    Where that is a union's branch again, what is the matter with that, and so on.
+    """
+    nearest = None
+    for _ in range(_MAX_LEVELS):
+        inner = _within(nearest or case)
+        if inner is None:
+            break
+        nearest = inner
+        if inner.found.rule != "MISSING_UNION_BRANCH":
+            break
+    return nearest
+
+
+def _within(case: _Case) -> _Case | None:
+    branch = case.way.schema
     if isinstance(branch, Union) or case.found.way is None:
         return None
     try:
-        reasons = incompatibilities(reader=branch, writer=written, at=case.found.way)
+        reasons = incompatibilities(reader=branch, writer=case.written[1], at=case.found.way)
     except AmbiguousAlias:
         return None
     return replace(case, found=reasons[0]) if reasons else None
@@ -246,6 +268,9 @@ _ZEROS: dict[str, object] = {
     "string": "",
 }
 
+
+_MAX_LEVELS = 10
+"""Of unions inside one another, to the bottom of which a reason is followed."""
 
 _SHOWN = 10
 """Of many names, so many are told."""

@@ -62,8 +62,8 @@ records that lead to each other by name were seen to pass with the usual stack o
 """
 
 
-MAX_STEPS: Final = 1_000_000
-"""More work than this, as two unions of 1,500 records each may ask for, is taken to exhaust a broker's memory."""
+MAX_STEPS: Final = 300_000
+"""More work than this, as two unions of 800 records each may ask for, is taken to exhaust a broker's memory."""
 
 _IN_PASSING: Final = 16
 """So many branches of a union, or fields of a record, are looked at in passing in one step."""

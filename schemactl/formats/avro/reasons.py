@@ -27,7 +27,7 @@ A writer's branch, which Java's pointers count, too, is its index negated by `~`
 Java starts its pointer anew, inside a union, a location of one part is the root; the part is where that is.
 """
 
-MAX_PROOF_STEPS: Final = 200_000
+MAX_PROOF_STEPS: Final = 30_000
 """So much work is spent on one pair of definitions to see what Java's reader decodes all the same."""
 
 

@@ -52,7 +52,7 @@ MAX_LISTED: Final = 200_000
 Java has no such bound: a record of two fields of another such record, and so on for 60 levels, has 2^60 reasons to it.
 """
 
-MAX_BRANCHES: Final = 500_000
+MAX_BRANCHES: Final = 200_000
 """So many branches of a reader's unions are compared with what is written; then only those that it could be by type and name.
 
 Java has no such bound, and spends hours on two unions of 100,000 records.

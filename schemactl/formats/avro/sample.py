@@ -157,6 +157,11 @@ def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
     return least
 
 
+def has_endless(schema: Schema) -> bool:
+    """Whether some part of it has no value that ends."""
+    return len(least_messages(schema)) < len(_parts(schema)[0])
+
+
 def simplest(union: Union, least: Mapping[Schema, tuple[int, int]]) -> int:
     """The index of the branch with the smallest value; null, where it is one of several."""
     known = [index for index, branch in enumerate(union.branches) if branch in least]

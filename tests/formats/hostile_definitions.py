@@ -1,0 +1,160 @@
+"""Pairs of Avro definitions made to exhaust whoever reads them. Run as a program, it judges one within limits.
+
+python hostile_definitions.py NAME      prints the outcomes as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Json = Any
+
+MEMORY_BYTES = 1_500 << 20
+CPU_S = 300
+"""A safety net, far above what any takes on a slow machine: without bounds they would take hours, or for ever."""
+
+
+def plain(type_: Json) -> Json:
+    return type_
+
+
+def optional(type_: Json) -> Json:
+    return ["null", type_]
+
+
+def listed(type_: Json) -> Json:
+    return {"type": "array", "items": type_}
+
+
+def nested(kind: str, key: str, levels: int, leaf: str) -> str:
+    return f'{{"type":"{kind}","{key}":' * levels + f'"{leaf}"' + "}" * levels
+
+
+def nested_records(levels: int, leaf: str) -> str:
+    text = f'"{leaf}"'
+    for level in range(levels):
+        text = f'{{"type":"record","name":"R{level}","fields":[{{"name":"f","type":{text}}}]}}'
+    return text
+
+
+def record(name: str, fields: dict[str, Json]) -> Json:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": field, "type": type_} for field, type_ in fields.items()],
+    }
+
+
+def chain(levels: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
+    """Each record holds the one before it, by name."""
+    records = (
+        record(f"A{level}", {"x": wrap(f"A{level - 1}") if level else leaf}) for level in range(levels)
+    )
+    return json.dumps(record("Root", {f"f{level}": each for level, each in enumerate(records)}))
+
+
+def bomb(levels: int, width: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
+    """Each record has `width` fields of the one before it: `width ** levels` values in one message."""
+    records = (
+        record(f"B{level}", {f"x{field}": wrap(f"B{level - 1}") if level else leaf for field in range(width)})
+        for level in range(levels)
+    )
+    return json.dumps(record("Root", {f"f{level}": each for level, each in enumerate(records)}))
+
+
+def tangle(count: int, leaf: str) -> str:
+    """Records each of which may hold any other."""
+    inner = [
+        record(f"U{number}", {"next": ["null", *(f"U{other}" for other in range(number + 1))], "v": leaf})
+        for number in range(count)
+    ]
+    return json.dumps(record("Root", {"u": ["null", *inner]}))
+
+
+def symbols(first: int, count: int) -> str:
+    return json.dumps({"type": "enum", "name": "E", "symbols": [f"S{at}" for at in range(first, count)]})
+
+
+def fields(count: int, type_: str) -> str:
+    return json.dumps(record("R", {f"f{at}": type_ for at in range(count)}))
+
+
+def branches(first: int, count: int) -> str:
+    return json.dumps(record("R", {"u": [record(f"B{at}", {"x": "int"}) for at in range(first, count)]}))
+
+
+def deep_default(levels: int) -> str:
+    return (
+        '{"type":"record","name":"R","fields":[{"name":"d","type":{"type":"array","items":"int"},"default":'
+        + "[" * levels
+        + "]" * levels
+        + "}]}"
+    )
+
+
+EMPTY = '{"type":"record","name":"R","fields":[]}'
+SELF = '{"type":"record","name":"S","fields":[{"name":"s","type":"S"}%s]}'
+
+PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
+    "10,000 arrays": lambda: (nested("array", "items", 10_000, "int"), '"int"'),
+    "990 arrays": lambda: (nested("array", "items", 990, "int"), nested("array", "items", 990, "string")),
+    "990 maps": lambda: (nested("map", "values", 990, "int"), nested("map", "values", 990, "string")),
+    "10,000 records": lambda: (nested_records(10_000, "int"), '"int"'),
+    "330 records": lambda: (nested_records(330, "int"), nested_records(330, "string")),
+    "100,000 brackets": lambda: ("[" * 100_000 + "]" * 100_000, '"int"'),
+    "100,000 braces": lambda: ('{"a":' * 100_000 + "1" + "}" * 100_000, '"int"'),
+    "a chain of 10,000": lambda: (chain(10_000, "int"), chain(10_000, "string")),
+    "a chain of 10,000 unions": lambda: (chain(10_000, "int", optional), chain(10_000, "string", optional)),
+    "2^60 values": lambda: (bomb(60, 2, "int"), bomb(60, 2, "string")),
+    "10^60 values": lambda: (bomb(60, 10, "int"), bomb(60, 10, "null")),
+    "10^60 optional values": lambda: (bomb(60, 10, "int", optional), bomb(60, 10, "string", optional)),
+    "10^60 listed values": lambda: (bomb(60, 10, "int", listed), bomb(60, 10, "string", listed)),
+    "recursive unions": lambda: (tangle(40, "int"), tangle(40, "string")),
+    "100,000 symbols": lambda: (symbols(50_000, 100_000), symbols(0, 100_000)),
+    "100,000 fields": lambda: (fields(100_000, "int"), fields(100_000, "string")),
+    "20,000 branches": lambda: (branches(10_000, 20_000), branches(0, 20_000)),
+    "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), fields(1, "int")),
+    "a default of 900 arrays": lambda: (deep_default(900), EMPTY),
+    "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),
+    "a property of 900 arrays": lambda: ('{"type":"int","p":' + "[" * 900 + "]" * 900 + "}", '"string"'),
+    "a record that must contain itself": lambda: (SELF % "", SELF % ',{"name":"t","type":"int"}'),
+}
+
+
+def judged(reader: str, writer: str) -> dict[str, Any]:
+    """What everything that looks at a definition says of the two; the least error of this program's own is a failure."""
+    from schemactl import compare, formats
+    from schemactl.errors import InvalidSchema
+    from schemactl.formats.avro.canonical import canonical_form, fingerprints
+    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.outline import changes
+    from schemactl.model import Release, SchemaInfo, SchemaType
+
+    new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
+    said: dict[str, Any] = {}
+    for release in Release:
+        problems = [*formats.problems(new, release)]
+        said[f"refused by {release}"] = [problem.what[:80] for problem in problems[:2]]
+    try:
+        formats.identity(new)
+        fingerprints(canonical_form(parse(reader, Release.R5_0)))
+        said["changes"] = len([*changes(old=old, new=new)])
+    except InvalidSchema as problem:
+        said["invalid"] = problem.what[:80]
+    verdict = compare([old], new)
+    said["broker"], said["test"] = verdict.broker.outcome, verdict.test.outcome
+    said["found"] = None if verdict.data is None else len(verdict.data)
+    ends = (verdict.data or ())[:1] + (verdict.data or ())[-1:]
+    said["longest"] = max((len(formats.explain(each, new=new, old=old).reason) for each in ends), default=0)
+    said["witnesses"] = len([each for each in ends if formats.witness(each, new=new, old=old)])
+    return said
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    sys.stdout.write(json.dumps(judged(*PAIRS[sys.argv[1]]())))

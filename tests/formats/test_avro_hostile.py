@@ -1,0 +1,55 @@
+"""Definitions made to exhaust whoever reads them end in a verdict or one clear error, within fixed memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_definitions import PAIRS, bomb, chain, symbols
+
+from schemactl.cli.compare import _verdicts
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
+from schemactl.model import Outcome, Release
+
+PROGRAM = Path(__file__).with_name("hostile_definitions.py")
+LONGEST_REASON = 3_000
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_hostile_pair_is_judged(name: str) -> None:
+    done = subprocess.run([sys.executable, str(PROGRAM), name], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert said["broker"] in [*Outcome]
+    # What does not parse is refused by every release, with a reason; everything else has a verdict on data.
+    assert (said["found"] is None) is ("invalid" in said)
+    if said["found"] is None:
+        assert all(said[f"refused by {release}"] for release in Release)
+    assert said["longest"] < LONGEST_REASON
+
+
+def test_a_smallest_message_is_counted_before_it_is_made() -> None:
+    schema = parse(bomb(60, 10, "int"), Release.R4_0)
+    assert least_messages(schema)[schema][0] > 10**60
+    assert list(candidates(schema)) == []
+
+
+def test_messages_stay_small_in_a_chain_of_records() -> None:
+    assert list(candidates(parse(chain(MAX_VALUES, "int"), Release.R4_0))) == []
+    assert len(list(candidates(parse(symbols(0, 3), Release.R4_0)))) == 3
+
+
+def test_compare_answers_a_line_of_hostile_definitions() -> None:
+    new, old = PAIRS["recursive unions"]()
+    request = {
+        "strategy": "FULL",
+        "existing": [{"type": "AVRO", "schema": old}],
+        "new": {"type": "AVRO", "schema": new},
+    }
+    answer = _verdicts(request, release=Release.R4_0)
+    assert (answer["broker"], answer["data"]) == ("incompatible", "breaking")
