@@ -21,7 +21,8 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.registry.base import Progress, Scope, silent
-from schemactl.registry.pulsar import namespaces, schemas, topics
+from schemactl.registry.pulsar import namespaces as _namespaces
+from schemactl.registry.pulsar import schemas, topics
 from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
 from schemactl.registry.pulsar.credentials import Credentials
 
@@ -83,7 +84,7 @@ class PulsarRegistry:
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         places = {(name.namespace_name, name.domain) for name in scope.topics}
-        found = self._each(lambda name: namespaces.read(self._connection, name), scope.namespaces)
+        found = self._each(lambda name: _namespaces.read(self._connection, name), scope.namespaces)
         spaces = {space.name: space for space in found if space is not None}
         listed = self._each(lambda place: (place, topics.existing(self._connection, *place)), places)
         existing = dict(listed)
@@ -99,9 +100,9 @@ class PulsarRegistry:
                 catalog[topic.name] = topic
         return Catalog(spaces, catalog)
 
-    def everything(self, namespaces_: frozenset[NamespaceName] | None = None) -> Scope:
+    def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`. A topic that exists only by its schemas cannot be listed."""
-        wanted = namespaces_ if namespaces_ is not None else frozenset(namespaces.names(self._connection))
+        wanted = namespaces if namespaces is not None else frozenset(_namespaces.names(self._connection))
 
         def topics_of(name: NamespaceName) -> tuple[NamespaceName, list[TopicName]] | None:
             found = [
@@ -117,11 +118,11 @@ class PulsarRegistry:
 
     def create_namespace(self, name: NamespaceName) -> None:
         """See `Registry.create_namespace`."""
-        namespaces.create(self._connection, name)
+        _namespaces.create(self._connection, name)
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
-        namespaces.set_policies(self._connection, name, policies)
+        _namespaces.set_policies(self._connection, name, policies)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
@@ -159,7 +160,7 @@ class PulsarRegistry:
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """See `Registry.strategy`."""
         own = topics.policies(self._connection, topic).schema_compatibility_strategy
-        space = namespaces.read(self._connection, topic.namespace_name)
+        space = _namespaces.read(self._connection, topic.namespace_name)
         for strategy in (own, space.policies.schema_compatibility_strategy if space else None):
             if strategy not in (None, CompatibilityStrategy.UNDEFINED):
                 return strategy
@@ -171,7 +172,7 @@ class PulsarRegistry:
         The broker's own setting is asked for where the role is a superuser's, and tried out where it is the tenant's
         administrator; for any other role, what the project file says stands for it.
         """
-        mapped = namespaces.auto_update_strategy(self._connection, namespace)
+        mapped = _namespaces.auto_update_strategy(self._connection, namespace)
         if mapped is not None:
             return mapped
         if self._broker_strategy is None:
@@ -218,12 +219,12 @@ class PulsarRegistry:
         reply = self._connection.send("GET", "brokers/configuration/runtime")
         if not reply.fine:
             return None
-        strategy = namespaces.strategy(reply.json().get("schemaCompatibilityStrategy"))
+        strategy = _namespaces.strategy(reply.json().get("schemaCompatibilityStrategy"))
         # PulsarService takes UNDEFINED in its settings for FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
     def _tried(self, name: NamespaceName) -> CompatibilityStrategy | None:
-        space: Namespace | None = namespaces.read(self._connection, name)
+        space: Namespace | None = _namespaces.read(self._connection, name)
         if (
             space is None
             or space.policies.schema_compatibility_strategy is not CompatibilityStrategy.UNDEFINED
