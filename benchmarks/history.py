@@ -169,9 +169,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("sizes", nargs="*", choices=[[], *SIZES], default=[*SIZES][:2])
+    parser.add_argument(
+        "sizes", nargs="*", metavar="SIZE", help="small, medium, large (default: the first two)"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(main(arguments.sizes, arguments.rounds, arguments.folder or Path(temporary)))
+        sys.exit(main(arguments.sizes or [*SIZES][:2], arguments.rounds, arguments.folder or Path(temporary)))
