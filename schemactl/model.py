@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -395,6 +395,10 @@ class Incompatibility:
     message: str = ""
     strict_only: bool = False
     way: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+
+    def moved(self, pointer: str) -> Incompatibility:
+        """The same one, at another pointer: in a definition around this one, or inside it."""
+        return replace(self, pointer=pointer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ class KeyValueFormat:
                 )
             else:
                 for found in self._formats[r.type].resolve(reader=r, writer=w):
-                    yield replace(found, pointer=_under(half, found.pointer))
+                    yield found.moved(_under(half, found.pointer))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """A changed encoding or half type in words for people; anything inside a half in its own format's words."""
@@ -258,7 +258,7 @@ def _inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
     """The same breakage, seen from inside its half."""
     root = "/" if info.type in AVRO_DESCRIBED else ""
     pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
-    return replace(breakage, incompatibility=replace(breakage.incompatibility, pointer=pointer))
+    return replace(breakage, incompatibility=breakage.incompatibility.moved(pointer))
 
 
 def _unframe(data: bytes) -> tuple[bytes, bytes]:

@@ -166,6 +166,50 @@ def _has_sources(branch: Schema, writer: Schema) -> bool:
     )
 
 
+class MissingBranch(Incompatibility):
+    """A union lacks a branch. Whether Java's reader decodes it all the same takes longer to see than all else: when asked."""
+
+    __slots__ = ("_known", "_reason", "_telling")
+
+    _known: bool | None
+    _reason: Reason
+    _telling: _Telling
+
+    def __init__(self, reason: Reason, telling: _Telling) -> None:
+        keep = object.__setattr__
+        keep(self, "rule", reason.rule)
+        keep(self, "pointer", pointer(reason.location))
+        keep(self, "message", f"reader union lacking writer type: {reason.writer.type.upper()}")
+        keep(self, "_known", None)
+        keep(self, "_reason", reason)
+        keep(self, "_telling", telling)
+
+    def moved(self, pointer: str) -> Incompatibility:
+        """See Incompatibility."""
+        elsewhere = MissingBranch(self._reason, self._telling)
+        object.__setattr__(elsewhere, "pointer", pointer)
+        return elsewhere
+
+    @property
+    def strict_only(self) -> bool:
+        """See Incompatibility."""
+        if self._known is None:
+            reader, writer = self._reason.reader, self._reason.writer
+            known = isinstance(writer, Record | Array | Map) and self._telling.decodes(reader, writer)
+            object.__setattr__(self, "_known", known)
+            return known
+        return self._known
+
+    @property
+    def way(self) -> Location:
+        """See Incompatibility."""
+        _, location, reader, writer = self._reason
+        nearest = self._telling.nearest(reader, writer)
+        if nearest is None and self.strict_only:
+            nearest = [branch.type for branch in reader.branches].index(writer.type)
+        return location if nearest is None else (location, nearest)
+
+
 class _Telling:
     """What it takes to tell that a union lacks a branch: where the nearest is, and what Java's reader makes of it."""
 
@@ -174,21 +218,18 @@ class _Telling:
         self._kinds: dict[Union, dict[tuple[str, str], int]] = {}
 
     def missing_branch(self, reason: Reason) -> Incompatibility:
-        rule, location, reader, writer = reason
+        return MissingBranch(reason, self)
+
+    def nearest(self, reader: Union, writer: Schema) -> int | None:
+        """The first branch of the writer's kind."""
         kinds = self._kinds.get(reader)
         if kinds is None:
             kinds = self._kinds[reader] = {}
             for index, branch in enumerate(reader.branches):
                 kinds.setdefault(_kind(branch), index)
-        nearest = kinds.get(_kind(writer))
-        strict_only = isinstance(writer, Record | Array | Map) and self._decodes(reader, writer)
-        if strict_only and nearest is None:
-            nearest = [branch.type for branch in reader.branches].index(writer.type)
-        message = f"reader union lacking writer type: {writer.type.upper()}"
-        way = location if nearest is None else (location, nearest)
-        return Incompatibility(rule, pointer(location), message, strict_only, way)
+        return kinds.get(_kind(writer))
 
-    def _decodes(self, reader: Union, writer: Schema) -> bool:
+    def decodes(self, reader: Union, writer: Schema) -> bool:
         """Whether Java's reader decodes it all the same: it finds a record that is only called otherwise by its structure."""
         if self._room > 0:
             self._room -= size(writer, at_most=self._room) + size(reader, at_most=self._room)
