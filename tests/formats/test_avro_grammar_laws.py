@@ -19,7 +19,7 @@ from schemactl.formats.avro.datum import encode
 from schemactl.formats.avro.grammar import can_read, decodes_all, unable_to_read
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.printing import schema_text
-from schemactl.formats.avro.resolution import incompatibilities
+from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import Release
@@ -86,6 +86,15 @@ class JavaAvro:
             return "error", str(thrown.java_exception.getClass().getSimpleName())
         return ("incompatible" if errors else "ok"), ""
 
+    def reasons(self, *, reader: Any, writer: Any) -> list[tuple[str, str, str]] | None:
+        """Rule, location and message of each incompatibility; None: it throws."""
+        try:
+            pair = self._avro.SchemaCompatibility.checkReaderWriterCompatibility(reader, writer)
+        except self._thrown:
+            return None
+        found = pair.getResult().getIncompatibilities()
+        return [(each.getType().name(), each.getLocation(), each.getMessage()) for each in found]
+
     def refusal(self, *, reader: Any, writer: Any) -> str:
         return str(self._avro.SchemaValidationException(reader, writer).getMessage())
 
@@ -146,3 +155,16 @@ def test_java_decodes_what_both_verdicts_pass(java: JavaAvro, pair: tuple[Json, 
             # One to each place in the definition: Java's own random messages of a recursive record have no bound.
             messages = [encode(writer, datum) for datum in islice(candidates(writer), 20)]
             java.decode(messages, reader=java.parse(one), writer=java.parse(other))
+
+
+@settings(THOROUGH, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(pair=evolutions())
+def test_java_lists_the_same_reasons(java: JavaAvro, pair: tuple[Json, Json]) -> None:
+    for one, other in (pair, reversed(pair)):
+        expected = java.reasons(reader=java.parse(one), writer=java.parse(other))
+        try:
+            found = incompatibilities(reader=schema(one, Release.R5_0), writer=schema(other, Release.R5_0))
+        except AmbiguousAlias:
+            assert expected is None
+        else:
+            assert [(each.rule, each.pointer, each.message) for each in found] == expected

@@ -1,0 +1,125 @@
+"""Reading a definition: whatever the text, there is a schema or one clear error; layout changes neither identity nor form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schema_strategies import PRIMITIVES, evolutions, schemas
+
+from schemactl.formats.avro.canonical import canonical_form, fingerprints
+from schemactl.formats.avro.equality import equal, identity_key
+from schemactl.formats.avro.parse import parse, problems
+from schemactl.formats.avro.text import InvalidAvro
+from schemactl.model import Release
+
+Json = Any
+
+THOROUGH = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+KEYS = (
+    "type",
+    "name",
+    "namespace",
+    "fields",
+    "symbols",
+    "items",
+    "values",
+    "size",
+    "default",
+    "aliases",
+    "order",
+    "doc",
+)
+WORDS = (
+    *PRIMITIVES,
+    "record",
+    "error",
+    "enum",
+    "array",
+    "map",
+    "fixed",
+    "A",
+    "n.B",
+    "a-b",
+    "$",
+    "",
+    "ignore",
+)
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.sampled_from(WORDS)
+)
+nearly_schemas = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6)
+        | st.builds(
+            lambda kind, rest: {**rest, **kind},
+            st.fixed_dictionaries({"type": st.sampled_from(WORDS), "name": st.sampled_from("AB")}),
+            st.dictionaries(st.sampled_from(KEYS[2:]), inner, max_size=4),
+        )
+    ),
+    max_leaves=20,
+)
+texts = nearly_schemas.map(json.dumps) | st.text(max_size=30) | st.binary(max_size=30)
+
+
+def at(value: Json, pointer: str) -> Json:
+    """What the pointer leads to; its last token may be a key that is missing."""
+    tokens = pointer.split("/")[1:]
+    for number, token in enumerate(tokens):
+        if isinstance(value, list):
+            value = value[int(token)]
+        elif isinstance(value, dict) and (token in value or number == len(tokens) - 1):
+            value = value.get(token)
+        else:
+            raise AssertionError(pointer)
+    return value
+
+
+@THOROUGH
+@given(texts, st.sampled_from(Release), st.booleans())
+def test_any_text_is_a_schema_or_one_clear_error(text: str | bytes, release: Release, strict: bool) -> None:  # noqa: FBT001  drawn
+    problem = refusal(text, release, strict=strict)
+    if problem is None:
+        assert not strict or [*problems(text, release)] == []
+        return
+    assert problem.what
+    assert problem.exception.isidentifier()
+    assert [*problems(text, release)] != []
+    if problem.pointer:
+        at(json.loads(text), problem.pointer)
+
+
+def refusal(text: str | bytes, release: Release, *, strict: bool) -> InvalidAvro | None:
+    try:
+        parse(text, release, validate_defaults=strict)
+    except InvalidAvro as problem:
+        return problem
+    return None
+
+
+@THOROUGH
+@given(schemas(), st.sampled_from(Release), st.sampled_from((None, 1, "\t")))
+def test_layout_changes_neither_identity_nor_canonical_form(
+    definition: Json, release: Release, indent: int | str | None
+) -> None:
+    one = parse(json.dumps(definition), release)
+    other = parse(f"/* laid out */ {json.dumps(definition, indent=indent, ensure_ascii=False)}\n", release)
+    assert equal(one, other)
+    assert identity_key(one) == identity_key(other)
+    assert fingerprints(canonical_form(one)) == fingerprints(canonical_form(other))
+
+
+@THOROUGH
+@given(evolutions(), st.sampled_from(Release))
+def test_identities_are_equal_just_where_schemas_are(pair: tuple[Json, Json], release: Release) -> None:
+    one, other = (parse(json.dumps(definition), release) for definition in pair)
+    assert equal(one, other) is equal(other, one) is (identity_key(one) == identity_key(other))
