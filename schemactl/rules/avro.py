@@ -85,7 +85,9 @@ RULES = (
         why=(
             "Named types match by name. Java's reader, which Pulsar's clients use, does not compare the names of records: for "
             "a renamed record it decodes all the same, so that is a warning, and no message can prove it wrong. Readers that "
-            "follow the specification to the letter refuse it. A renamed enum or fixed is refused by all of them."
+            "follow the specification to the letter refuse it. A renamed enum or fixed is refused by all of them. Where a field "
+            "of the renamed record has its values by an alias of its own only, Java does not find them, nor whatever else was "
+            "wrong with them: it reads the field's default, nothing is thrown, and what was written is lost. That is an error."
         ),
         example=(
             '{"type": "enum", "name": "Status", "symbols": ["PAID"]}                                     # written\n'
