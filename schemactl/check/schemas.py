@@ -25,6 +25,9 @@ from schemactl.model import (
 )
 from schemactl.wording import duty, whence
 
+_PROVED: Final = 100
+"""So many findings of a topic come with a message that proves them: one is enough to see why, and each is searched for."""
+
 _SHOWN: Final = 300
 """Of a broker's words, which may hold both definitions."""
 
@@ -34,8 +37,9 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     groups: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
     for breakage in verdict.data or ():
         groups.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
-    for (what, direction), group in groups.items():
+    for number, ((what, direction), group) in enumerate(groups.items()):
         nearest = group[0]
+        provable = number < _PROVED and not what.strict_only
         old = proposal.version(nearest.against)
         told = explain(nearest, new=proposal.schema, old=old)
         against = tuple(sorted(breakage.against for breakage in group))
@@ -61,7 +65,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             direction=direction,
             against=against,
             older=str(older or ""),
-            witness=None if what.strict_only else witness(nearest, new=proposal.schema, old=old),
+            witness=witness(nearest, new=proposal.schema, old=old) if provable else None,
         )
 
 
