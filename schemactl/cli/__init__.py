@@ -65,9 +65,13 @@ class Context:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def progress(self, what: str, of: str) -> Callable[[int, int], None]:
+    def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
         """What, told of "so many of so many", keeps a line on the terminal; on no terminal, or in quiet, nothing is shown."""
         return Progress(what, of) if not self.quiet and sys.stderr.isatty() else lambda _done, _total: None
+
+    def reading_history(self) -> Callable[[int, int | None], None]:
+        """The progress of reading the approved history, which takes long where little of it is known yet."""
+        return self.progress("reading the approved history", "commits")
 
 
 class Progress:
@@ -82,16 +86,17 @@ class Progress:
         self._next_s = 0.0
         self._shown = False
 
-    def __call__(self, done: int, total: int) -> None:
-        """So many of so many are done."""
+    def __call__(self, done: int, total: int | None) -> None:
+        """So many of so many are done; None: of how many is not known yet."""
         now_s = time.monotonic()
         if done <= 1:
             self._next_s = now_s + 0.5
         elif done == total and self._shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown = False
-        elif now_s >= self._next_s and done < total:
-            print(f"\r\x1b[K{self._what}: {done} of {total} {self._of}", end="", file=sys.stderr, flush=True)
+        elif now_s >= self._next_s and done != total:
+            number = f"{done}" if total is None else f"{done} of {total}"
+            print(f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=sys.stderr, flush=True)
             self._next_s, self._shown = now_s + 0.1, True
 
 

@@ -102,7 +102,7 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
 
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("a client brings one thing: --file or --type, --without-schema, or --auto")
-    approved = history.read_here(context.directory, context.config)
+    approved = history.read_here(context.directory, context.config, progress=context.reading_history())
     chosen = choose(args.topic, approved.catalog)
     client, what = _client(args, context, chosen)
     topic, policies, release = _state(args, context, chosen.topic, approved.catalog)

@@ -150,7 +150,9 @@ def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callabl
     if plan.origin.tip is not None:
         project, _ = history.load_project(context.directory, context.config)
         with history.Repository.open(context.directory) as repository:
-            approved = history.read(repository, project, plan.origin.tip.id)
+            approved = history.read(
+                repository, project, plan.origin.tip.id, progress=context.reading_history()
+            )
         named = renamed(approved.catalog, choose_target(project, plan.origin.target).namespaces)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 

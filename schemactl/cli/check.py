@@ -101,7 +101,14 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             raise DeclarationError(declared.problems)
         target = declared.catalog
         head = repository.commit("HEAD")
-        forked = history.read_forked(repository, project, head, args.base, stepwise=bool(args.base))
+        forked = history.read_forked(
+            repository,
+            project,
+            head,
+            args.base,
+            stepwise=bool(args.base),
+            progress=context.reading_history(),
+        )
         approved, base, stepwise, branch, *_ = forked
         for note in approved.notes:
             context.say(f"note: {note}")

@@ -76,7 +76,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec.json_form import json_value
     from schemactl.history import read_here
 
-    topic = find(args.topic, read_here(context.directory, context.config).catalog)
+    topic = find(
+        args.topic, read_here(context.directory, context.config, progress=context.reading_history()).catalog
+    )
     number = args.version if args.version is not None else number_of(args.version_bytes)
     payload, key = (
         _payload(args),

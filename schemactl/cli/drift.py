@@ -60,7 +60,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         history.Repository.open(context.directory) as repository,
         closing(open_target(target, project, top, context)) as registry,
     ):
-        approved = history.read(repository, project)
+        approved = history.read(repository, project, progress=context.reading_history())
         for note in approved.notes:
             context.say(f"note: {note}")
         everything = renamed(approved.catalog, target.namespaces)

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             fix='add `generate: {package: my_schemas, out: generated, spark: "4.1"}`',
         )
     with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, project)
+        approved = history.read(repository, project, progress=context.reading_history())
     for note in approved.notes:
         context.say(f"note: {note}")
     files = package_files(

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
     from schemactl.history import read_here
 
-    history = read_here(context.directory, context.config)
+    history = read_here(context.directory, context.config, progress=context.reading_history())
     for note in history.notes:
         context.say(f"note: {note}")
     if args.all:

@@ -122,7 +122,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     project, top = history.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, project)
+        approved = history.read(repository, project, progress=context.reading_history())
     for note in approved.notes:
         context.say(f"note: {note}")
 

@@ -105,7 +105,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     project, top = declare.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, project)
+        approved = history.read(repository, project, progress=context.reading_history())
     for note in approved.notes:
         context.say(f"note: {note}")
     everything = renamed(approved.catalog, target.namespaces)

@@ -291,7 +291,9 @@ def _name(text: str, context: Context) -> TopicName:
             return TopicName.parse(text)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return find(text, history.read_here(context.directory, context.config).catalog).name
+    return find(
+        text, history.read_here(context.directory, context.config, progress=context.reading_history()).catalog
+    ).name
 
 
 def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
@@ -299,7 +301,9 @@ def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
     from schemactl import formats, history
     from schemactl.errors import InvalidSchema
 
-    topic = history.read_here(context.directory, context.config).catalog.topics.get(place.declared)
+    topic = history.read_here(
+        context.directory, context.config, progress=context.reading_history()
+    ).catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
         context.say(
             f"warning: Git does not declare {place.declared}; `schemactl drift` will show this schema as foreign"

@@ -20,7 +20,7 @@ from schemactl.history.cache import TABLES, Cache, connect, derivation, location
 from schemactl.history.journal import Journal
 from schemactl.history.record import Step, line
 from schemactl.history.repository import Repository
-from schemactl.history.versions import Fold
+from schemactl.history.versions import Fold, Progress, untold
 from schemactl.model import Commit, Project
 
 MEMORY = ":memory:"
@@ -40,9 +40,10 @@ class Derivation:
         path: where it is kept.
     """
 
-    def __init__(self, repository: Repository, project: Project) -> None:
+    def __init__(self, repository: Repository, project: Project, progress: Progress = untold) -> None:
         self._repository = repository
         self._project = project
+        self._progress = progress
         self._facts = derivation(
             roots=project.roots,
             previous_roots=project.previous_roots,
@@ -136,7 +137,7 @@ class Derivation:
     def _fold(self, connection: sqlite3.Connection, steps: Iterable[Step]) -> None:
         journal = Journal(connection)
         with worker.kept(), _uncollected():
-            Fold(self._repository, self._project, journal).follow(steps)
+            Fold(self._repository, self._project, journal).follow(steps, self._progress)
         journal.flush()
 
     def _written(self, write: Callable[[str], Cache]) -> Cache:

@@ -14,6 +14,7 @@ from schemactl.history.branch import Branch, branch
 from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
 from schemactl.history.state import History, state
+from schemactl.history.versions import Progress, untold
 from schemactl.history.work import Changes, changes
 from schemactl.model import Catalog, Commit, Project
 
@@ -40,8 +41,12 @@ class Forked(NamedTuple):
     changes: Callable[[Files, Declared], Changes] = lambda _files, _declared: Changes()
 
 
-def read(repository: Repository, project: Project, ref: str | None = None) -> History:
+def read(
+    repository: Repository, project: Project, ref: str | None = None, *, progress: Progress = untold
+) -> History:
     """The approved history of the project, up to `ref` or the ref that the project names.
+
+    `progress` is told how many commits have been read of those that were not known before.
 
     Raises:
         HistoryError: Git cannot say which schemas were approved; says the command that repairs it.
@@ -49,7 +54,7 @@ def read(repository: Repository, project: Project, ref: str | None = None) -> Hi
     name, tip = approved(repository, project, ref)
     if tip is None:
         return History(Catalog(), name, None)
-    known = Derivation(repository, project).at(tip, keep=ref is None)
+    known = Derivation(repository, project, progress).at(tip, keep=ref is None)
     return state(repository, project, known, name)
 
 
@@ -60,10 +65,11 @@ def read_forked(
     ref: str | None = None,
     *,
     stepwise: bool = False,
+    progress: Progress = untold,
 ) -> Forked:
     """The approved history as work that starts from `head` sees it (None: nothing was committed yet), from one reading.
 
-    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself.
+    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself. `progress` as for `read`.
 
     Raises:
         HistoryError: as `read`; or `head` and the approved history have no commit in common.
@@ -72,7 +78,7 @@ def read_forked(
     if tip is None:
         now = History(Catalog(), name, None)
         return Forked(now, now)
-    derivation = Derivation(repository, project)
+    derivation = Derivation(repository, project, progress)
     known = derivation.at(tip, keep=ref is None)
     now = state(repository, project, known, name)
     if head is None or head.id == tip.id:
@@ -99,12 +105,12 @@ def read_forked(
     return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
 
 
-def read_here(directory: str, config: str | None = None) -> History:
-    """The approved history of the project that `directory` belongs to (see `load_project`).
+def read_here(directory: str, config: str | None = None, *, progress: Progress = untold) -> History:
+    """The approved history of the project that `directory` belongs to (see `load_project`); `progress` as for `read`.
 
     Raises:
         SchemactlError: there is no project, or Git cannot say which schemas were approved.
     """
     project, _ = load_project(directory, config)
     with Repository.open(directory) as repository:
-        return read(repository, project)
+        return read(repository, project, progress=progress)

@@ -9,7 +9,7 @@ definition cannot be read keeps the one it had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from schemactl.declare import (
@@ -44,6 +44,14 @@ _TOGETHER: Final = 400
 """If many topics are looked at in one step, what that takes is read together, for so many of them."""
 
 
+Progress = Callable[[int, int | None], None]
+"""Told, while steps of the record are followed, how many have been; of how many is known at the end."""
+
+
+def untold(_done: int, _total: int | None) -> None:
+    """Nobody is told of progress."""
+
+
 class Place(NamedTuple):
     """A document that declares something: its file, and its number among what that file declares."""
 
@@ -68,16 +76,22 @@ class Fold:
         self._is_declaration: dict[str, bool] = {}
         self._today: dict[str, bool] = {}
 
-    def follow(self, steps: Iterable[Step]) -> None:
-        """Goes through `steps`.
+    def follow(self, steps: Iterable[Step], progress: Progress) -> None:
+        """Goes through `steps`; `progress` is told of each, and of the end, whatever ends it.
 
         Raises:
             HistoryError: git stopped; or an older project file had a root that today's does not know.
         """
-        for step in self._files.ahead(steps, self._is_wanted):
-            self._journal.begin(step.commit)
-            self._take(step)
-            self._large.clear()
+        done = 0
+        try:
+            for step in self._files.ahead(steps, self._is_wanted):
+                self._journal.begin(step.commit)
+                self._take(step)
+                self._large.clear()
+                done += 1
+                progress(done, None)
+        finally:
+            progress(done, done)
 
     def _take(self, step: Step) -> None:
         self._shared.clear()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import shop
 
+from schemactl import cli
 from schemactl.cli import COMMANDS
 
 
@@ -102,6 +103,23 @@ def test_progress_and_notes_go_to_standard_error_and_reports_to_standard_output(
     folder = shop.make(tmp_path)
     done = shop.schemactl(folder, "check", "--format", "json")
     assert json.loads(done.stdout)["format_version"] == 1
+
+
+@pytest.mark.parametrize(("total", "words"), [(9, "2 of 9 commits"), (None, "2 commits")])
+def test_long_work_keeps_a_line_on_the_terminal_that_is_gone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], total: int | None, words: str
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr("schemactl.cli.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    progress = cli.Context(".").progress("reading", "commits")
+    progress(1, total)
+    assert capsys.readouterr().err == ""
+    now_s[0] = 1.0
+    progress(2, total)
+    assert capsys.readouterr().err == f"\r\x1b[Kreading: {words}"
+    progress(9, 9)
+    assert capsys.readouterr().err == "\r\x1b[K"
 
 
 @pytest.mark.parametrize(("choice", "coloured"), [("always", True), ("never", False), ("auto", False)])

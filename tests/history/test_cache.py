@@ -93,6 +93,20 @@ def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: 
     assert f"^{before}" in log
 
 
+def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(scratch: Scratch) -> None:
+    def told() -> list[tuple[int, int | None]]:
+        calls: list[tuple[int, int | None]] = []
+        with history.Repository.open(scratch.path) as repository:
+            history.read(repository, PROJECT, progress=lambda *call: calls.append(call))
+        return calls
+
+    assert told() == [(1, None), (2, None), (2, 2)]
+    assert told() == []
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    scratch.flush()
+    assert told() == [(1, None), (1, 1)]
+
+
 def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     approved = read(scratch.path)
     cache = opened(scratch.path)
