@@ -26,11 +26,10 @@ from schemactl.wording import versions
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to know about a namespace or topic; `left_out`: it, or a version of it, is not declared."""
+    """Something to know about a namespace or topic."""
 
     name: NamespaceName | TopicName
     message: str
-    left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ class _Adopter:
                 yield topic
 
     def _without_schema(self, topic: Topic, stem: str) -> None:
-        self.around |= topic_files(topic, None, stem).contents
+        self.around |= topic_files(topic, None, stem)
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
@@ -202,7 +201,7 @@ class _Adopter:
 
     def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
         what = "left out" if all_of_it else "left out a version"
-        self.remarks.append(Remark(name, f"{what}: {why}", left_out=True))
+        self.remarks.append(Remark(name, f"{what}: {why}"))
 
     def _tell(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """What about a declared topic is not as one would expect."""
@@ -234,9 +233,9 @@ class _Adopter:
 def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[Revision]:
     before: Mapping[str, bytes] = {}
     for version, files in found:
-        gone = dict.fromkeys(before.keys() - files.contents.keys())
-        yield Revision(name, version, {**files.contents, **gone})
-        before = files.contents
+        gone = dict.fromkeys(before.keys() - files.keys())
+        yield Revision(name, version, {**files, **gone})
+        before = files
 
 
 def _in_time(topics: Sequence[Sequence[Revision]]) -> list[Revision]:

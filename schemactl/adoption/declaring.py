@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from typing import TypeAlias
 
 from schemactl.changes import unstamped
 from schemactl.declare.rendering import rendered
@@ -28,12 +29,8 @@ NO_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
 """What a registry may hold for a topic whose messages have no schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The files of one declaration by path; the first one is the YAML file."""
-
-    yaml_path: str
-    contents: Mapping[str, bytes]
+Files: TypeAlias = Mapping[str, bytes]
+"""The files of one declaration by path; the first one is the YAML file."""
 
 
 def namespace_text(namespace: Namespace) -> bytes:
@@ -64,7 +61,7 @@ def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bo
     beside: dict[str, bytes] = {}
     if info is not None and info.type not in NO_SCHEMA:
         told["schema"] = _schema(unstamped(info), stem, beside, printed=printed)
-    return Files(f"{stem}.yaml", {f"{stem}.yaml": yaml_text(told).encode(), **beside})
+    return {f"{stem}.yaml": yaml_text(told).encode(), **beside}
 
 
 def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: bool) -> dict[str, Value]:

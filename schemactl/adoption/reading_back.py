@@ -37,8 +37,8 @@ def misread(
 
     `strictly`: nor may they have what `check` would not let pass, such as a default that does not fit.
     """
-    owners = {path: name for name, (files, _) in made.items() for path in files.contents}
-    contents = {path: text for files, _ in made.values() for path, text in files.contents.items()}
+    owners = {path: name for name, (files, _) in made.items() for path in files}
+    contents = {path: text for files, _ in made.values() for path, text in files.items()}
     declared = declare.read(MemoryFiles(contents), Project(roots=(root,), release=release))
     found: dict[TopicName, str] = {}
     for name, (_, info) in made.items():

@@ -49,12 +49,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _report(args: argparse.Namespace, context: Context) -> DriftReport:
-    from schemactl import declare, history
+    from schemactl import history
     from schemactl.drift import DriftReport, find
     from schemactl.plan import Origin, observe, renamed, scope_of, select
     from schemactl.registry import Scope
 
-    project, top = declare.load_project(context.directory, context.config)
+    project, top = history.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     with (
         history.Repository.open(context.directory) as repository,

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
     """The plan, the registry it is for, and where its numbers come from."""
-    from schemactl import declare, history
+    from schemactl import history
     from schemactl.plan import (
         Origin,
         Permissions,
@@ -102,7 +102,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     )
     from schemactl.plan.rebuild import around, make_rebuild
 
-    project, top = declare.load_project(context.directory, context.config)
+    project, top = history.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
     with history.Repository.open(context.directory) as repository:
         approved = history.read(repository, project, progress=context.reading_history())

@@ -12,7 +12,7 @@ from schemactl.model import NamespaceName, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve.answers import Refused
 
-_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
+_PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,10 @@ class Call:
 
     @property
     def partition(self) -> tuple[str, int | None]:
-        """The local name of the topic in the path without the partition, and the partition's number."""
+        """The local name of the topic in the path without the partition, and the partition's number.
+
+        What is no number as Java writes it, say 01, names no partition (TopicName.getPartitionIndex).
+        """
         name = self.names["topic"]
         found = _PARTITION.fullmatch(name)
         return (found["topic"], int(found["index"])) if found else (name, None)

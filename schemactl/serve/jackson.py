@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -11,6 +12,8 @@ from schemactl.serve.answers import BadRequest, ErrorPage, NoBody
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 _INT32 = 1 << 31
+
+_ORDINAL = re.compile(r"[0-9]{1,9}")
 
 
 class Number(str):
@@ -110,7 +113,7 @@ def boolean(value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return bool(value)
     if isinstance(value, Number) and value.lstrip("-").isdecimal():
-        return int(value) != 0
+        return value.strip("-0") != ""
     if isinstance(value, str) and not isinstance(value, Number):
         word = value.strip()
         if word in _TRUE:
@@ -161,7 +164,7 @@ def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
         word = value.strip()
         if word in names:
             return word
-        if word.isdecimal() and int(word) < len(names):
+        if _ORDINAL.fullmatch(word) and int(word) < len(names):
             return names[int(word)]
         if not isinstance(value, Number) or word.lstrip("-").isdecimal():
             return None

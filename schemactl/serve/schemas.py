@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from schemactl.serve.jackson import read_object, text, texts
 _PAYLOAD: Final = "org.apache.pulsar.common.protocol.schema.PostSchemaPayload"
 _NOT_FOUND: Final = "Schema not found"
 _LARGEST_LONG: Final = (1 << 63) - 1
+_LONG: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]{1,19})")
 
 _REFUSALS: Final = {Outcome.INCOMPATIBLE: 409, Outcome.INVALID: 422}
 """Everything else that an upload ends with is an exception nobody catches."""
@@ -181,7 +183,8 @@ def _shown(version: SchemaVersion) -> dict[str, Any]:
 
 
 def _long(name: str) -> int:
-    digits = name.removeprefix("-").removeprefix("+") if name[:1] in "+-" else name
-    if not digits.isascii() or not digits.isdecimal() or abs(int(name)) > _LARGEST_LONG:
+    found = _LONG.fullmatch(name)
+    number = int(found["sign"] + found["digits"]) if found else _LARGEST_LONG + 1
+    if abs(number) > _LARGEST_LONG:
         raise Unexpected(f'For input string: "{name}"')
-    return int(name)
+    return number

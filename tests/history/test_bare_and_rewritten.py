@@ -62,6 +62,8 @@ def test_a_repository_without_files_has_the_same_history_and_plan(
     assert run(clone, "apply", "--auto-approve") == 0
     assert (clone / "registry.db").exists()
     assert run(clone, "plan", "--detailed-exitcode") == 0
+    assert run(clone, "drift", "--detailed-exitcode") == 0
+    assert run(clone, "rebuild", "--auto-approve") == 0
     capsys.readouterr()
     assert run(clone, "check") == (1 if bare else 0)
     assert ("a bare repository has no files" in capsys.readouterr().err) == bare

@@ -307,3 +307,33 @@ def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) 
         "isAllowAutoUpdateSchemaEnabled": "true",
         "isSchemaValidationEnforced": "false",
     }
+
+
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize("number", ["-+5", "--5", "1_0", HUGE])
+def test_a_version_that_is_no_long_is_refused_as_java_refuses_it(
+    client: admin_rest.Client, tenant: str, number: str
+) -> None:
+    said = client.call("GET", f"/schemas/{tenant}/ns/a/schema/{number}")
+    assert said.status == 500
+    assert f'Message: For input string: "{number}"' in said.json()["reason"]
+
+
+@pytest.mark.parametrize("index", ["01", HUGE])
+def test_what_only_looks_like_a_partition_is_no_name(
+    client: admin_rest.Client, tenant: str, index: str
+) -> None:
+    path = f"/persistent/{tenant}/ns/a-partition-{index}"
+    for method in ("PUT", "DELETE"):
+        said = client.call(method, path)
+        assert (said.status, said.json()) == (412, {"reason": "Topic name is not valid"})
+
+
+def test_numbers_beyond_all_measure_are_read_like_others(client: admin_rest.Client, tenant: str) -> None:
+    space = f"/namespaces/{tenant}/ns"
+    assert client.call("PUT", f"{space}/schemaCompatibilityStrategy", HUGE).status == 204
+    assert client.call("GET", f"{space}/schemaCompatibilityStrategy").json() == "UNDEFINED"
+    assert client.call("POST", f"{space}/schemaValidationEnforced", HUGE).status == 204
+    assert client.call("GET", f"{space}/schemaValidationEnforced").json() is True
