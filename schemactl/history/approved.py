@@ -18,7 +18,8 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     """The ref whose first-parent history is the record, as people write it, and its tip.
 
     `ref`, else what the project file names, else the default branch of the remote, else the branch main or master. The
-    tip is None when the repository has no commit and no remote to fetch one from: nothing has been approved yet.
+    tip is None when the repository has no commit and no remote to fetch one from, or was fetched none: nothing has been
+    approved yet.
 
     Raises:
         HistoryError: there is no such ref, or the history behind it is not everybody's; says the command that repairs it.
@@ -31,7 +32,11 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
             return _short(candidate), tip
     refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
     remotes = _remotes(repository)
-    if not refs and not remotes and repository.commit("HEAD") is None:
+    if (
+        not refs
+        and repository.commit("HEAD") is None
+        and (not remotes or _is_empty(repository.common_directory / "FETCH_HEAD"))
+    ):
         return name or _USUAL[0], None
     if name:
         raise HistoryError(
@@ -92,6 +97,11 @@ def _refuse_untrusted(repository: Repository) -> None:
         repository.partial.refuse_without_trees()
 
 
+def _is_empty(file: Path) -> bool:
+    """Whether there is such a file with nothing in it, as a fetch leaves FETCH_HEAD when the remote has no branch."""
+    return file.is_file() and not file.stat().st_size
+
+
 def _short(ref: str) -> str:
     return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
 
@@ -116,7 +126,10 @@ def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]],
         # A clone of a single branch does not keep others, even when it fetches them.
         everything = any(f"refs/heads/*:refs/remotes/{remote}/*" in spec for spec in remotes[remote])
         keep = "" if everything else f"git remote set-branches --add {remote} {branch} && "
-        return f"`{keep}git fetch {remote} {branch}`"
+        first = ""
+        if branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs):
+            first = f"; when nothing was pushed there yet, `git push {remote} {branch}`"
+        return f"`{keep}git fetch {remote} {branch}`{first}"
     near = get_close_matches(name, refs, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{hint}name another one {where}; {_those(refs, remotes)}"

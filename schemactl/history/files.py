@@ -132,7 +132,7 @@ class IndexFiles(TreeFiles):
         if repository.top is None:
             raise HistoryError(
                 "a bare repository has no index, so nothing can be staged in it",
-                fix="name a commit to check with `--base`, or work in a clone",
+                fix="check in a clone; `schemactl log` and `plan` work here",
             )
         entries: dict[str, Entry] = {}
         unmerged: list[str] = []

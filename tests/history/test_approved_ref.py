@@ -109,6 +109,27 @@ def test_a_remote_that_was_never_fetched_is_no_empty_history(upstream: Scratch, 
     assert "git fetch origin" in refusal(scratch.path).fix
 
 
+def test_a_remote_without_a_branch_is_an_empty_history_once_it_was_fetched(tmp_path: Path) -> None:
+    Scratch(tmp_path / "empty", bare=True)
+    scratch = Scratch(tmp_path / "r")
+    scratch.git("remote", "add", "origin", str(tmp_path / "empty"))
+    assert "git fetch origin" in refusal(scratch.path).fix
+    scratch.git("fetch", "-q", "origin")
+    assert chosen(scratch.path) == ("main", None)
+    assert chosen(scratch.path, configured="origin/main") == ("origin/main", None)
+
+
+def test_where_nothing_was_pushed_yet_the_first_push_is_the_way_out(tmp_path: Path) -> None:
+    Scratch(tmp_path / "empty", bare=True)
+    scratch = Scratch(tmp_path / "r")
+    scratch.git("remote", "add", "origin", str(tmp_path / "empty"))
+    first = scratch.commit({"a": "1"})
+    scratch.flush()
+    assert refusal(scratch.path, configured="origin/main").fix.endswith("`git push origin main`")
+    scratch.git("push", "-q", "origin", "main")
+    assert chosen(scratch.path, configured="origin/main") == ("origin/main", scratch.id(first))
+
+
 def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"a": "1"})
