@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import Unreadable
-from .lanes import Ints, Lanes, Mask, sized
+from .lanes import Ints, Lanes, Mask, pairs, sized
 
 
 def join(key: bytes | None, value: bytes | None) -> bytes:
@@ -67,7 +67,7 @@ def split_lanes(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArr
         start = np.minimum(at + 4, lanes.limit)
         at = start + np.maximum(length, 0)
         null = length < 0
-        halves.append(_masked(lanes.binary(np.stack((start, at), axis=1)), null))
+        halves.append(_masked(lanes.binary(pairs(start, at)), null))
     if strict:
         bad |= at != lanes.end
     return halves[0], halves[1], bad

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .columns import TIME, Leaf
 from .lane_columns import Seen, numbers_dtype
-from .lanes import Ints, Lanes
+from .lanes import Ints, Lanes, pairs
 from .schema import Decimal, Fixed, Primitive, Schema
 from .values import DAY_MICROS, MAX_MILLIS
 
@@ -61,7 +61,7 @@ def enums(symbols: int, table: tuple[int | None, ...]) -> Read:
 
 def _spans(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
     start, stop = lanes.spans(at, rows)
-    return np.stack((start, stop), axis=1), stop
+    return pairs(start, stop), stop
 
 
 def _strict_texts(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
@@ -85,7 +85,7 @@ def _is_text(value: bytes) -> bool:
 def _fixed(size: int) -> Read:
     def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
         stop = lanes.moved(at, size)
-        return np.stack((at, stop), axis=1), stop
+        return pairs(at, stop), stop
 
     return read
 
@@ -144,7 +144,7 @@ def _decimals(logical: Decimal, size: int | None) -> Read:
         wrong = (length == 0) | ~extended | ~_within(high, low.view(np.uint64), bound)
         if wrong.any():
             lanes.mark(rows[wrong])
-        return np.stack((low, high), axis=1), stop
+        return pairs(low, high), stop
 
     return read
 

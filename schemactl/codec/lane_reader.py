@@ -20,7 +20,7 @@ from .lane_columns import Listed, Picked, Seen, blank, finish, merge, merge_item
 from .lane_leaves import Read, Skip, enums, leaf, skipped
 from .lane_schedule import schedule, signature
 from .lanes import Ints, Lanes, Mask
-from .schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, min_size
+from .schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union, min_size
 
 _FEW_LANES: Final = 32
 """Fewer lanes than this are not worth an operation each for more items than there are lanes."""
@@ -38,7 +38,7 @@ class RecordSteps(NamedTuple):
 
     Attributes:
         steps: in the writer's order, with the reader's field each goes to (None: passed over).
-        defaults: the reader's own fields.
+        defaults: the reader's own fields, but for those that are blank.
         signatures: of the steps, see `lane_schedule.signature`.
     """
 
@@ -69,7 +69,7 @@ def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Pr
     if isinstance(action, resolver.Fields) and isinstance(shape, Group):
         steps, defaults = compiler.fields(action, shape)
         record = RecordSteps(steps, defaults, tuple(signature(step) for step in action.steps))
-        return Program(shape, _record(steps, defaults, list(shape.fields)), bytes(compiler.pool), record)
+        return Program(shape, _record(steps, defaults, shape), bytes(compiler.pool), record)
     read = compiler.read(action, shape)
     return Program(shape, read, bytes(compiler.pool))
 
@@ -162,7 +162,7 @@ class _Compiler:
             case (resolver.Items(), Items()):
                 return self._items(action, shape)
             case (resolver.Fields(), Group()):
-                return _record(*self.fields(action, shape), list(shape.fields))
+                return _record(*self.fields(action, shape), shape)
             case (resolver.Written(), _):
                 return _union([self._branch(branch, shape) for branch in action.branches], shape)
             case (resolver.Chosen(), Choice()):
@@ -206,7 +206,7 @@ class _Compiler:
                 steps.append((_unseen(self.skip(step.written.schema)), None))
         defaults: dict[str, Default] = {}
         for part in action.defaults:
-            if part.name in shape.fields:
+            if part.name in shape.fields and not _is_blank(part, shape.fields[part.name]):
                 own = resolver.resolve(part.schema, part.schema)
                 read = self.read(own, shape.fields[part.name])
                 defaults[part.name] = _default(read, len(self.pool))
@@ -284,8 +284,20 @@ def _default(read: Read, place: int) -> Default:
     return read_default
 
 
-def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], names: list[str]) -> Read:
-    """A record (see RecordSteps) of the fields `names`."""
+def _is_blank(part: Field, shape: Shape) -> bool:
+    """Whether the field's default is what is seen where nothing is."""
+    match shape:
+        case Items():
+            return not part.default
+        case Choice():
+            return part.default is None
+        case Leaf(schema=Primitive(type="boolean" | "int" | "long" | "string" | "bytes", logical=None)):
+            return not part.default
+    return False
+
+
+def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], shape: Group) -> Read:
+    """A record (see RecordSteps)."""
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         seen: dict[str, Seen] = {}
@@ -295,7 +307,8 @@ def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Defaul
                 seen[name] = part
         for name, default in defaults.items():
             seen[name] = default(lanes, len(rows))
-        return [seen[name] for name in names], at
+        count = len(rows)
+        return [seen[name] if name in seen else blank(part, count) for name, part in shape.fields.items()], at
 
     return read
 

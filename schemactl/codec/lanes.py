@@ -101,7 +101,7 @@ class Lanes:
 
     def numbers(self, at: Ints, rows: Ints, *, max_bytes: int = 10) -> tuple[Ints, Ints]:
         """The zig-zag number at each position, and the positions behind; at most five bytes give an int of 32 bits."""
-        first = self.data[at]
+        first = self.data.take(at)
         if not len(first) or first.max() < 0x80:
             # One byte each, as most lengths, counts and indexes are.
             small = first.view(np.int8)
@@ -202,6 +202,13 @@ class Lanes:
 def take_or_null(values: pa.Array, index: Ints, *, nulls: Mask | None = None) -> pa.Array:
     """`values` at `index`, null where `nulls`."""
     return values.take(pa.array(index, mask=nulls))
+
+
+def pairs(first: Ints, second: Ints) -> Ints:
+    """Two columns: the start and stop of spans, the low and high words of decimals."""
+    both: Ints = np.empty((len(first), 2), np.int64)
+    both[:, 0], both[:, 1] = first, second
+    return both
 
 
 def sized(data: Any, size: int) -> pa.BinaryArray:
