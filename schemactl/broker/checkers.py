@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from typing import Final, Protocol
 
 from schemactl.broker import avro, legacy_json, native
@@ -339,6 +339,11 @@ OPTIONAL: Final[Mapping[str, tuple[SchemaType, Release, type[Checker]]]] = {
 """Pulsar's checkers that no broker has unless configured: class name to type, first release, and ours."""
 
 
+@cache  # every installed package is looked at
+def _of_other_packages() -> EntryPoints:
+    return entry_points(group=ENTRY_POINTS)
+
+
 @cache
 def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
     """The checkers of a broker of `release`: its default ones, those of other packages, and the `optional` ones named.
@@ -355,7 +360,7 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
     }
     if release is not Release.R4_0:
         found[SchemaType.EXTERNAL] = ExternalChecker()
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in _of_other_packages():
         found[SchemaType[entry.name]] = entry.load()()
     for name in optional:
         if name not in OPTIONAL or release < OPTIONAL[name][1]:

@@ -72,12 +72,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _report(args: argparse.Namespace, context: Context) -> CheckReport:
-    from schemactl import declare, history
+    from schemactl import declare, history, staged
     from schemactl.check import Fork, Stepwise, check
     from schemactl.staged import keeping
 
     with history.Repository.open(context.directory) as repository:
-        files: declare.Files
+        files: history.IndexFiles | history.HashedFiles
         if args.staged:
             files = history.IndexFiles(repository)
             project = declare.load_project(context.directory, context.config, files=files)[0]
@@ -88,7 +88,8 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             )
         else:
             project, top = declare.load_project(context.directory, context.config)
-            files = declare.WorktreeFiles(top, folders=(*project.roots,))
+            worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
+            files = history.HashedFiles(worktree, repository.object_format)
         if project.waivers:
             raise SchemactlError(
                 f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",
@@ -96,7 +97,9 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             )
         whole = not (args.topic or args.namespace or context.config)
         beginning = keeping.begin(context.directory, project) if args.staged and whole else None
-        declared = declare.read(files, project)
+        soundness = history.Soundness(repository, project, files, program=staged.program())
+        declared = declare.read(files, project, soundness=soundness)
+        soundness.keep()
         if declared.problems:
             raise DeclarationError(declared.problems)
         target = declared.catalog

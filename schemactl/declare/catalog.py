@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
-from schemactl.declare.definition import Definition, Definitions
+from schemactl.declare.deferred import DeferredInfo
+from schemactl.declare.definition import Definition, Definitions, avro_files, avro_source
 from schemactl.declare.document import (
     Documents,
     NamespaceDocument,
@@ -47,6 +50,21 @@ class Declared:
     findings: tuple[Finding, ...] = ()
 
 
+class Soundness(Protocol):
+    """Which definitions are known to be sound: allowed as they are declared, with nothing to be said of them.
+
+    That hangs on nothing but the contents of the files, the release, and what this installation makes of both.
+    """
+
+    def knows(self, path: str, document: int, made_of: tuple[str, ...]) -> bool:
+        """Whether the definition that this document of the file declares, made of those files, is known to be sound."""
+        ...
+
+    def add(self, path: str, document: int, made_of: tuple[str, ...]) -> None:
+        """It is sound."""
+        ...
+
+
 def load(files: Files, project: Project) -> Catalog:
     """Everything the project's files declare.
 
@@ -59,8 +77,11 @@ def load(files: Files, project: Project) -> Catalog:
     return declared.catalog
 
 
-def read(files: Files, project: Project) -> Declared:
-    """Everything the project's files declare, and everything that is wrong with them."""
+def read(files: Files, project: Project, *, soundness: Soundness | None = None) -> Declared:
+    """Everything the project's files declare, and everything that is wrong with them.
+
+    A definition that `soundness` knows is read when somebody looks at it, and not judged again.
+    """
     paths = sorted(files.paths())
     problems: list[Problem] = list(_empty_roots(files, project, paths))
     documents = []
@@ -76,7 +97,7 @@ def read(files: Files, project: Project) -> Declared:
                 problems.append(Problem(Source(shown(path)), what, "rename it"))
             elif path.endswith(YAML_SUFFIXES):
                 documents.append(_read(files, path))
-    declared = build(documents, files, project)
+    declared = _Builder(files, project, soundness).build(documents)
     return replace(declared, problems=tuple(sorted({*problems, *declared.problems})))
 
 
@@ -102,8 +123,9 @@ def build(documents: Iterable[Documents], files: Files, project: Project) -> Dec
 class _Builder:
     """One run over all documents."""
 
-    def __init__(self, files: Files, project: Project) -> None:
+    def __init__(self, files: Files, project: Project, soundness: Soundness | None = None) -> None:
         self.project = project
+        self.soundness = soundness
         self.definitions = Definitions(files)
         self.namespaces: dict[NamespaceName, Namespace] = {}
         self.topics: dict[TopicName, Topic] = {}
@@ -145,15 +167,39 @@ class _Builder:
             self.problems.append(_twice(document, first))
             return
         if document.schema is not None:
-            definition = self.definitions.read(document.schema)
-            self.problems += definition.problems
-            self.dependencies[topic.name] = definition.paths
-            if definition.info is None:
+            info = self._schema(topic.name, document.schema)
+            if info is None:
                 return
-            self.problems += judged(definition.info, self.project.release)
-            self.findings += _unused(topic.name, document.schema, definition)
-            topic = replace(topic, schema=definition.info)
+            topic = replace(topic, schema=info)
         self.topics[topic.name] = topic
+
+    def _schema(self, name: TopicName, declaration: SchemaDeclaration) -> SchemaInfo | None:
+        """The schema of a topic; None, and problems, where it cannot be read."""
+        here = declaration.text.path
+        paths = avro_files(declaration)
+        if paths and self.soundness and self.soundness.knows(here, declaration.document, paths):
+            self.dependencies[name] = frozenset(paths) - {here}
+            source = avro_source(declaration, paths[0])
+            return DeferredInfo.of(declaration.type, partial(self._read, declaration), source=source)
+        definition = self.definitions.read(declaration)
+        self.dependencies[name] = definition.paths
+        problems = list(definition.problems)
+        if definition.info:
+            problems += judged(definition.info, self.project.release)
+        findings = list(_unused(name, declaration, definition))
+        if self.soundness and paths and not problems and not findings:
+            self.soundness.add(here, declaration.document, paths)
+        self.problems += problems
+        self.findings += findings if definition.info else []
+        return definition.info
+
+    def _read(self, declaration: SchemaDeclaration) -> SchemaInfo:
+        """The schema of a declaration that was known to be sound."""
+        definition = self.definitions.read(declaration)
+        if definition.info is None:
+            # Somebody changes the files at this moment.
+            raise DeclarationError(definition.problems)
+        return definition.info
 
 
 def judged(info: SchemaInfo, release: Release) -> Iterator[Problem]:

@@ -89,7 +89,7 @@ class WorktreeFiles:
             DeclarationError: it is larger than MAX_BYTES.
         """
         # Whoever swaps the file for a link or a pipe in between gets an error, not another file's content.
-        descriptor = os.open(self.top / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(f"{self.top}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             size_bytes = os.fstat(descriptor).st_size
             if size_bytes > MAX_BYTES:

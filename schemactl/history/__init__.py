@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 
     from schemactl.history.bare import load_project
     from schemactl.history.branch import Branch
-    from schemactl.history.files import CommitFiles, IndexFiles
+    from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.reading import Forked, read, read_forked, read_here
     from schemactl.history.record import Step
     from schemactl.history.repository import Repository
+    from schemactl.history.soundness import Soundness
     from schemactl.history.state import History, Note, Standing
 
 __all__ = [
     "Branch",
     "CommitFiles",
     "Forked",
+    "HashedFiles",
     "History",
     "IndexFiles",
     "Note",
     "Repository",
+    "Soundness",
     "Standing",
     "Step",
     "load_project",
@@ -43,10 +46,12 @@ _HOMES = {
     "Branch": "branch",
     "CommitFiles": "files",
     "Forked": "reading",
+    "HashedFiles": "files",
     "History": "state",
     "IndexFiles": "files",
     "Note": "state",
     "Repository": "repository",
+    "Soundness": "soundness",
     "Standing": "state",
     "Step": "record",
     "load_project": "bare",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from schemactl.declare.files import MAX_BYTES, SUFFIXES, Kind, too_large
+from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, too_large
 from schemactl.errors import DeclarationError, HistoryError
 from schemactl.history.repository import Blob, Repository
 from schemactl.model import Commit
@@ -87,6 +88,44 @@ class GitFiles(ABC):
         """What is at `path`."""
         found = self.entry(path)
         return found.kind if found else "missing"
+
+
+class HashedFiles:
+    """Files that are not Git's (see `declare.Files`), with the id that Git would give the content of each."""
+
+    def __init__(self, files: Files, object_format: str) -> None:
+        self._files = files
+        self._format = object_format
+        self._entries: dict[str, Entry | None] = {}
+
+    def paths(self) -> Iterable[str]:
+        """Every file."""
+        return self._files.paths()
+
+    def read(self, path: str) -> bytes:
+        """The content of the file."""
+        return self._files.read(path)
+
+    def kind(self, path: str) -> Kind:
+        """What is at `path`."""
+        return self._files.kind(path)
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at `path`; the id is "" where that is no file, or none that can be read."""
+        if path not in self._entries:
+            self._entries[path] = self._entry(path)
+        return self._entries[path]
+
+    def _entry(self, path: str) -> Entry | None:
+        kind = self.kind(path)
+        if kind != "file":
+            return None if kind == "missing" else Entry(kind, "")
+        try:
+            data = read_bytes(self, path)
+        except DeclarationError:
+            return Entry(kind, "")
+        blob = hashlib.new(self._format, b"blob %d\0" % len(data) + data, usedforsecurity=False)
+        return Entry(kind, blob.hexdigest())
 
 
 class TreeFiles(GitFiles):

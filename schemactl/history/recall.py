@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from threading import RLock
-from typing import Any, Final
+from typing import Final
 
 from schemactl.declare import Definitions, Documents, NamespaceDocument, TopicDocument, read_documents
+from schemactl.declare.deferred import DeferredInfo
 from schemactl.errors import HistoryError
 from schemactl.history.cache import Cache
 from schemactl.history.files import Entry, GitFiles, content
@@ -17,9 +18,6 @@ from schemactl.history.repository import Repository
 from schemactl.history.rows import Declared
 from schemactl.history.versions import named
 from schemactl.model import Namespace, SchemaInfo, SchemaType
-
-_PARTS: Final = ("schema", "properties", "source", "locator", "proto")
-"""Of a SchemaInfo, beside its type."""
 
 _KEPT_DOCUMENTS: Final = 64
 
@@ -70,7 +68,7 @@ class Recall:
 
     def info(self, type_: SchemaType, step: int, path: str, schema: str) -> SchemaInfo:
         """What the file at `path` declared after that step for a topic with this tenant/namespace/topic; read on use."""
-        return RecalledInfo.of(type_, partial(self._info, step, path, schema))
+        return DeferredInfo.of(type_, partial(self._info, step, path, schema))
 
     def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
         with self._lock:
@@ -92,33 +90,3 @@ class Recall:
             while len(self._documents) > _KEPT_DOCUMENTS:
                 del self._documents[next(iter(self._documents))]
         return self._documents[key]
-
-
-class RecalledInfo(SchemaInfo):
-    """A definition of which only the type is known until somebody looks at the rest."""
-
-    __slots__ = ("_read",)
-
-    @classmethod
-    def of(cls, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
-        """The definition that `read` gives."""
-        info = cls.__new__(cls)
-        object.__setattr__(info, "type", type_)
-        object.__setattr__(info, "_read", read)
-        return info
-
-    def __getattr__(self, name: str) -> Any:
-        """An attribute that has no value yet."""
-        if name not in _PARTS:
-            raise AttributeError(name)
-        read: SchemaInfo = object.__getattribute__(self, "_read")()
-        for part in _PARTS:
-            object.__setattr__(self, part, getattr(read, part))
-        return getattr(self, name)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SchemaInfo):
-            return NotImplemented
-        return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)
-
-    __hash__ = SchemaInfo.__hash__

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from schemactl.declare import Declared, Definitions, Files, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import Kind, read_bytes
-from schemactl.errors import DeclarationError, Problem
+from schemactl.errors import Problem
 from schemactl.history.cache import Cache
-from schemactl.history.files import GitFiles
+from schemactl.history.files import GitFiles, HashedFiles
 from schemactl.history.recall import StepFiles
 from schemactl.history.repository import Repository
 from schemactl.history.versions import domain_of
@@ -67,18 +66,21 @@ class _Merge:
     """
 
     def __init__(self, repository: Repository, files: Files, *, began: Cache, now: Cache) -> None:
-        self._files = files
+        self._files = (
+            files
+            if isinstance(files, GitFiles | HashedFiles)
+            else HashedFiles(files, repository.object_format)
+        )
         self._began = began
         self._now = now
         self._approved = StepFiles(repository, now)
         self._definitions = Definitions(self)
-        self._format = repository.object_format
         self._ours: dict[str, bool] = {}
 
     def is_ours(self, path: str) -> bool:
         """Whether the work changed, added or removed the file."""
         if path not in self._ours:
-            self._ours[path] = self._began.entry(path) != self._entry(path)
+            self._ours[path] = self._began.entry(path) != self._files.entry(path)
         return self._ours[path]
 
     def paths(self) -> Iterable[str]:
@@ -137,16 +139,3 @@ class _Merge:
 
     def _side(self, path: str) -> Files:
         return self._files if self.is_ours(path) else self._approved
-
-    def _entry(self, path: str) -> tuple[str, str] | None:
-        if isinstance(self._files, GitFiles):
-            return self._files.entry(path)
-        kind = self._files.kind(path)
-        if kind != "file":
-            return None if kind == "missing" else (kind, "")
-        try:
-            data = read_bytes(self._files, path)
-        except DeclarationError:
-            return kind, ""
-        blob = hashlib.new(self._format, b"blob %d\0" % len(data) + data, usedforsecurity=False)
-        return kind, blob.hexdigest()
