@@ -340,7 +340,8 @@ OPTIONAL: Final[Mapping[str, tuple[SchemaType, Release, type[Checker]]]] = {
 
 
 @cache  # every installed package is looked at
-def _of_other_packages() -> EntryPoints:
+def of_other_packages() -> EntryPoints:
+    """The checkers that other packages bring."""
     return entry_points(group=ENTRY_POINTS)
 
 
@@ -360,7 +361,7 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
     }
     if release is not Release.R4_0:
         found[SchemaType.EXTERNAL] = ExternalChecker()
-    for entry in _of_other_packages():
+    for entry in of_other_packages():
         found[SchemaType[entry.name]] = entry.load()()
     for name in optional:
         if name not in OPTIONAL or release < OPTIONAL[name][1]:

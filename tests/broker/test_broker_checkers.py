@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemactl.broker import put
-from schemactl.broker.checkers import OPTIONAL, checkers
+from schemactl.broker.checkers import OPTIONAL, checkers, of_other_packages
 from schemactl.errors import UsageError
 from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
 
@@ -29,9 +29,11 @@ def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         "        raise incompatible('never')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    checkers.cache_clear()
+    for known in (checkers, of_other_packages):
+        known.cache_clear()
     yield
-    checkers.cache_clear()
+    for known in (checkers, of_other_packages):
+        known.cache_clear()
 
 
 def protobuf(name: str) -> SchemaInfo:
