@@ -68,7 +68,9 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
         git = renamed(chosen, target.namespaces)
         state = observe(registry, _joined(scope_of(git), others, args))
-        found = find(git, state, target=target, release=registry.release, commit=repository.commit)
+        found = find(
+            git, state, target=target, ref=approved.ref, release=registry.release, commit=repository.commit
+        )
         origin = Origin(
             target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
         )

@@ -40,6 +40,7 @@ def find(
     state: State,
     *,
     target: Target,
+    ref: str,
     release: Release,
     commit: Callable[[str], Commit | None],
 ) -> tuple[Difference, ...]:
@@ -51,10 +52,13 @@ def find(
         git: by the target's names.
         state: what the registry shows.
         target: for the commands that are advised.
+        ref: the one that `git` was read from, for the same.
         release: the one whose answers it gives.
         commit: the commit with an id, if this clone has it.
     """
-    words = Words(f"--target {target.name}", {theirs: ours for ours, theirs in target.namespaces.items()})
+    words = Words(
+        f"--target {target.name}", ref, {theirs: ours for ours, theirs in target.namespaces.items()}
+    )
     approved = applicable(git)
     return (
         *Surroundings(approved, state, words).differences(),

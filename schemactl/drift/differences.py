@@ -63,10 +63,12 @@ class Words:
 
     Attributes:
         on: the option that names the target.
+        ref: the ref whose first-parent history is what was approved.
         declared: its namespaces that Git knows by other names, with those.
     """
 
     on: str
+    ref: str
     declared: Mapping[NamespaceName, NamespaceName]
 
     def topic(self, name: TopicName) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from shlex import quote
 
 from schemactl.broker import live, put
 from schemactl.changes import upload
@@ -98,8 +99,10 @@ class Versions:
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
-                f"bring that commit back (git merge {found.short}), or approve its content again; until then `apply` refuses to "
-                "touch the topic, because Git's numbers can no longer be trusted"
+                "put that commit back into the approved line, and what was approved instead on top of it: "
+                f"git switch -c restored {found.short} && git merge --no-ff {quote(self.words.ref)}, which becomes "
+                f"{self.words.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
+                "because Git's numbers can no longer be trusted"
             )
         else:
             cause = (

@@ -377,5 +377,5 @@ def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterat
                 None,
                 f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
                 "have its content: it was rewritten, or this clone is behind",
-                "git fetch; if the history was rewritten, bring that commit back into it",
+                "git fetch; if the history was rewritten, put that commit back into the approved line: `schemactl drift` tells how",
             )

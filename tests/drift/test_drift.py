@@ -186,9 +186,34 @@ def test_a_stamped_version_that_git_lost_has_a_way_out(estate: Estate, drift: An
     assert found["kind"] == "unexplained version"
     assert lost[:9] in found["cause"]
     assert "which this clone has, but the approved history does not" in found["cause"]
-    assert f"git merge {lost[:9]}" in found["fix"]
-    estate.scratch.git("merge", "-q", lost[:9])
+    assert f"git switch -c restored {lost[:9]} && git merge --no-ff main," in found["fix"]
+    restore(estate, lost)
     assert drift(code=0) == []
+
+
+def restore(estate: Estate, lost: str) -> None:
+    """What is advised."""
+    estate.scratch.git("switch", "-q", "-c", "restored", lost)
+    estate.scratch.git("merge", "-q", "--no-ff", "-m", "Restored", "main")
+    estate.scratch.git("push", "-q", ".", "restored:main")
+    estate.scratch.git("switch", "-q", "main")
+
+
+@pytest.mark.parametrize("foxtrot", [False, True])
+def test_the_way_out_also_holds_where_something_else_was_approved_instead(
+    estate: Estate, drift: Any, *, foxtrot: bool
+) -> None:
+    """A merge of the lost commit would not do: its content would be no step of the first-parent line."""
+    git, lost = estate.scratch.git, estate.scratch.id(2)
+    git("reset", "-q", "--hard", estate.scratch.id(1))
+    estate.scratch.commit({"namespaces/other.yaml": "topic: shop/sales/other\n"}, start=1)
+    estate.scratch.flush()
+    if foxtrot:
+        # As after a fast-forward to a branch that had merged it: the commit is there, beside the line.
+        git("merge", "-q", "--no-ff", "-s", "ours", "-m", "Merge what was approved", lost)
+    assert {found["kind"] for found in drift()} == {"topic missing", "unexplained version"}
+    restore(estate, lost)
+    assert [found["kind"] for found in drift()] == ["topic missing"]
 
 
 def test_a_stamp_of_a_commit_that_is_nowhere(estate: Estate, drift: Any) -> None:

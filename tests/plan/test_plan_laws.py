@@ -133,7 +133,7 @@ def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegis
 def drift(registry: EmbeddedRegistry, target: Catalog) -> set[Kind]:
     state = observe(registry, scope_of(target))
     local = Target("local", registry.url)
-    found = find(target, state, target=local, release=registry.release, commit=lambda _id: None)
+    found = find(target, state, target=local, ref="main", release=registry.release, commit=lambda _id: None)
     return {difference.kind for difference in found}
 
 
