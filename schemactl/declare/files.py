@@ -211,7 +211,7 @@ def obstacle(files: Files, path: str) -> str | None:
 def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:
     """The file that was probably meant by `path`: of the same name in another folder, or of nearly that name in this one."""
     folder, name = posixpath.split(path)
-    candidates = [each for each in files.paths() if each.endswith(suffixes)]
+    candidates = [each for each in files.paths() if each.endswith(suffixes) and each != path]
     same = [each for each in candidates if posixpath.basename(each).casefold() == name.casefold()]
     if same:
         return min(same, key=lambda each: (posixpath.dirname(each) != folder, len(each), each))

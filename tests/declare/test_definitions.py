@@ -300,7 +300,9 @@ def test_links_and_submodules_are_not_followed(apart: dict[str, Kind], what: str
         },
         apart=apart,
     )
-    assert any(problem.what == what for problem in read(files, PROJECT).problems)
+    fixes = {problem.fix for problem in read(files, PROJECT).problems if problem.what == what}
+    assert fixes
+    assert f"write {definition}" not in fixes
 
 
 # The law of references: what stands alone means the same as what was spread over files.
