@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
 def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
     connection = Connection(url, credentials)
     try:
-        return connection.get("clusters")
+        return connection.get("clusters", ([str], str))
     finally:
         connection.close()
 
@@ -127,6 +127,30 @@ def test_a_web_page_is_no_admin_api() -> None:
     page = Said(200, b"<html>welcome</html>", "text/html")
     with serving(lambda _: page) as server, pytest.raises(RegistryError, match="something that is not JSON"):
         get(server.url)
+
+
+@pytest.mark.parametrize("value", [None, {}, [], [1], "x", 1, {"getSchemaResponses": [{}]}], ids=repr)
+def test_json_of_another_shape_is_one_clear_error(value: Any) -> None:
+    name = ORDERS.namespace_name
+    with serving(lambda _: said(value)) as server, closing(PulsarRegistry(server.url)) as registry:
+        asked: list[Callable[[], object]] = [
+            lambda: registry.put_schema(ORDERS, LONG),
+            lambda: registry.get_schema(ORDERS),
+            lambda: registry.delete_schema(ORDERS),
+            lambda: registry.read(Scope(frozenset({name}), frozenset({ORDERS}))),
+        ]
+        for ask in asked:
+            with pytest.raises(RegistryError, match="something else than Pulsar does"):
+                ask()
+
+
+def test_a_namespace_with_a_cluster_in_its_name_is_passed_over() -> None:
+    answers = {"/tenants": ["shop"], "/namespaces/shop": ["shop/west/sales", "shop/sales"]}
+    with (
+        serving(lambda asked: said(answers.get(asked.path, []))) as server,
+        closing(PulsarRegistry(server.url)) as registry,
+    ):
+        assert registry.everything().namespaces == {ORDERS.namespace_name}
 
 
 def test_an_address_with_a_path_keeps_it() -> None:

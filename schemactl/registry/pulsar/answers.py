@@ -53,6 +53,23 @@ class Reply(NamedTuple):
         return json.loads(self.body) if self.body else None
 
 
+def fits(value: Any, shape: Any) -> bool:
+    """Whether a JSON value has that shape, as far as it is told.
+
+    A shape is a type; `[shape]`, an array of such; `{key: shape}`, an object with such members, where a missing one counts
+    as null; or a tuple of shapes, any of them.
+    """
+    match shape:
+        case list():
+            return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+        case dict():
+            return isinstance(value, dict) and all(fits(value.get(key), of) for key, of in shape.items())
+        case tuple():
+            return any(fits(value, of) for of in shape)
+        case _:
+            return isinstance(value, shape)
+
+
 def words(reply: Reply) -> str:
     """What the broker says, at most `MAX_WORDS` long.
 

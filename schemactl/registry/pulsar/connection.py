@@ -21,6 +21,7 @@ from schemactl.registry.pulsar.answers import (
     MAX_REFUSAL_BYTES,
     Reply,
     can_succeed_later,
+    fits,
     words,
 )
 from schemactl.registry.pulsar.credentials import Credentials
@@ -86,25 +87,34 @@ class Connection:
         """The pool's connections are closed."""
         self._manager.clear()
 
-    def get(self, path: str, **absent: Any) -> Any:
-        """The JSON value at `path` below `/admin/v2/`; None where the answer is empty.
+    def get(self, path: str, shape: Any, **absent: Any) -> Any:
+        """The JSON value at `path` below `/admin/v2/`, of that `shape` (see `fits`); None where the answer is empty.
 
         With `absent=value`, that value stands for an answer 404.
 
         Raises:
-            RegistryError: no answer, or a refusal.
+            RegistryError: no answer, a refusal, or something else than Pulsar answers.
         """
         reply = self.send("GET", path)
         if reply.status == 404 and absent:
             return absent["absent"]
         self.expect(reply, f"GET {path}")
+        return self.told(reply, f"GET {path}", shape)
+
+    def told(self, reply: Reply, what: str, shape: Any) -> Any:
+        """The JSON value of an answer to `what`, of that `shape` (see `fits`).
+
+        Raises:
+            RegistryError: it is something else.
+        """
+        fix = "check that `registry` of the target is the address of Pulsar's admin API"
         try:
-            return reply.json()
-        except ValueError as error:
-            raise RegistryError(
-                f"{self.url}: GET {path} answers something that is not JSON",
-                fix="check that `registry` of the target is the address of Pulsar's admin API",
-            ) from error
+            value = reply.json()
+        except (ValueError, RecursionError):
+            raise RegistryError(f"{self.url}: {what} answers something that is not JSON", fix=fix) from None
+        if not fits(value, shape):
+            raise RegistryError(f"{self.url}: {what} answers something else than Pulsar does", fix=fix)
+        return value
 
     def send(self, method: str, path: str, body: Any = None) -> Reply:
         """The last word of the cluster on a request that may be repeated, whatever it is.

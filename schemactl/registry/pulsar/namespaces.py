@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -36,12 +37,22 @@ _AUTO_UPDATE = {
 }
 
 
+_POLICIES = {
+    "schema_compatibility_strategy": str | None,
+    "schema_auto_update_compatibility_strategy": str | None,
+    "is_allow_auto_update_schema": bool | None,
+    "schema_validation_enforced": bool | None,
+}
+
+
 def names(connection: Connection) -> Iterator[NamespaceName]:
     """Every namespace of every tenant, without the brokers' own."""
-    for tenant in connection.get("tenants"):
+    for tenant in connection.get("tenants", [str]):
         if tenant not in SYSTEM_TENANTS:
-            for text in connection.get(f"namespaces/{tenant}", absent=[]):
-                yield NamespaceName.parse(text)
+            for text in connection.get(f"namespaces/{tenant}", [str], absent=[]):
+                # Of old there were names with a cluster in them; nothing can be declared for them.
+                with suppress(ValueError):
+                    yield NamespaceName.parse(text)
 
 
 def read(connection: Connection, name: NamespaceName) -> Namespace | None:
@@ -61,7 +72,7 @@ def create(connection: Connection, name: NamespaceName) -> None:
     reply = connection.send("PUT", f"namespaces/{name}")
     if reply.status == 404:
         # The namespace's administrator may make namespaces, but not ask about tenants: so try first.
-        clusters = [one for one in connection.get("clusters") if one != "global"]
+        clusters = [one for one in connection.get("clusters", [str]) if one != "global"]
         told = {"adminRoles": [], "allowedClusters": clusters}
         _expect_made(connection, "PUT", f"tenants/{name.tenant}", told)
         reply = connection.send("PUT", f"namespaces/{name}")
@@ -134,7 +145,7 @@ def strategy(text: str | None) -> CompatibilityStrategy:
 
 
 def _told(connection: Connection, name: NamespaceName) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = connection.get(f"namespaces/{name}", absent=None)
+    found: dict[str, Any] | None = connection.get(f"namespaces/{name}", _POLICIES, absent=None)
     return found
 
 

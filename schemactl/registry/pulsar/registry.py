@@ -219,7 +219,9 @@ class PulsarRegistry:
         reply = self._connection.send("GET", "brokers/configuration/runtime")
         if not reply.fine:
             return None
-        strategy = _namespaces.strategy(reply.json().get("schemaCompatibilityStrategy"))
+        shape = {"schemaCompatibilityStrategy": str | None}
+        told = self._connection.told(reply, "GET brokers/configuration/runtime", shape)
+        strategy = _namespaces.strategy(told.get("schemaCompatibilityStrategy"))
         # PulsarService takes UNDEFINED in its settings for FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 

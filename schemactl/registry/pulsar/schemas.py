@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 from urllib.parse import quote
 
@@ -26,12 +27,21 @@ from schemactl.registry.pulsar.answers import (
     is_too_big,
 )
 from schemactl.registry.pulsar.connection import Connection, LostAnswer
+from schemactl.registry.pulsar.namespaces import strategy
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
 _REFUSED_BY = {
     "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
     "InvalidSchemaDataException": Outcome.INVALID,
 }
+_RESPONSE = {
+    "version": int,
+    "type": str,
+    "data": str | None,
+    "properties": dict | None,
+    "timestamp": int | None,
+}
+"""A version as GetSchemaResponse tells it."""
 _NEVER_UPLOADED = frozenset({SchemaType.BYTES, SchemaType.NONE})
 
 
@@ -41,7 +51,9 @@ def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...
     Pulsar tells the contents of those behind the last tombstone alone. What stands before can no longer be read by
     anybody, so it counts as tombstones, too.
     """
-    answer = connection.get(f"{_path(topic)}/schemas", absent={"getSchemaResponses": ()})
+    answer = connection.get(
+        f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE]}, absent={"getSchemaResponses": ()}
+    )
     readable = [_version(topic, told) for told in answer["getSchemaResponses"]]
     first = readable[0].number if readable else _next_number(connection, topic)
     return (*(SchemaVersion(number, None) for number in range(first)), *readable)
@@ -50,7 +62,7 @@ def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...
 def get(connection: Connection, topic: TopicName, number: int | None) -> SchemaVersion | None:
     """The readable version with that number (None: the latest); None: there is none."""
     where = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
-    answer = connection.get(where, absent=None)
+    answer = connection.get(where, _RESPONSE, absent=None)
     return None if answer is None else _version(topic, answer)
 
 
@@ -69,7 +81,8 @@ def put(connection: Connection, topic: TopicName, info: SchemaInfo) -> int:
     payload = _payload(info)
     reply = connection.send("POST", f"{_path(topic)}/schema", payload)
     if reply.fine:
-        number: int = reply.json()["version"]["version"]
+        told = connection.told(reply, f"upload to {topic}", {"version": {"version": int}})
+        number: int = told["version"]["version"]
         return number
     if is_too_big(reply, len(info.schema)):
         raise SchemaRefused(
@@ -110,7 +123,7 @@ def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | No
                 raise
         else:
             if reply.fine:
-                number: int = reply.json()["version"]
+                number: int = connection.told(reply, f"DELETE {where}", {"version": int})["version"]
                 return number
             if delay_s is None or not can_succeed_later(reply):
                 connection.expect(reply, f"DELETE {where}")
@@ -127,7 +140,7 @@ def _path(topic: TopicName) -> str:
 
 def _next_number(connection: Connection, topic: TopicName) -> int:
     """One more than the number of the last entry, tombstones included."""
-    told = connection.get(f"{_path(topic)}/metadata", absent=None)
+    told = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
     return told["info"]["version"] + 1 if told else 0
 
 
@@ -177,4 +190,7 @@ def _outcome(reply: Reply) -> Outcome | None:
 def strategy_in_force(connection: Connection, topic: TopicName) -> CompatibilityStrategy | None:
     """The strategy that the compatibility endpoint names for `topic`, which need not exist; None: it may not be asked."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
-    return CompatibilityStrategy(reply.json()["schemaCompatibilityStrategy"]) if reply.fine else None
+    if not reply.fine:
+        return None
+    told = connection.told(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
+    return strategy(told["schemaCompatibilityStrategy"])

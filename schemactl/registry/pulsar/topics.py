@@ -28,10 +28,10 @@ def existing(connection: Connection, space: NamespaceName, domain: str) -> dict[
 
     Without the brokers' own topics. A non-persistent topic without partitions is there only while a broker has it loaded.
     """
-    plain = connection.get(f"{domain}/{space}", absent=None)
+    plain = connection.get(f"{domain}/{space}", [str], absent=None)
     if plain is None:
         return None
-    partitioned = connection.get(f"{domain}/{space}/partitioned", absent=[])
+    partitioned = connection.get(f"{domain}/{space}/partitioned", [str], absent=[])
     found = dict.fromkeys(_names(text for text in plain if not _PARTITION.search(text)), False)
     return {**found, **dict.fromkeys(_names(partitioned), True)}
 
@@ -42,7 +42,7 @@ def partitions(connection: Connection, name: TopicName) -> int | None:
     Raises:
         RegistryError: it does not exist.
     """
-    found = connection.get(f"{path(name)}/partitions")
+    found = connection.get(f"{path(name)}/partitions", {"partitions": int})
     return found["partitions"] or None
 
 
@@ -91,8 +91,8 @@ def delete(connection: Connection, name: TopicName) -> bool:
 
 def policies(connection: Connection, name: TopicName) -> Policies:
     """The topic's own policies. Those of a topic that is not there, or cannot have any, are not set."""
-    own = connection.get(f"{path(name)}/schemaCompatibilityStrategy", absent=None)
-    enforced = connection.get(f"{path(name)}/schemaValidationEnforced", absent=None)
+    own = connection.get(f"{path(name)}/schemaCompatibilityStrategy", str | None, absent=None)
+    enforced = connection.get(f"{path(name)}/schemaValidationEnforced", bool | None, absent=None)
     return Policies(strategy(own), schema_validation_enforced=enforced)
 
 
@@ -155,7 +155,7 @@ def restore(connection: Connection, name: TopicName) -> None:
 def _mark(connection: Connection, name: TopicName) -> str | None:
     if name.domain != "persistent":
         return None
-    properties = connection.get(f"{path(name)}/properties", absent=None) or {}
+    properties = connection.get(f"{path(name)}/properties", dict | None, absent=None) or {}
     found: str | None = properties.get(RELAXED_FROM)
     return found
 
