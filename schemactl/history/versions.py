@@ -9,10 +9,13 @@ definition cannot be read keeps the one it had.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from schemactl.declare import (
+    PROJECT_FILE,
     Definitions,
     Documents,
     NamespaceDocument,
@@ -98,15 +101,18 @@ class Fold:
         before: dict[str, Entry | None] = {}
         changed: list[str] = []
         for change in step.changes:
-            if self._declares(change.path):
+            if self._declares(change.path) or change.path.endswith(PROJECT_FILE):
                 before[change.path] = self._files.entry(change.path)
             if self._files.change(change):
                 changed.append(change.path)
+        self._compare_moved(step.commit, before)
         touched: set[str] = set()
         used: dict[str, list[str]] = {}
         for path in changed:
             if path == self._project.path:
-                self._compare_roots(step.commit)
+                with suppress(DeclarationError):
+                    own = read_bytes(self._files, path)
+                    self._compare_roots(f"{path} of {step.commit.short}", path, own)
             elif self._declares(path):
                 touched |= self._read(path, before[path])
             for schema in self._journal.users(path):
@@ -150,19 +156,31 @@ class Fold:
             return False
         return in_roots(path, self._project, previous=True) or bool(self._journal.users(path))
 
-    def _compare_roots(self, commit: Commit) -> None:
-        """Refuses to go on when the project file of `commit` looked for declarations where nobody looks today."""
+    def _compare_moved(self, commit: Commit, before: dict[str, Entry | None]) -> None:
+        """As `_compare_roots`, for the project files that `commit` took away when it brought ours, as a move of the folder does."""
+        if self._project.path not in before or before[self._project.path]:
+            return
+        for path, entry in before.items():
+            if posixpath.basename(path) != PROJECT_FILE or self._files.kind(path) != "missing":
+                continue
+            if entry and entry.kind == "file":
+                then = self._files.blob(entry.blob).content
+                self._compare_roots(f"{path} before {commit.short}", path, then)
+
+    def _compare_roots(self, whose: str, path: str, data: bytes) -> None:
+        """Refuses to go on when a former project file looked for declarations where nobody looks today."""
         try:
-            then = read_project(self._project.path, read_bytes(self._files, self._project.path))
+            then = read_project(path, data)
         except DeclarationError:
             return
         known = {*self._project.roots, *self._project.previous_roots}
         for root in then.roots:
             if root not in known and not in_roots(f"{root}/x".lstrip("/"), self._project, previous=True):
+                written = posixpath.relpath(root or ".", self._project.folder or ".")
                 raise HistoryError(
-                    f"{self._project.path} of {commit.short} had the root `{root}`, today's does not know it: the versions of "
+                    f"{whose} had the root `{root}`, which today's {self._project.path} does not know: the versions of "
                     "topics that were declared there would be counted anew",
-                    fix=f"add `{root}` to `previous_roots` in {self._project.path}",
+                    fix=f"add `{written}` to `previous_roots` in {self._project.path}",
                 )
 
     def _read(self, path: str, before: Entry | None) -> set[str]:

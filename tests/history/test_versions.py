@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -339,6 +340,33 @@ def test_a_root_that_is_forgotten_is_refused_instead_of_counted_anew(scratch: Sc
     assert caught.value.fix == "add `topics` to `previous_roots` in schemactl.yaml"
     assert ORDERS in read(scratch, Project(roots=("new",), previous_roots=("topics",))).catalog.topics
     assert ORDERS in read(scratch, Project(roots=("",))).catalog.topics
+
+
+def test_a_moved_project_is_refused_until_it_names_its_former_roots(tmp_path: Path) -> None:
+    """A monorepo's folder with everything in it, the project file, too."""
+    scratch = Scratch(tmp_path / "mono")
+    files = {
+        "schemactl.yaml": "version: 1\nroots: [topics]\n",
+        "topics/orders.yaml": declared(),
+        "topics/orders.avsc": record("id"),
+    }
+    scratch.commit({f"teams/a/{path}": text for path, text in files.items()}, "v0")
+    moved = {f"lib/{path}": text for path, text in files.items()}
+    scratch.commit({**moved, **{f"teams/a/{path}": None for path in files}}, "moved")
+    project = Project(folder="lib", path="lib/schemactl.yaml", roots=("lib/topics",))
+    with pytest.raises(HistoryError, match=r"teams/a/schemactl\.yaml before .* had the root") as caught:
+        read(scratch, project)
+    assert caught.value.fix == "add `../teams/a/topics` to `previous_roots` in lib/schemactl.yaml"
+    assert versions(scratch, project=replace(project, previous_roots=("teams/a/topics",))) == ["v0"]
+
+
+def test_a_project_beside_another_has_its_own_history(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "mono")
+    scratch.commit({"a/schemactl.yaml": "version: 1\n", "a/namespaces/orders.yaml": declared()}, "other")
+    scratch.commit({"b/schemactl.yaml": "version: 1\n", "b/namespaces/b.yaml": "topic: a/b/c\n"}, "ours")
+    scratch.commit({"a/schemactl.yaml": None, "a/namespaces/orders.yaml": None}, "gone")
+    approved = read(scratch, Project(folder="b", path="b/schemactl.yaml", roots=("b/namespaces",)))
+    assert [str(name) for name in approved.catalog.topics] == ["persistent://a/b/c"]
 
 
 @pytest.mark.parametrize(
