@@ -306,7 +306,7 @@ def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
     ).catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
         context.say(
-            f"warning: Git does not declare {place.declared}; `schemactl drift` will show this schema as foreign"
+            f"warning: Git does not declare {place.declared}: `apply` leaves it alone, and only `drift --unmanaged` shows it"
         )
         return
     try:

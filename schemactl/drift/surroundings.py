@@ -44,9 +44,11 @@ class Surroundings:
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
+        missing: set[NamespaceName | TopicName] = set()
         for change in compare(Catalog(spaces, managed), self.git):
             match change:
                 case NamespaceAdded(name):
+                    missing.add(name)
                     yield Difference(
                         name,
                         Kind.NAMESPACE_MISSING,
@@ -54,9 +56,10 @@ class Surroundings:
                         "whether it was ever there, the registry's answers cannot tell",
                         f"schemactl apply {self.words.on} creates it",
                     )
-                case PoliciesChanged(name, before, after):
+                case PoliciesChanged(name, before, after) if name not in missing:
                     yield from self._policies(name, before, after)
                 case TopicAdded(name, topic):
+                    missing.add(name)
                     yield self._topic_missing(name, topic)
                 case PartitionsChanged(name, before, after):
                     yield self._partitions(name, before, after)

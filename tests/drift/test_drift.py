@@ -88,6 +88,21 @@ def test_auto_update_says_whether_connecting_was_enough(estate: Estate, drift: A
     assert "no producer or consumer did" in drift()[0]["cause"]
 
 
+def test_a_missing_namespace_is_one_difference_and_so_is_each_missing_topic(
+    estate: Estate, drift: Any
+) -> None:
+    estate.scratch.commit(
+        {
+            "namespaces/web.yaml": "namespace: shop/web\nschema_compatibility_strategy: FULL\nschema_validation_enforced: true\n",
+            "namespaces/clicks.yaml": "topic: shop/web/clicks\nschema_compatibility_strategy: BACKWARD\nschema: {type: STRING}\n",
+        }
+    )
+    assert [(each.get("namespace", each.get("topic")), each["kind"]) for each in drift()] == [
+        ("shop/web", "namespace missing"),
+        ("persistent://shop/web/clicks", "topic missing"),
+    ]
+
+
 def test_another_reading_of_gits_content_is_no_drift(estate: Estate, drift: Any) -> None:
     estate.orders("id", note=0, doc="What somebody bought")
     assert drift(code=0) == []
@@ -146,8 +161,8 @@ def test_a_topic_gone_with_its_schema(estate: Estate, drift: Any) -> None:
 def test_a_schema_without_its_topic(estate: Estate, drift: Any) -> None:
     with estate.registry() as registry:
         registry.delete_namespace(SALES)
-    assert [each["kind"] for each in drift()] == ["namespace missing", "policy", "topic missing"]
-    assert "though its schema does" in drift()[2]["message"]
+    assert [each["kind"] for each in drift()] == ["namespace missing", "topic missing"]
+    assert "though its schema does" in drift()[1]["message"]
 
 
 def test_a_policy_that_somebody_changed(estate: Estate, drift: Any) -> None:

@@ -35,7 +35,7 @@ UNEXPECTED = "\n --- An unexpected error occurred in the server ---\n\nMessage: 
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for long."""
     monkeypatch.setattr(connections, "_PATIENCE_S", 0.5)
-    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 0.1)
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 0.3)
     monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
 
 
@@ -78,6 +78,16 @@ def test_what_may_pass_is_tried_again(trouble: Said) -> None:
     with serving(lambda _: trouble if len(server.asked) < 4 else said(["one"])) as server:
         assert get(server.url) == ["one"]
         assert len(server.asked) == 4
+
+
+def test_what_takes_connections_and_never_answered_may_be_a_wrong_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 0.0)
+    with serving(lambda _: Said(0)) as server:
+        with pytest.raises(RegistryError, match="does not answer"):
+            get(server.url)
+        assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -277,9 +277,7 @@ class Connection:
                 f"{self.url}: no trust in {host}:{port}: {_cause(error)}",
                 fix="name the cluster's certificate authority as `ca_file` of the target; check the host's name",
             )
-        if not isinstance(error, (NewConnectionError, ConnectTimeoutError)):
-            self._answered = True
-        elif len(self._bases) > 1:
+        if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
         return LostAnswer(
