@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from schemactl.formats.avro.defaults import FieldDefaults, field_default
-from schemactl.formats.avro.names import Name, Path, first_repeated, is_plain_name, pointer, qualify
+from schemactl.formats.avro.names import Path, is_plain_name
+from schemactl.formats.avro.parts import (
+    Json,
+    bad_name,
+    finish_field,
+    finish_named,
+    invalid,
+    list_of,
+    name_of,
+    primitive_of,
+    properties_of,
+    size_of,
+    symbols_of,
+)
 from schemactl.formats.avro.references import Holder, Unresolved, check_branches
 from schemactl.formats.avro.schema import (
     NO_PROPERTIES,
@@ -23,37 +36,20 @@ from schemactl.formats.avro.schema import (
     JsonValue,
     Map,
     NamedSchema,
-    Order,
-    Primitive,
     Record,
     Schema,
     Union,
 )
-from schemactl.formats.avro.text import InvalidAvro, read, shown
-
-Json = dict[str, JsonValue]
-
-_RESERVED: Final = frozenset(
-    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
-)
-_ENUM_RESERVED: Final = _RESERVED | {"default"}
-_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
-_ORDERS: Final[Mapping[str, Order]] = {
-    "ASCENDING": "ascending",
-    "DESCENDING": "descending",
-    "IGNORE": "ignore",
-}
-_INT32: Final = range(-(2**31), 2**31)
-_MAX_FIXED_SIZE: Final = 2**31 - 9
-"""The longest array of bytes that Java's Avro makes."""
+from schemactl.formats.avro.text import InvalidAvro, shown
 
 
 class DefinitionReader(ABC):
     """Reads one definition, by recursion: texts nest 1,000 levels at most (`parse` makes room for them)."""
 
-    def __init__(self, text: str, defaults: FieldDefaults | None) -> None:
-        """`defaults` judges the defaults of fields; without it they may be anything."""
+    def __init__(self, text: str, json: JsonValue, defaults: FieldDefaults | None) -> None:
+        """`json` is what the text holds. `defaults` judges the defaults of fields; without it they may be anything."""
         self._text = text
+        self._json = json
         self._defaults = defaults
         self._types: dict[str, NamedSchema] = {}
         self._open: set[int] = set()
@@ -67,7 +63,7 @@ class DefinitionReader(ABC):
         Raises:
             InvalidAvro: it defines none.
         """
-        return self._schema(read(self._text), None, ())
+        return self._schema(self._json, None, ())
 
     # What dialects differ in.
 
@@ -110,22 +106,21 @@ class DefinitionReader(ABC):
             fix = "put the inner schema in place of the object around it" if is_nested else ""
             raise invalid(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=fix)
         if kind in PRIMITIVES:
-            properties = _properties(json, _RESERVED) if len(json) > 1 else NO_PROPERTIES
-            return Primitive(kind, properties) if properties else PRIMITIVES[kind]
+            return primitive_of(json)
         read_kind = self._kinds.get(kind)
         if read_kind:
             return read_kind(self, json, namespace, path)
         return self._wrapped_reference(kind, namespace, path)
 
     def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:
-        full_name, name, space = self._name(json, namespace, path)
+        full_name, name, space = name_of(json, namespace, self._is_name, path)
         record = Record(full_name, name, space, is_error=json["type"] == "error")
         self._open.add(id(record))
         if self.known_inside:
             self._define(record, path)
         place = (path, "fields")
         fields: dict[str, Field] = {}
-        for index, item in enumerate(_list(json, "fields", path)):
+        for index, item in enumerate(list_of(json, "fields", path)):
             try:
                 name, kind = item["name"], item["type"]
             except (KeyError, TypeError):
@@ -156,48 +151,21 @@ class DefinitionReader(ABC):
             field.default = field_default(field.schema, default, path) if type(default) is str else default
             if self._defaults:
                 self._defaults.check(field, record, path, self._open)
-        if "doc" in json:
-            known += 1
-            field.doc = _text(json, "doc")
-        if known == len(json):
-            return
-        if "order" in json:
-            field.order = _order(json["order"], (path, "order"))
-        if "aliases" in json:
-            field.aliases = tuple(dict.fromkeys(_names(json, path)))
-        field.properties = _properties(json, _FIELD_RESERVED)
+        if len(json) > known:
+            finish_field(field, json, path)
 
     def _enum(self, json: Json, namespace: str | None, path: Path) -> Enum:
-        full_name, name, space = self._name(json, namespace, path)
-        symbols = _list(json, "symbols", path)
-        if not _are_plain_names(symbols):
-            for index, symbol in enumerate(symbols):
-                if type(symbol) is not str or not (is_plain_name(symbol) or self._is_name(symbol)):
-                    raise bad_name(symbol, "the symbol", ((path, "symbols"), index))
-        if len(set(symbols)) < len(symbols):
-            twice = first_repeated(symbols)
-            raise invalid(f"enum {full_name} lists {symbols[twice]} twice", ((path, "symbols"), twice))
-        default = _text(json, "default")
-        if default is not None and default not in symbols:
-            what = f"the default of enum {full_name} is {shown(default)}, which is not one of its symbols"
-            fix = f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}"
-            raise invalid(what, path, "default", fix=fix)
-        enum = Enum(full_name, name, space, tuple(symbols), default)
+        full_name, name, space = name_of(json, namespace, self._is_name, path)
+        symbols, default = symbols_of(json, full_name, self._is_name, path)
+        enum = Enum(full_name, name, space, symbols, default)
         if self.known_inside:
             self._define(enum, path)
         self._finish(enum, json, path)
         return enum
 
     def _fixed(self, json: Json, namespace: str | None, path: Path) -> Fixed:
-        full_name, name, space = self._name(json, namespace, path)
-        size = json.get("size")
-        if type(size) is not int or size not in _INT32:
-            what = f'"size" of fixed {full_name} is {shown(size)}; expected a number of bytes'
-            raise invalid(what, path, "size")
-        if size < 0 or size > _MAX_FIXED_SIZE:
-            exception = "AvroRuntimeException" if size < 0 else "UnsupportedOperationException"
-            raise invalid(f"fixed {full_name} cannot have {size} bytes", path, "size", exception=exception)
-        fixed = Fixed(full_name, name, space, size)
+        full_name, name, space = name_of(json, namespace, self._is_name, path)
+        fixed = Fixed(full_name, name, space, size_of(json, full_name, path))
         if self.known_inside:
             self._define(fixed, path)
         self._finish(fixed, json, path)
@@ -214,7 +182,7 @@ class DefinitionReader(ABC):
         return self._holder(Map, self._schema(json["values"], namespace, (path, "values")), json, path)
 
     def _holder(self, kind: type[Array | Map], inner: Schema, json: Json, path: Path) -> Array | Map:
-        properties = _properties(json, _RESERVED) if len(json) > 2 else NO_PROPERTIES
+        properties = properties_of(json) if len(json) > 2 else NO_PROPERTIES
         if properties:
             self._check_properties(properties, path)
         holder = kind(inner, properties)
@@ -246,60 +214,12 @@ class DefinitionReader(ABC):
 
     # What named types share.
 
-    def _name(self, json: Json, namespace: str | None, path: Path) -> Name:
-        name = json.get("name")
-        if type(name) is not str:
-            raise invalid(f'"name" of this {json["type"]} is {shown(name)}; expected a name', path, "name")
-        if "." in name:
-            namespace, _, name = name.rpartition(".")
-        elif "namespace" in json and type(json["namespace"]) is str:
-            namespace = json["namespace"]
-        if not is_plain_name(name) and not self._is_name(name):
-            raise bad_name(name, "the name", (path, "name"))
-        if namespace:
-            return f"{namespace}.{name}", name, namespace
-        if name in PRIMITIVES:
-            what = f"{json['type']} {name} has the name of a primitive type"
-            raise invalid(what, path, "name", exception="AvroTypeException")
-        return name, name, None
-
     def _finish(self, named: NamedSchema, json: Json, path: Path) -> None:
         # Name, type, and fields, symbols or size are there by now.
         if len(json) > (4 if "namespace" in json else 3):
-            named.doc = _text(json, "doc")
-            named.properties = _properties(json, _ENUM_RESERVED if type(named) is Enum else _RESERVED)
-            if named.properties and type(named) is Record:
-                self._check_properties(named.properties, path)
-            if "aliases" in json:
-                named.aliases = self._aliases(named.namespace, json, path)
+            finish_named(named, json, self._is_name, self._check_properties, path)
         if not self.known_inside:
             self._define(named, path)
-
-    def _aliases(self, namespace: str | None, json: Json, path: Path) -> tuple[str, ...]:
-        aliases: dict[str, None] = {}
-        for index, given in enumerate(_names(json, path)):
-            full_name, name, _ = qualify(given, namespace)
-            if not is_plain_name(name) and not self._is_name(name):
-                raise bad_name(name, "the alias", ((path, "aliases"), index))
-            aliases[full_name] = None
-        return tuple(aliases)
-
-
-def invalid(
-    what: str, path: Path, key: str = "", *, fix: str = "", exception: str = "SchemaParseException"
-) -> InvalidAvro:
-    """The refusal of what is at `path`, or under its `key`."""
-    return InvalidAvro(what, pointer=pointer((path, key) if key else path), fix=fix, exception=exception)
-
-
-def bad_name(name: JsonValue, what: str, path: Path) -> InvalidAvro:
-    """The refusal of a name."""
-    expected = "a letter or _, followed by letters, digits and _"
-    fix = ""
-    if isinstance(name, str) and "$" in name:
-        expected += "; only Pulsar 4.2 and newer accept $"
-        fix = f"write {shown(name.replace('$', '_'))}"
-    return invalid(f"{what} is {shown(name)}; expected {expected}", path, fix=fix)
 
 
 def _union_of_primitives(json: list[JsonValue]) -> Union | None:
@@ -309,21 +229,6 @@ def _union_of_primitives(json: list[JsonValue]) -> Union | None:
     except (KeyError, TypeError):
         return None
     return union if len(set(json)) == len(json) else None
-
-
-def _are_plain_names(names: list[JsonValue]) -> bool:
-    try:
-        return all(map(str.isidentifier, names)) and "".join(names).isascii()
-    except TypeError:
-        return False
-
-
-def _list(json: Json, key: str, path: Path) -> list[JsonValue]:
-    items = json.get(key)
-    if not isinstance(items, list):
-        what = f'"{key}" of {json["type"]} {json["name"]} is {shown(items)}; expected an array'
-        raise invalid(what, path, key)
-    return items
 
 
 def _bad_field(
@@ -340,27 +245,3 @@ def _bad_field(
         what = f"record {record.full_name} has two fields {name}"
         return invalid(what, place, exception="AvroRuntimeException")
     return bad_name(name, "the field name", (place, "name"))
-
-
-def _properties(json: Json, reserved: frozenset[str]) -> Mapping[str, JsonValue]:
-    return {key: json[key] for key in json if key not in reserved} or NO_PROPERTIES
-
-
-def _text(json: Json, key: str) -> str | None:
-    value = json.get(key)
-    return value if isinstance(value, str) else None
-
-
-def _names(json: Json, path: Path) -> list[str]:
-    aliases = json["aliases"]
-    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
-        raise invalid(f'"aliases" is {shown(aliases)}; expected an array of names', path, "aliases")
-    return aliases
-
-
-def _order(order: JsonValue, path: Path) -> Order:
-    if not isinstance(order, str) or order.upper() not in _ORDERS:
-        exception = "IllegalArgumentException" if isinstance(order, str) else "NullPointerException"
-        what = f'"order" is {shown(order)}; expected ascending, descending or ignore'
-        raise invalid(what, path, exception=exception)
-    return _ORDERS[order.upper()]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from schemactl.formats.avro.defaults import FieldDefaults
-from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
+from schemactl.formats.avro.definition import DefinitionReader
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.names import Path, is_name, is_plain_name, is_plain_namespace, qualify
+from schemactl.formats.avro.parts import bad_name, invalid
 from schemactl.formats.avro.references import Unresolved, completion_order, resolve
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
 from schemactl.formats.avro.text import InvalidAvro, shown, without_comments
@@ -68,8 +69,8 @@ class Avro1120(DefinitionReader):
 
     known_inside = True
 
-    def __init__(self, text: str, defaults: FieldDefaults | None) -> None:
-        super().__init__(text, defaults)
+    def __init__(self, text: str, json: JsonValue, defaults: FieldDefaults | None) -> None:
+        super().__init__(text, json, defaults)
         self._unresolved: list[Unresolved] = []
 
     def read(self) -> Schema:

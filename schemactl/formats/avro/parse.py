@@ -9,8 +9,9 @@ from typing import Final
 
 from schemactl.formats.avro.defaults import FieldDefaults
 from schemactl.formats.avro.dialects import Avro111, Avro1120, Avro1122
+from schemactl.formats.avro.plain import read_plain
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.text import MAX_DEPTH, InvalidAvro, decode
+from schemactl.formats.avro.text import MAX_DEPTH, InvalidAvro, decode, read
 from schemactl.model import Release
 
 FRAMES_OF_THE_DEEPEST: Final = 4 * MAX_DEPTH
@@ -48,15 +49,24 @@ def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
 
 
 def _read(text: bytes | str, release: Release, defaults: FieldDefaults | None) -> Schema:
-    dialect = Avro111 if release is Release.R4_0 else Avro1120 if release is Release.R4_2 else Avro1122
     decoded = decode(text)
     try:
-        return dialect(decoded, defaults).read()
+        return _read_json(decoded, release, defaults)
     except RecursionError:
         if defaults:
             defaults.forget()
         with _room_for_the_deepest:
-            return dialect(decoded, defaults).read()
+            return _read_json(decoded, release, defaults)
+
+
+def _read_json(text: str, release: Release, defaults: FieldDefaults | None) -> Schema:
+    json = read(text)
+    if defaults is None:
+        plain = read_plain(json)
+        if plain:
+            return plain
+    dialect = Avro111 if release is Release.R4_0 else Avro1120 if release is Release.R4_2 else Avro1122
+    return dialect(text, json, defaults).read()
 
 
 class _Room:

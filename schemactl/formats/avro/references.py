@@ -77,9 +77,10 @@ def check_branches(union: Union, path: Path) -> None:
     Raises:
         InvalidAvro: there is such a branch.
     """
-    names = list(map(_FULL_NAME, union.branches))
-    if len(set(names)) == len(names) and "union" not in names:
+    different = set(map(_FULL_NAME, union.branches))
+    if len(different) == len(union.branches) and "union" not in different:
         return
+    names = list(map(_FULL_NAME, union.branches))
     if "union" in names:
         place = pointer((path, names.index("union")))
         fix = "list the inner union's branches in the outer one"

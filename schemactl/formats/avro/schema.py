@@ -116,6 +116,7 @@ class Named(Node):
     __slots__ = ("aliases", "doc", "full_name", "name", "namespace", "properties")
     type: ClassVar[str]
 
+    # Subclasses call this by its class: super() would be a good part of what it takes to read a small definition.
     def __init__(self, full_name: str, name: str, namespace: str | None) -> None:
         self.full_name = full_name
         self.name = name
@@ -135,7 +136,7 @@ class Fixed(Named):
     __slots__ = ("size",)
 
     def __init__(self, full_name: str, name: str, namespace: str | None, size: int) -> None:
-        super().__init__(full_name, name, namespace)
+        Named.__init__(self, full_name, name, namespace)
         self.size = size
 
 
@@ -148,7 +149,7 @@ class Enum(Named):
     def __init__(
         self, full_name: str, name: str, namespace: str | None, symbols: tuple[str, ...], default: str | None
     ) -> None:
-        super().__init__(full_name, name, namespace)
+        Named.__init__(self, full_name, name, namespace)
         self.symbols = symbols
         self.default = default
 
@@ -160,7 +161,7 @@ class Record(Named):
     __slots__ = ("fields", "fields_by_name", "is_error")
 
     def __init__(self, full_name: str, name: str, namespace: str | None, *, is_error: bool = False) -> None:
-        super().__init__(full_name, name, namespace)
+        Named.__init__(self, full_name, name, namespace)
         self.is_error = is_error
         self.fields: tuple[Field, ...] = ()
         self.fields_by_name: Mapping[str, Field] = {}
