@@ -116,6 +116,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         for note in approved.notes:
             context.say(f"note: {note}")
         label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
+        fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
         report = check(
             target,
             approved=approved.catalog,
@@ -123,7 +124,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             label=label,
             declared=declared.findings,
             only=_only(args, target, approved.catalog),
-            fork=Fork(base.catalog, base.tip, *forked.changes(files, declared)),
+            fork=fork,
             stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
             if stepwise and branch
             else None,
@@ -140,7 +141,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
                 files=files,
                 declared=declared,
                 approved=approved,
-                base=base,
+                fork=fork,
                 report=report,
             )
     return report

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from schemactl import staged
-from schemactl.check import CheckReport
+from schemactl.check import CheckReport, Fork
 from schemactl.declare import PROJECT_FILE, Declared
 from schemactl.history import History, IndexFiles, Repository
 from schemactl.history.cache import derivation, location
@@ -43,7 +43,7 @@ def keep(
     files: IndexFiles,
     declared: Declared,
     approved: History,
-    base: History,
+    fork: Fork,
     report: CheckReport,
 ) -> None:
     """The next check of the same index, started in the same folder, can be told on sight.
@@ -54,7 +54,7 @@ def keep(
     if (
         os.path.realpath(folders.common) != str(repository.common_directory)
         or approved.tip is None
-        or base.tip is None
+        or fork.commit is None
         or approved.notes
         or report.count("error")
         or project.waivers
@@ -66,7 +66,7 @@ def keep(
     standing.approved = os.fsencode(project.approved or "")
     standing.ref = os.fsencode(project.approved or _full(approved.ref))
     standing.stamp = beginning.stamp
-    standing.tip, standing.base = approved.tip.id.encode(), base.tip.id.encode()
+    standing.tip, standing.base = approved.tip.id.encode(), fork.commit.id.encode()
     standing.defaults = b"\n".join(map(os.fsencode, repository.default_branches))
     standing.roots = b"\0".join(map(os.fsencode, project.roots))
     used = {path for paths in declared.dependencies.values() for path in paths}
@@ -91,19 +91,21 @@ def keep(
         path=project.path,
         waivers=project.waivers,
     ).encode()
-    standing.topics = (
-        b"" if report.findings else b"".join(_topics(declared, project, [base.catalog, approved.catalog]))
-    )
+    standing.topics = b"" if report.findings else b"".join(_topics(declared, project, fork, approved.catalog))
     standing.write(folders)
 
 
-def _topics(declared: Declared, project: Project, history: Sequence[Catalog]) -> Iterator[bytes]:
+def _topics(declared: Declared, project: Project, fork: Fork, approved: Catalog) -> Iterator[bytes]:
     """The declared topics for `Standing.topics`; their strategy where it is the same whatever a merge makes of it."""
-    catalogs = (declared.catalog, *history)
+    # What an unchanged topic says now it said at the fork: nobody needs to read it there.
+    same = Catalog(fork.catalog.namespaces, declared.catalog.topics)
+    since = () if fork.catalog is approved else (approved,)
     for name, topic in declared.catalog.topics.items():
         schema, strategy, definition = topic.schema, "", ""
         files = declared.dependencies.get(name, frozenset())
         if schema and schema.type in _TYPES and topic.reader == "latest" and not topic.renamed_from:
+            began = same if name in fork.unchanged else fork.catalog
+            catalogs = (declared.catalog, began, *since)
             strategies = {catalog.strategy(name, project.defaults)[0] for catalog in catalogs}
             strategy = strategies.pop().value if len(strategies) == 1 else ""
             definition = schema.source.path if schema.source and schema.source.path in files else ""
