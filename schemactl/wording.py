@@ -96,3 +96,8 @@ def duty(
         if fine:
             sentence += f" {versions(fine).capitalize()} {'are' if len(fine) > 1 else 'is'} not affected."
     return sentence
+
+
+def partitioned(count: int | None) -> str:
+    """What a topic has: `has 3 partitions`, or `is not partitioned`."""
+    return "is not partitioned" if count is None else f"has {count} partition{'s' if count > 1 else ''}"

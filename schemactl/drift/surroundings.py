@@ -19,7 +19,7 @@ from schemactl.changes import (
 from schemactl.drift.differences import Difference, Kind, Words, listed
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName
 from schemactl.plan import State
-from schemactl.wording import policy_words
+from schemactl.wording import partitioned, policy_words
 
 
 class Surroundings:
@@ -102,12 +102,11 @@ class Surroundings:
         )
 
     def _partitions(self, name: TopicName, before: int | None, after: int) -> Difference:
-        has = "is not partitioned" if before is None else f"has {before} partitions"
         grows = before is not None and before < after
         return Difference(
             name,
             Kind.PARTITIONS,
-            f"the topic {has}, and Git approved {after}",
+            f"the topic {partitioned(before)}, and Git approved {after}",
             "since when and by whom, the registry's answers cannot tell",
             f"schemactl apply {self.words.on} adds them; or approve the number that is there"
             if grows

@@ -59,7 +59,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     Step,
 )
-from schemactl.wording import cite, numbers
+from schemactl.wording import cite, numbers, partitioned
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
@@ -205,13 +205,12 @@ class Planner:
 
     def _grow(self, name: TopicName, before: int | None, after: int) -> None:
         if before is None or after < before:
-            has = "is not partitioned" if before is None else f"has {before} partitions"
             self.refusals.append(
                 Refusal(
                     name,
                     None,
                     None,
-                    f"the topic {has}, and Git asks for {after}: Pulsar can only add partitions to a partitioned topic",
+                    f"the topic {partitioned(before)}, and Git asks for {after}: Pulsar can only add partitions to a partitioned topic",
                     "declare the number it has, or a new topic with `renamed_from`",
                 )
             )

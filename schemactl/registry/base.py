@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from schemactl.model import (
     Answer,
@@ -20,6 +20,18 @@ from schemactl.model import (
 
 RELAXED_FROM = "schemactl.relaxed_from"
 """The topic property in which `Registry.relax` keeps what the topic's own strategy was."""
+
+AUTO_UPDATE_STRATEGIES: Final = {
+    "AutoUpdateDisabled": CompatibilityStrategy.ALWAYS_INCOMPATIBLE,
+    "Backward": CompatibilityStrategy.BACKWARD,
+    "Forward": CompatibilityStrategy.FORWARD,
+    "Full": CompatibilityStrategy.FULL,
+    "AlwaysCompatible": CompatibilityStrategy.ALWAYS_COMPATIBLE,
+    "BackwardTransitive": CompatibilityStrategy.BACKWARD_TRANSITIVE,
+    "ForwardTransitive": CompatibilityStrategy.FORWARD_TRANSITIVE,
+    "FullTransitive": CompatibilityStrategy.FULL_TRANSITIVE,
+}
+"""What the deprecated auto-update policies mean (SchemaCompatibilityStrategy.fromAutoUpdatePolicy), in the order of their ordinals."""
 
 Progress = Callable[[int, int], None]
 """Told, during a long `Registry.read`, how many topics of how many have been read."""

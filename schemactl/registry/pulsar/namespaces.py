@@ -10,6 +10,7 @@ from typing import Any
 
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, Namespace, NamespaceName, Policies
+from schemactl.registry.base import AUTO_UPDATE_STRATEGIES
 from schemactl.registry.pulsar.connection import Connection
 
 SYSTEM_TENANTS = frozenset({"pulsar", "sla"})
@@ -23,19 +24,6 @@ _SETTERS = {
     "is_allow_auto_update_schema": ("POST", "isAllowAutoUpdateSchema"),
     "schema_validation_enforced": ("POST", "schemaValidationEnforced"),
 }
-
-# SchemaCompatibilityStrategy.fromAutoUpdatePolicy
-_AUTO_UPDATE = {
-    "AutoUpdateDisabled": CompatibilityStrategy.ALWAYS_INCOMPATIBLE,
-    "Backward": CompatibilityStrategy.BACKWARD,
-    "Forward": CompatibilityStrategy.FORWARD,
-    "Full": CompatibilityStrategy.FULL,
-    "AlwaysCompatible": CompatibilityStrategy.ALWAYS_COMPATIBLE,
-    "BackwardTransitive": CompatibilityStrategy.BACKWARD_TRANSITIVE,
-    "ForwardTransitive": CompatibilityStrategy.FORWARD_TRANSITIVE,
-    "FullTransitive": CompatibilityStrategy.FULL_TRANSITIVE,
-}
-
 
 _POLICIES = {
     "schema_compatibility_strategy": str | None,
@@ -64,7 +52,7 @@ def read(connection: Connection, name: NamespaceName) -> Namespace | None:
 def auto_update_strategy(connection: Connection, name: NamespaceName) -> CompatibilityStrategy | None:
     """The deprecated auto-update strategy of the namespace, mapped; None: it is not set, or there is no namespace."""
     told = _told(connection, name) or {}
-    return _AUTO_UPDATE.get(told.get("schema_auto_update_compatibility_strategy") or "")
+    return AUTO_UPDATE_STRATEGIES.get(told.get("schema_auto_update_compatibility_strategy") or "")
 
 
 def create(connection: Connection, name: NamespaceName) -> None:
