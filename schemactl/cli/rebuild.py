@@ -167,7 +167,7 @@ def _sources(git: Catalog, lists: Lists, file: str | None) -> Iterator[str]:
         if topic.versions and not topic.schema and name not in listed
     ]
     if listed:
-        yield f"Numbers of {_counted(listed)}: as {file} has them; what was approved since then follows."
+        yield f"Numbers of {_counted(listed)}: as {file} has them, unless deleted since; what was approved since then follows."
     if alone:
         yield f"Numbers of {_counted(alone)}: Git's. They are what they were if nothing but `apply` ever wrote there."
     if gone:
