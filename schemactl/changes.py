@@ -6,6 +6,7 @@ against the registry is what `plan` carries out, the registry against history is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -27,8 +28,15 @@ from schemactl.model import (
 COMMIT_PROPERTY = "schemactl.commit"
 """The SchemaInfo property that names the commit an upload came from. It takes no part in any comparison."""
 
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 _NOT_OWN = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
+
+
+def stamp(info: SchemaInfo | None) -> str | None:
+    """The id of the commit that an `apply` uploaded `info` from; None: something else did, whatever it wrote there."""
+    said = info.properties.get(COMMIT_PROPERTY, "") if info else ""
+    return said if _COMMIT_ID.fullmatch(said) else None
 
 
 @dataclass(frozen=True, slots=True)

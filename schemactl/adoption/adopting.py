@@ -9,7 +9,7 @@ from schemactl.adoption.declaring import NO_SCHEMA, Files, namespace_text, topic
 from schemactl.adoption.paths import Paths
 from schemactl.adoption.reading_back import misread
 from schemactl.broker import live
-from schemactl.changes import COMMIT_PROPERTY, identity
+from schemactl.changes import identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.model import (
     Catalog,
@@ -222,7 +222,7 @@ class _Adopter:
             ]
             if apart := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:
                 self.remarks.append(Remark(name, f"the registry's {', '.join(apart)}"))
-        elif any(COMMIT_PROPERTY in version.info.properties for version in current[:-1] if version.info):
+        elif any(stamp(version.info) for version in current[:-1]):
             message = (
                 "older versions were uploaded by `apply` from commits of another history, so that `plan` will refuse this topic: "
                 "import with --commit-each-version instead"

@@ -340,12 +340,12 @@ def _version(place: _Place, number: int | None) -> SchemaVersion:
 
 
 def _headline(version: SchemaVersion) -> str:
-    from schemactl.changes import COMMIT_PROPERTY
+    from schemactl.changes import stamp
 
     what = version.info.type.name if version.info else "tombstone"
-    commit = version.info.properties.get(COMMIT_PROPERTY) if version.info else None
-    stamp = f", from commit {commit[:9]}" if commit else ""
-    return f"version {version.number}, {what}, {moment(version.timestamp_ms)}{stamp}"
+    commit = stamp(version.info)
+    whence = f", from commit {commit[:9]}" if commit else ""
+    return f"version {version.number}, {what}, {moment(version.timestamp_ms)}{whence}"
 
 
 def _facts(version: SchemaVersion) -> dict[str, Any]:

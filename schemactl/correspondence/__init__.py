@@ -6,16 +6,13 @@ whose tombstone takes one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from schemactl.broker import live
-from schemactl.changes import COMMIT_PROPERTY, Contents
+from schemactl.changes import Contents, stamp
 from schemactl.model import SchemaVersion
-
-_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["readable", "deleted", "tombstone", "missing"]
 
@@ -46,9 +43,7 @@ class Pair:
     @property
     def stamp(self) -> str | None:
         """The id of the commit that an `apply` uploaded the entry from; None: something else uploaded it."""
-        info = self.registry.info if self.registry else None
-        said = info.properties.get(COMMIT_PROPERTY, "") if info else ""
-        return said if _COMMIT_ID.fullmatch(said) else None
+        return stamp(self.registry.info) if self.registry else None
 
     @property
     def is_apart(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Literal
 from schemactl import formats
 from schemactl.broker import live, put
 from schemactl.changes import (
-    COMMIT_PROPERTY,
     Change,
     Contents,
     NamespaceAdded,
@@ -24,6 +23,7 @@ from schemactl.changes import (
     VersionsMissing,
     VersionsUnknown,
     compare,
+    stamp,
     upload,
 )
 from schemactl.compat import breakages
@@ -368,7 +368,7 @@ def _reason(
 def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[Refusal]:
     """Versions that an `apply` uploaded from a commit, but whose content the approved history does not have."""
     for version in versions:
-        commit = version.info.properties.get(COMMIT_PROPERTY) if version.info else None
+        commit = stamp(version.info)
         if commit:
             yield Refusal(
                 name,

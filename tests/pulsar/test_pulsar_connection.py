@@ -425,6 +425,27 @@ def test_words_of_megabytes_are_cut() -> None:
     assert len(str(raised.value)) < 2_500
 
 
+def test_a_small_upload_waits_for_the_bookies_of_a_broker_that_starts() -> None:
+    trouble = unexpected(
+        "org.apache.pulsar.broker.service.schema.exceptions.SchemaException",
+        "Not enough non-faulty bookies available -  ledger=-1 - operation=Failed to create ledger",
+    )
+    answers = iter([trouble, trouble])
+    with serving(lambda _: next(answers, said({"version": {"version": 0}}))) as server:
+        registry = PulsarRegistry(server.url)
+        assert registry.put_schema(ORDERS, LONG) == 0
+        registry.close()
+        assert len(server.asked) == 3
+
+
+def test_an_address_that_is_no_admin_api_is_told() -> None:
+    with serving(lambda _: Said(404, b"<h1>Not Found</h1>", "text/html")) as server:
+        registry = PulsarRegistry(f"{server.url}/somewhere")
+        with pytest.raises(RegistryError, match="not as Pulsar's admin API does"):
+            _ = registry.version
+        registry.close()
+
+
 def test_an_upload_that_is_too_big_is_not_tried_again() -> None:
     trouble = unexpected(
         "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException",

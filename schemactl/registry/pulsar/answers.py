@@ -24,7 +24,7 @@ _MESSAGE_CELL = re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)(?:</td>|\Z)", re.DOTA
 _TRANSIENT_EXCEPTION = re.compile(
     r"Timeout|MetadataStore|ManagedLedger|BKException|Connect|AlreadyClosed|NotLeader"
 )
-_TOO_BIG = "Not enough non-faulty bookies"
+_NO_BOOKIES = "Not enough non-faulty bookies"
 
 
 class Reply(NamedTuple):
@@ -97,16 +97,18 @@ def is_concurrent_modification(reply: Reply) -> bool:
 
 def is_too_big(reply: Reply, size: int) -> bool:
     """An upload of `size` bytes did not fit into a ledger's entry: the broker blames its bookies."""
-    return reply.status >= _SERVER_ERROR and size > 4_000_000 and _TOO_BIG in words(reply)
+    return reply.status >= _SERVER_ERROR and size > 4_000_000 and _NO_BOOKIES in words(reply)
 
 
-def can_succeed_later(reply: Reply) -> bool:
-    """Whether the very same request may be answered otherwise in a moment.
+def can_succeed_later(reply: Reply, sent_bytes: int = 0) -> bool:
+    """Whether the very same request, with a body of `sent_bytes`, may be answered otherwise in a moment.
 
     So it is when the topic's bundle has no owner just now (412), when somebody was faster (409), for a server that is busy
-    or a gateway without one, and for a 500 that is either not Pulsar's own or tells of its storage. Another 500 of
-    Pulsar's is how it refuses.
+    or a gateway without one, and for a 500 that is either not Pulsar's own or tells of its storage, which is slower to be
+    ready than a broker that starts. Another 500 of Pulsar's is how it refuses.
     """
+    if reply.status == _SERVER_ERROR and _NO_BOOKIES in words(reply):
+        return not is_too_big(reply, sent_bytes)
     if reply.status == _SERVER_ERROR:
         return _UNEXPECTED not in _reason(reply) or _TRANSIENT_EXCEPTION.search(exception(reply)) is not None
     if reply.status in _GATEWAY or reply.status in (TOO_MANY_REQUESTS, _PRECONDITION_FAILED):

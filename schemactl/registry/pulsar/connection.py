@@ -122,6 +122,7 @@ class Connection:
         Raises:
             RegistryError: there is no answer, even after trying for a while.
         """
+        sent_bytes = len(json.dumps(body)) if body is not None else 0
         for delay_s in self.delays():
             asked_for_s = 0.0
             try:
@@ -130,7 +131,7 @@ class Connection:
                 if delay_s is None:
                     raise
             else:
-                if reply.fine or delay_s is None or not can_succeed_later(reply):
+                if reply.fine or delay_s is None or not can_succeed_later(reply, sent_bytes):
                     return reply
                 asked_for_s = min(reply.retry_after_s or 0.0, _PATIENCE_S)
             self._stopped.wait(max(delay_s, asked_for_s))

@@ -67,7 +67,12 @@ class PulsarRegistry:
         """The release the brokers say they are, such as "4.0.7"; "" where they do not tell."""
         if self._version is None:
             reply = self._connection.send("GET", "brokers/version")
-            if not reply.fine and reply.status not in (*_NOT_ALLOWED, 404):
+            if reply.status == 404:
+                raise RegistryError(
+                    f"{self.url} answers, but not as Pulsar's admin API does: it has no GET brokers/version",
+                    fix="check that `registry` of the target is the address of the admin API, without a path",
+                )
+            if not reply.fine and reply.status not in _NOT_ALLOWED:
                 self._connection.expect(reply, "GET brokers/version")
             self._version = reply.body.decode("ascii", "replace").strip().strip('"') if reply.fine else ""
         return self._version
