@@ -1,0 +1,110 @@
+"""What a job of local Spark costs: CPU seconds of the JVM and of the Python workers together, and their memory.
+
+Read from /proc, so on Linux only. Python workers stay alive between jobs, so what ended in between is not missed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from schemactl.spark import ensure_java
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """CPU seconds of one job, and the most memory that a Python worker held meanwhile."""
+
+    jvm_s: float
+    python_s: float
+    worker_mb: float
+
+    @property
+    def cpu_s(self) -> float:
+        """JVM and workers together."""
+        return self.jvm_s + self.python_s
+
+
+def session(jars: Path | None = None, **settings: str) -> SparkSession:
+    """Local Spark on two cores; `jars` is a folder of jars for its class path, with Spark's Avro module."""
+    ensure_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    chosen = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+    }
+    if jars is not None:
+        chosen["spark.jars"] = ",".join(str(jar) for jar in sorted(jars.glob("spark-avro_*.jar")))
+    builder = SparkSession.builder.master("local[2]").appName("benchmark")
+    for name, value in (chosen | settings).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def measured(job: Callable[[], object]) -> Cost:
+    """The cost of `job`, which runs something on the Spark of this process."""
+    jvm = _children(os.getpid())[0]
+    before = {pid: _cpu_s(pid) for pid in _below(jvm)}
+    done, peak = Event(), [0.0]
+
+    def watch() -> None:
+        while not done.wait(0.05):
+            peak[0] = max([peak[0], *(_resident_mb(pid) for pid in _below(jvm) if pid != jvm)])
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        job()
+    finally:
+        done.set()
+        watcher.join()
+    # Workers report a task's end before they have settled.
+    time.sleep(0.2)
+    spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in _below(jvm)}
+    return Cost(spent.pop(jvm), sum(spent.values()), peak[0])
+
+
+def _below(pid: int) -> Iterator[int]:
+    yield pid
+    for child in _children(pid):
+        yield from _below(child)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that `pid` started and that live."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(word) for task in tasks for word in (task / "children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def _cpu_s(pid: int) -> float:
+    """User and system time; of children that ended, too."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    return sum(int(word) for word in words[11:15]) * _TICK_S
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except FileNotFoundError:
+        return 0.0
