@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,9 @@ from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codegen.topic_module import Approved
+    from schemactl.codegen.wheel import Wheel
     from schemactl.history import History
+    from schemactl.model import Commit
 
 STALE = 100
 
@@ -30,6 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl generate --check                   is it up to date? (exit 100 if not; for CI)\n"
         "  schemactl generate --vendor --zip shop_schemas.zip\n"
         "  spark-submit --py-files shop_schemas.zip job.py      a cluster without schemactl\n"
+        "  schemactl generate --wheel                   dist/shop_schemas-2026.3.1.220509-py3-none-any.whl, for pip\n"
+        "  schemactl generate --out build --wheel build/wheels --wheel-version 1.4.0\n"
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 100 if a file would change")
     parser.add_argument(
@@ -37,7 +42,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the package carries the run-time, and needs no schemactl where it is used",
     )
+    parser.add_argument("--out", metavar="DIR", help="write the package here (default: `generate.out`)")
     parser.add_argument("--zip", metavar="FILE", help="also pack the package, for spark-submit --py-files")
+    parser.add_argument(
+        "--wheel",
+        nargs="?",
+        const="dist",
+        metavar="DIR",
+        help="also make a wheel of the package in this folder (default: dist)",
+    )
+    parser.add_argument(
+        "--wheel-version",
+        default="",
+        metavar="VERSION",
+        help="the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
+    )
     parser.add_argument(
         "--recursion-depth",
         type=int,
@@ -51,44 +70,75 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0: written, or up to date; 100: `--check` found stale files."""
-    if args.check and args.zip:
-        raise UsageError("--check writes nothing: leave --zip out")
-    if args.recursion_depth < 0:
-        raise UsageError("--recursion-depth is a number from 0 on")
-    from schemactl import declare, history
+    _judge_usage(args)
+    from schemactl import history
     from schemactl.codegen import files as on_disk
     from schemactl.codegen.package import package_files
 
-    project, top = declare.load_project(context.directory, context.config)
-    if project.generate is None:
+    project, top = history.load_project(context.directory, context.config)
+    generate = project.generate
+    if generate is None:
         raise SchemactlError(
             f"{project.path} has no `generate`",
             fix='add `generate: {package: my_schemas, out: generated, spark: "4.1"}`',
         )
     with history.Repository.open(context.directory) as repository:
+        if repository.top is None and args.out is None:
+            raise UsageError("a bare repository has no place for the package: say with --out where it goes")
         approved = history.read(repository, project, progress=context.reading_history())
     for note in approved.notes:
         context.say(f"note: {note}")
+    topics = _chosen(args, approved)
     files = package_files(
-        _chosen(args, approved),
-        project.generate,
+        topics,
+        generate,
         release=project.release,
         recursion_depth=args.recursion_depth,
         vendor=args.vendor,
     )
-    out = Path(top, project.generate.out)
+    out = Path(top, generate.out) if args.out is None else Path(context.directory, args.out)
     if args.check:
         difference = on_disk.compare(files, out)
         stale = [*difference.changed, *difference.extra, *difference.foreign]
         for name in sorted(stale):
-            print(f"stale: {project.generate.out}/{name}")
+            print(f"stale: {generate.out if args.out is None else args.out}/{name}")
         print(_summary(len(files), len(stale), checked=True))
         return STALE if stale else 0
+    made = _wheel(args, files, generate.package, topics, approved.tip) if args.wheel else None
     difference = on_disk.write(files, out)
     if args.zip:
         on_disk.pack(files, Path(context.directory, args.zip))
+    if made:
+        on_disk.pack(made.files, Path(context.directory, args.wheel, made.name))
+        print(Path(args.wheel, made.name))
     print(_summary(len(files), len(difference.changed) + len(difference.extra), checked=False))
     return 0
+
+
+def _judge_usage(args: argparse.Namespace) -> None:
+    if args.check and (args.zip or args.wheel):
+        raise UsageError("--check writes nothing: leave --zip and --wheel out")
+    if args.wheel_version and not args.wheel:
+        raise UsageError("--wheel-version says the version of a --wheel: ask for one")
+    if args.recursion_depth < 0:
+        raise UsageError("--recursion-depth is a number from 0 on")
+
+
+def _wheel(
+    args: argparse.Namespace,
+    files: Mapping[str, str],
+    package: str,
+    topics: list[Approved],
+    tip: Commit | None,
+) -> Wheel:
+    from schemactl.codegen.wheel import wheel
+
+    if tip is None:
+        raise SchemactlError(
+            "nothing is approved yet, so there is nothing to make a wheel of",
+            fix="commit a declaration first",
+        )
+    return wheel(files, package, topics, tip=tip, version=args.wheel_version, vendor=args.vendor)
 
 
 def _chosen(args: argparse.Namespace, approved: History) -> list[Approved]:

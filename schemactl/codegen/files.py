@@ -76,7 +76,9 @@ def write(files: Mapping[str, str], out: Path) -> Difference:
 
 
 def pack(files: Mapping[str, str], path: Path) -> None:
-    """The files as a zip that Python imports from, as `spark-submit --py-files` takes it; equal files, equal bytes.
+    """The files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
+
+    Equal files make equal bytes.
 
     Raises:
         SchemactlError: it cannot be written.
@@ -85,7 +87,7 @@ def pack(files: Mapping[str, str], path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(beside, "w") as archive:
-            for name, text in sorted(files.items()):
+            for name, text in files.items():
                 entry = zipfile.ZipInfo(name, _EPOCH)
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED, compresslevel=9)

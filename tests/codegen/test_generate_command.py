@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,8 +39,69 @@ def test_a_stale_package_is_found_file_by_file(shop: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--check", "--zip", "x.zip"], ["--recursion-depth", "-1"], ["--topic", "nowhere/*"]]
+    "arguments",
+    [
+        ["--check", "--zip", "x.zip"],
+        ["--check", "--wheel"],
+        ["--wheel-version", "1.0"],
+        ["--wheel", "--wheel-version", "first"],
+        ["--recursion-depth", "-1"],
+        ["--topic", "nowhere/*"],
+    ],
 )
 def test_wrong_usage_is_said_and_nothing_is_written(shop: Path, arguments: list[str]) -> None:
     assert main(["-C", str(shop), "-q", "generate", *arguments]) == 64
     assert not (shop / "x.zip").exists()
+    assert not (shop / "dist").exists()
+
+
+def test_a_wheel_is_made_with_one_command(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-C", str(shop), "-q", "generate", "--wheel", "wheels", "--wheel-version", "1.4.0"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "wheels/shop_schemas-1.4.0-py3-none-any.whl"
+    assert (shop / "wheels" / "shop_schemas-1.4.0-py3-none-any.whl").is_file()
+
+
+def test_a_bare_repository_gives_what_its_clone_gives(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["git", "clone", "-q", "--bare", str(shop), str(tmp_path / "bare")], check=True)
+    assert main(["-C", str(tmp_path / "bare"), "-q", "generate"]) == 64
+    assert "--out" in capsys.readouterr().err
+    assert main(["-C", str(tmp_path / "bare"), "-q", "generate", "--out", str(tmp_path / "out")]) == 0
+    assert main(["-C", str(shop), "-q", "generate", "--out", str(tmp_path / "out"), "--check"]) == 0
+
+
+def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, tmp_path: Path) -> None:
+    made = []
+    for name, zone, locale, mask in (
+        ("one", "Pacific/Apia", "C", 0o022),
+        ("other", "America/Lima", "C.UTF-8", 0o077),
+    ):
+        subprocess.run(["git", "clone", "-q", str(shop), str(tmp_path / name)], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "schemactl",
+                "-q",
+                "generate",
+                "--vendor",
+                "--zip",
+                "dist/x.zip",
+                "--wheel",
+            ],
+            check=True,
+            capture_output=True,
+            cwd=tmp_path / name,
+            env={**os.environ, "TZ": zone, "LC_ALL": locale, "PYTHONHASHSEED": str(mask)},
+            umask=mask,
+        )
+        made.append(
+            {
+                path.relative_to(tmp_path / name).as_posix(): path.read_bytes()
+                for part in ("generated", "dist")
+                for path in (tmp_path / name / part).rglob("*.*")
+            }
+        )
+    assert made[0] == made[1]
+    assert sum(name.startswith("dist/") for name in made[0]) == 2

@@ -1,0 +1,151 @@
+"""A wheel of the generated package: what installers make of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from dataclasses import replace
+from email import message_from_string
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from topics_to_generate import ALL, GENERATE, ORDERS, approved
+
+from schemactl.codegen.files import pack
+from schemactl.codegen.package import package_files
+from schemactl.codegen.wheel import Wheel, version_at, wheel
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.formats.key_value import join
+from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType
+
+# 1 March 2026, 00:05:09 UTC.
+TIP = Commit("c0ffee" + "0" * 34, 1_772_323_509)
+PLAIN = [approved("orders", ORDERS)]
+
+
+def wheel_of(topics: object = PLAIN, *, vendor: bool = True, version: str = "") -> Wheel:
+    files = package_files(topics, GENERATE, release=Release.R4_0, vendor=vendor)  # type: ignore[arg-type]
+    return wheel(files, GENERATE.package, topics, tip=TIP, version=version, vendor=vendor)  # type: ignore[arg-type]
+
+
+def needed(made: Wheel) -> list[str]:
+    (text,) = (text for name, text in made.files.items() if name.endswith("/METADATA"))
+    return message_from_string(text).get_all("Requires-Dist") or []
+
+
+def test_its_version_is_the_time_of_the_approved_tip_and_later_is_newer() -> None:
+    assert wheel_of().name == "shop_schemas-2026.3.1.509-py3-none-any.whl"
+    moments = [TIP.time_s + step for step in (0, 1, 60, 3_600, 86_400, 40 * 86_400, 400 * 86_400)]
+    versions = [version_at(Commit("", time_s)) for time_s in moments]
+    numbers = [tuple(map(int, version.split("."))) for version in versions]
+    assert numbers == sorted(set(numbers))
+    assert [".".join(map(str, number)) for number in numbers] == versions
+
+
+@pytest.mark.parametrize("version", ["1.0", "2026.3.1", "1!2.0rc1.post2.dev3+abc.7"])
+def test_its_version_can_be_said(version: str) -> None:
+    assert wheel_of(version=version).name == f"shop_schemas-{version}-py3-none-any.whl"
+
+
+@pytest.mark.parametrize("version", ["one", "v1.0", "1.0-1", "1.0/..", "1.0+Ä", "1.0 "])
+def test_what_is_no_version_is_refused(version: str) -> None:
+    with pytest.raises(UsageError, match="no version of a Python package"):
+        wheel_of(version=version)
+
+
+def test_a_package_in_a_namespace_has_a_name_that_installers_take() -> None:
+    generate = Generate("Acme.shop__schemas")
+    files = package_files(PLAIN, generate, release=Release.R4_0)
+    made = wheel(files, generate.package, PLAIN, tip=TIP, version="1", vendor=False)
+    assert made.name == "acme_shop_schemas-1-py3-none-any.whl"
+    assert "Acme/shop__schemas/__init__.py" in made.files
+    assert "\nName: acme-shop-schemas\n" in made.files["acme_shop_schemas-1.dist-info/METADATA"]
+
+
+@pytest.mark.parametrize("package", ["größe", "_shop", "shop_"])
+def test_a_name_that_no_wheel_can_have_is_refused(package: str) -> None:
+    with pytest.raises(SchemactlError, match="which no wheel can be called"):
+        wheel({}, package, [], tip=TIP, vendor=False)
+
+
+def test_it_needs_what_its_run_time_needs() -> None:
+    assert needed(wheel_of(vendor=False)) == [
+        f"schemactl[codec]>={metadata.version('schemactl')}",
+        'schemactl[spark]; extra == "spark"',
+        'schemactl[pulsar]; extra == "pulsar"',
+    ]
+    carried = needed(wheel_of())
+    assert sorted(re.split(r"[<>=]", name)[0] for name in carried if "extra" not in name) == [
+        "numpy",
+        "pyarrow",
+    ]
+    assert any(name.startswith("pyspark") and name.endswith('extra == "spark"') for name in carried)
+    assert not any(name.startswith("schemactl") for name in carried)
+
+
+@pytest.mark.parametrize("name", ["clicks", "described", "pairs"])
+def test_it_needs_protobuf_where_a_topic_does(name: str) -> None:
+    clicks = next(one for one in ALL if one.topic.name.topic == "clicks").versions[0].info
+    assert clicks is not None
+    pair = join(key=SchemaInfo(SchemaType.STRING), value=clicks, encoding="INLINE")
+    topics = [approved("pairs", (pair,)), *ALL]
+    (one,) = (one for one in topics if one.topic.name.topic == name)
+    for vendor in (True, False):
+        assert [text for text in needed(wheel_of([one], vendor=vendor)) if text.startswith("protobuf")]
+    assert not [text for text in needed(wheel_of()) if text.startswith("protobuf")]
+
+
+def test_its_record_names_every_file(tmp_path: Path) -> None:
+    made = wheel_of()
+    pack(made.files, tmp_path / made.name)
+    with zipfile.ZipFile(tmp_path / made.name) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        record = archive.read(names[-1]).decode()
+    assert [row[0] for row in csv.reader(io.StringIO(record))] == names
+
+
+def test_equal_histories_make_equal_bytes(tmp_path: Path) -> None:
+    for folder, topics in (("one", ALL), ("other", list(reversed(ALL)))):
+        made = wheel_of(topics)
+        pack(made.files, tmp_path / folder / made.name)
+    one, other = sorted(tmp_path.rglob("*.whl"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Path) -> None:
+    made = wheel_of(ALL, version="1.4.0")
+    pack(made.files, tmp_path / made.name)
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", str(tmp_path / made.name)], check=True)
+    # Arrow and numpy come from the environment of the tests, as nothing is fetched.
+    libraries = next(path for path in sys.path if Path(path, "pyarrow").is_dir())
+    program = (
+        f"import sys; sys.path.append({libraries!r})\n"
+        "from importlib.metadata import version\n"
+        "from shop_schemas.shop.sales import orders\n"
+        "print(version('shop-schemas'), orders.decode_one(orders.encode_one({'id': 1, 'customer_id': 2}, 0), 0)['customer'])\n"
+        "print(orders.Codec.__module__, [name for name in sys.modules if name.split('.')[0] == 'schemactl'])\n"
+    )
+    done = subprocess.run(
+        [python, "-I", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.splitlines() == ["1.4.0 2", "shop_schemas._runtime.codec.topic []"]
+    subprocess.run([*pip, "uninstall", "--yes", "shop-schemas"], check=True)
+    assert not list((tmp_path / "venv").rglob("*shop_schemas*"))
+
+
+def test_topics_and_the_commit_are_in_its_description() -> None:
+    text = wheel_of([replace(one, since="") for one in ALL]).files[
+        "shop_schemas-2026.3.1.509.dist-info/METADATA"
+    ]
+    assert f"As of commit {TIP.id}" in text
+    assert all(f"* {one.topic.name}\n" in text for one in ALL)
