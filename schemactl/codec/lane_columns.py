@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .columns import Choice, Group, Items, Leaf, Shape
-from .lanes import Ints, Lanes, Mask
+from .lanes import Ints, Lanes, Mask, whole
 from .schema import Array, Enum
 
 Seen = Any
@@ -108,7 +108,7 @@ def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen
         case Items():
             length = _scattered([(index, seen.length) for index, seen in pieces], count)
             first = np.cumsum(length) - length
-            moved = [(_item_places(first[index], seen.length), seen.items) for index, seen in pieces]
+            moved = [(item_places(first[index], seen.length), seen.items) for index, seen in pieces]
             return Listed(length, merge_items(shape, moved, int(length.sum())))
         case Choice():
             slot = _scattered([(index, seen.slot) for index, seen in pieces], count, blank=-1)
@@ -134,14 +134,17 @@ def merge_items(shape: Items, pieces: Sequence[tuple[Ints, Seen]], count: int) -
 def _scattered(pieces: Sequence[tuple[Ints, Any]], count: int, *, blank: int = 0) -> Any:
     first = pieces[0][1]
     size = (count, *first.shape[1:])
-    whole = sum(len(index) for index, _ in pieces) == count
-    out = np.empty(size, first.dtype) if whole else np.full(size, blank, first.dtype)
+    complete = sum(len(index) for index, _ in pieces) == count
+    out = np.empty(size, first.dtype) if complete else np.full(size, blank, first.dtype)
     for index, seen in pieces:
-        out[index] = seen
+        if seen.ndim == 1:
+            out[index] = seen
+        else:
+            whole(out)[index] = whole(seen)
     return out
 
 
-def _item_places(first: Ints, length: Ints) -> Ints:
+def item_places(first: Ints, length: Ints) -> Ints:
     """Where the items of lists go, whose first ones go to `first`."""
     total = int(length.sum())
     places: Ints = np.repeat(first - (np.cumsum(length) - length), length) + np.arange(total)

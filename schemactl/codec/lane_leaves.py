@@ -18,6 +18,9 @@ Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
 """From positions (`at[i]` belongs to the row `rows[i]`) to what was seen there, and the positions behind."""
 
 
+_MAX_LONG = 2**63 - 1
+
+
 def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Read:
     """Reads a primitive or fixed that `writer` wrote and that becomes `shape`."""
     schema = shape.schema
@@ -84,14 +87,15 @@ def _is_text(value: bytes) -> bool:
 
 def _fixed(size: int) -> Read:
     def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
-        stop = lanes.moved(at, size)
-        return pairs(at, stop), stop
+        stop = at + size
+        # What runs over is judged later, but must not be copied from beyond the batch.
+        return pairs(np.minimum(at, lanes.limit), np.minimum(stop, lanes.limit)), stop
 
     return read
 
 
 def _booleans(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
-    return lanes.data[at] == 1, lanes.moved(at, 1)
+    return lanes.first(at) == 1, at + 1
 
 
 def _floating(writer: str, arrow_type: pa.DataType) -> Read:
@@ -99,7 +103,7 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Read:
     dtype = numbers_dtype(arrow_type)
 
     def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
-        return lanes.view(view)[at].astype(dtype, copy=False), lanes.moved(at, size)
+        return lanes.items(view, at).astype(dtype, copy=False), at + size
 
     return read
 
@@ -136,12 +140,17 @@ def _decimals(logical: Decimal, size: int | None) -> Read:
     bound = 10**logical.precision
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        start, stop = lanes.spans(at, rows) if size is None else (at, lanes.moved(at, size))
+        start, stop = lanes.spans(at, rows) if size is None else (at, at + size)
         length = stop - start
-        extended = _sign_extended(lanes, start, stop)
-        low = _word(lanes, stop - 8, 8 - np.clip(length, 1, 8))
-        high = np.where(length > 8, _word(lanes, stop - 16, np.clip(16 - length, 0, 7)), low >> 63)
-        wrong = (length == 0) | ~extended | ~_within(high, low.view(np.uint64), bound)
+        # A shift by all 64 bits leaves nothing of what has no bytes.
+        low = _word(lanes, stop - 8, np.maximum(8 - length, 0))
+        high = low >> 63
+        wrong = length == 0
+        if len(length) and length.max() > 8:
+            high = np.where(length > 8, _word(lanes, stop - 16, np.clip(16 - length, 0, 7)), high)
+            wrong |= ~_sign_extended(lanes, start, stop) | ~_within(high, low.view(np.uint64), bound)
+        elif bound <= _MAX_LONG:
+            wrong |= (low >= bound) | (low <= -bound)
         if wrong.any():
             lanes.mark(rows[wrong])
         return pairs(low, high), stop
@@ -151,7 +160,7 @@ def _decimals(logical: Decimal, size: int | None) -> Read:
 
 def _word(lanes: Lanes, at: Ints, foreign: Ints) -> Ints:
     """The big-endian word at each position, without its first `foreign` bytes, sign extended."""
-    word: Ints = lanes.view(">u8")[np.maximum(at, 0)].astype(np.uint64).view(np.int64)
+    word: Ints = lanes.items(">u8", at).astype(np.uint64).view(np.int64)
     shift = foreign * 8
     return (word << shift) >> shift
 
@@ -191,7 +200,7 @@ def skipped(schema: Primitive | Fixed) -> Skip:
     if schema.type == "null":
         return lambda _lanes, at, _rows: at
     if size is not None:
-        return lambda lanes, at, _rows: lanes.moved(at, size)
+        return lambda _lanes, at, _rows: at + size
     if schema.type in ("string", "bytes"):
         return lambda lanes, at, rows: lanes.spans(at, rows)[1]
     max_bytes = 5 if schema.type == "int" else 10

@@ -8,7 +8,7 @@ to the scalar path, which knows the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +16,20 @@ import pyarrow as pa
 from . import resolver
 from .columns import Choice, Group, Items, Leaf, Options, Shape
 from .defaults import encode_default
-from .lane_columns import Listed, Picked, Seen, blank, finish, merge, merge_items, slot_of, slots_of
+from .lane_columns import (
+    Picked,
+    Seen,
+    blank,
+    finish,
+    merge,
+    slot_of,
+    slots_of,
+)
 from .lane_leaves import Read, Skip, enums, leaf, skipped
+from .lane_lists import entry_size, item_size, lists, skipped_lists
 from .lane_schedule import schedule, signature
 from .lanes import Ints, Lanes, Mask
-from .schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union, min_size
-
-_FEW_LANES: Final = 32
-"""Fewer lanes than this are not worth an operation each for more items than there are lanes."""
+from .schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union
 
 _MAX_DEPTH: Final = 100
 """How often a record is passed over inside itself before the scalar path takes the row."""
@@ -115,7 +121,10 @@ def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, 
         read, name = records[writers[0]][0].steps[place]
         lanes.pool_start = int(pools[writers[0]])
         rows = _rows_of(writers, records, rows_of, lanes.count)
-        seen, at[rows] = read(lanes, at[rows], rows)
+        if len(rows) == lanes.count:
+            seen, at = read(lanes, at, rows)
+        else:
+            seen, at[rows] = read(lanes, at.take(rows), rows)
         if name is not None:
             pieces[name].append((rows, seen))
     for writer, (record, rows) in enumerate(records):
@@ -180,11 +189,8 @@ class _Compiler:
 
     def _items(self, action: resolver.Items, shape: Items) -> Read:
         part = self.read(action.action, shape.part)
-        item_size = min_size(
-            action.writer.items if isinstance(action.writer, Array) else action.writer.values
-        )
-        if isinstance(shape.schema, Array):
-            return _lists(part, item_size, shape)
+        if isinstance(action.writer, Array):
+            return lists(part, item_size(action.writer.items), shape)
         key = leaf(Primitive("string"), Leaf(Primitive("string"), pa.string()), strict=self._options.strict)
 
         def entry(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
@@ -192,7 +198,7 @@ class _Compiler:
             values, at = part(lanes, at, rows)
             return [keys, values], at
 
-        return _lists(entry, 1 + item_size, shape)
+        return lists(entry, entry_size(action.writer.values), shape)
 
     def fields(
         self, action: resolver.Fields, shape: Group
@@ -217,12 +223,12 @@ class _Compiler:
         """Passes over a value of `schema`."""
         match schema:
             case Array():
-                return _skipped_lists(self.skip(schema.items), min_size(schema.items))
+                return skipped_lists(self.skip(schema.items), item_size(schema.items))
             case Map():
                 value = self.skip(schema.values)
-                return _skipped_lists(
+                return skipped_lists(
                     lambda lanes, at, rows: value(lanes, lanes.spans(at, rows)[1], rows),
-                    1 + min_size(schema.values),
+                    entry_size(schema.values),
                 )
             case Union():
                 return _skipped_union([self.skip(branch) for branch in schema.branches])
@@ -328,7 +334,7 @@ def _union(branches: Sequence[Read | None], shape: Shape) -> Read:
             if len(here) == len(rows):
                 return branch(lanes, after, rows)
             if len(here):
-                seen, after[here] = branch(lanes, after[here], rows[here])
+                seen, after[here] = branch(lanes, after.take(here), rows.take(here))
                 pieces.append((here, seen))
         return merge(shape, pieces, len(rows)), after
 
@@ -360,106 +366,3 @@ def _picked(read: Read, slot: int, shape: Choice) -> Read:
         return Picked(np.full(count, slot, np.int8), slots), after
 
     return read_picked
-
-
-def _lists(item: Read, item_size: int, shape: Items) -> Read:
-    """An array or map: the first item of every lane, then the second of those that have one, and so on."""
-    is_map = not isinstance(shape.schema, Array)
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        walk = _Walk(lanes, at, rows)
-        walk.blocks(item, item_size)
-        first = np.cumsum(walk.length) - walk.length
-        pieces = [(first[here] + nth, seen) for here, nth, seen in walk.parts]
-        items = merge_items(shape, pieces, int(walk.length.sum()))
-        if is_map:
-            _mark_twice(lanes, items[0], walk.length, rows)
-        return Listed(walk.length, items), walk.at
-
-    return read
-
-
-def _skipped_lists(item: Skip, item_size: int) -> Skip:
-    """Items that are passed over, whole blocks at once where the writer gave their size."""
-    read = _unseen(item)
-
-    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-        walk = _Walk(lanes, at, rows)
-        walk.blocks(read, item_size, jump=True)
-        return walk.at
-
-    return skip
-
-
-class _Walk:
-    """Through the blocks of a list, lane by lane.
-
-    Attributes:
-        at: the position of each lane.
-        length: the number of items that each has passed.
-        parts: the lanes that have an nth item, n for each, and what was seen.
-    """
-
-    def __init__(self, lanes: Lanes, at: Ints, rows: Ints) -> None:
-        self._lanes = lanes
-        self._rows = rows
-        self.at = at.copy()
-        self.length: Ints = np.zeros(len(rows), np.int64)
-        self.parts: list[tuple[Ints, Ints, Any]] = []
-
-    def blocks(self, item: Read, item_size: int, *, jump: bool = False) -> None:
-        """Goes through all blocks; `jump`: over those that say their size."""
-        lanes, at, rows = self._lanes, self.at, self._rows
-        here = np.flatnonzero(lanes.good(rows))
-        while len(here):
-            count, at[here], size = lanes.counts(at[here], rows[here], item_size)
-            left = count
-            if jump:
-                left = np.where(size >= 0, 0, count)
-                at[here] += np.maximum(size, 0)
-            self._block(item, here[left > 0], left[left > 0])
-            here = here[count > 0]
-            here = here[lanes.good(rows[here])]
-            # A block that ends its row is missing the end of the list.
-            open_ended = at[here] >= lanes.ends(rows[here])
-            lanes.mark(rows[here[open_ended]])
-            here = here[~open_ended]
-
-    def _block(self, item: Read, here: Ints, left: Ints) -> None:
-        """Goes through one block: `left` items in each of the lanes `here`."""
-        lanes = self._lanes
-        at, rows, nth = self.at[here], self._rows[here], self.length[here]
-        while len(here):
-            # A default is as it is, and read whatever it takes.
-            if len(here) < _FEW_LANES and left.max() > len(here) and rows[0] != lanes.count:
-                lanes.mark(rows)
-                self.at[here], self.length[here] = at, nth
-                return
-            seen, at = item(lanes, at, rows)
-            self.parts.append((here, nth, seen))
-            over = at > lanes.ends(rows)
-            if over.any():
-                lanes.mark(rows[over])
-            nth, left = nth + 1, left - 1
-            more = (left > 0) & lanes.good(rows)
-            if not more.all():
-                done = ~more
-                self.at[here[done]], self.length[here[done]] = at[done], nth[done]
-                here, at, rows, nth, left = here[more], at[more], rows[more], nth[more], left[more]
-
-
-def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
-    """Marks the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
-    many = length > 1
-    if not many.any():
-        return
-    owner = np.repeat(np.arange(len(length)), length)
-    several = many[owner]
-    keys, owner = keys[several], owner[several]
-    prints = lanes.prints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
-    order = np.argsort(prints)
-    same = prints[order][1:] == prints[order][:-1]
-    for suspect in np.unique(owner[order[1:][same]]):
-        texts = lanes.binary(keys[owner == suspect]).to_pylist()
-        if len(set(texts)) < len(texts):
-            lanes.mark(rows[suspect])

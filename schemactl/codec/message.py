@@ -110,17 +110,18 @@ def read_singles(
     singles = [
         (reader, rows) for reader, rows in readers if isinstance(reader, Single) and reader.reading.program
     ]
-    if len(singles) < len(readers):
+    refused = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, Refused)]
+    if not singles or len(singles) + len(refused) < len(readers):
         return None
+    absent = {row: reason for reason, rows in refused for row in rows.tolist()}
     present = np.asarray(payloads.is_valid())
+    if payloads.null_count:
+        absent = dict.fromkeys(np.flatnonzero(~present).tolist(), _NO_PAYLOAD) | absent
     values, reasons = read_together(
-        [(reader.reading, rows if present.all() else rows[present[rows]]) for reader, rows in singles],
+        [(reader.reading, rows[present[rows]] if payloads.null_count else rows) for reader, rows in singles],
         payloads,
     )
     columns = values.flatten() if singles[0][0].flat else [values]
-    if present.all():
-        return columns, reasons
-    absent = {int(row): _NO_PAYLOAD for row in np.flatnonzero(~present)}
     return [null_at(column, absent) for column in columns], reasons | absent
 
 

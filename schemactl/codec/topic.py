@@ -241,14 +241,15 @@ class Codec:
         return Encoded(payloads, keys, _reasons(reasons, rows.num_rows))
 
     def _message_reader(self, version: int | None) -> MessageReader:
+        if version is not None and version not in self._numbers:
+            # Not kept: damaged messages may name any number.
+            return Refused(self._unknown(version), tuple(self.columns.types))
         if version not in self._readers:
             self._readers[version] = self._make_reader(version)
         return self._readers[version]
 
     def _make_reader(self, version: int | None) -> MessageReader:
         types = tuple(self.columns.types)
-        if version is not None and version not in self._numbers:
-            return Refused(self._unknown(version), types)
         writer = self.reader if version is None else self._numbers[version].schema
         try:
             match writer, self.reader:
@@ -291,13 +292,7 @@ class Codec:
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """The columns, each version's rows decoded together and put back in order."""
-        known = np.asarray(versions.is_valid())
-        values = np.asarray(versions.fill_null(0))
-        groups: list[tuple[int | None, np.ndarray[Any, Any]]] = [
-            (int(number), np.flatnonzero(known & (values == number))) for number in np.unique(values[known])
-        ]
-        if not known.all() or not groups:
-            groups.append((None, np.flatnonzero(~known)))
+        groups = version_number.grouped(versions)
         if len(groups) == 1:
             return self._message_reader(groups[0][0]).batch(payloads, keys)
         together = read_singles([(self._message_reader(number), rows) for number, rows in groups], payloads)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import Unreadable
+from .lanes import Ints
 
 _SIZES: Final = (8, 64)
 
@@ -43,6 +44,31 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
     )
     odd = np.flatnonzero(~good & (sizes != 0))
     return pa.array(found, mask=~good), {int(row): _reason(int(sizes[row])) for row in odd}
+
+
+def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
+    """The distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
+    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
+    values = np.asarray(numbers.drop_null())
+    groups: list[tuple[int | None, Ints]] = []
+    if len(values):
+        lowest = int(values.min())
+        found: Ints | None = None
+        codes = values - lowest
+        if int(values.max()) - lowest < 2**16:
+            # Short codes are sorted by digits, many times as fast.
+            codes = codes.astype(np.uint16)
+        else:
+            found, codes = np.unique(values, return_inverse=True)
+        order = rows.take(np.argsort(codes, kind="stable"))
+        counts = np.bincount(codes)
+        bounds = np.cumsum(counts)
+        for code in np.flatnonzero(counts).tolist():
+            number = lowest + code if found is None else int(found[code])
+            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
+    if numbers.null_count or not groups:
+        groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
+    return groups
 
 
 def _reason(size: int) -> str:

@@ -1,0 +1,173 @@
+"""Lists and maps of many messages at once: the first item of every lane, then the second of those that have one, and so on."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from .columns import Items
+from .lane_columns import Listed, Seen, item_places, merge_items
+from .lane_leaves import Read, Skip
+from .lanes import Ints, Lanes
+from .schema import Array, Fixed, Primitive, Schema, min_size
+
+_FEW_LANES: Final = 32
+"""Fewer lanes than this are not worth an operation each for more items than there are lanes."""
+
+
+class ItemSize(NamedTuple):
+    """How many bytes an item takes: at the least, and exactly if that is known."""
+
+    least: int
+    exact: int | None
+
+
+def item_size(schema: Schema) -> ItemSize:
+    """Of items of `schema`."""
+    least = min_size(schema)
+    even = isinstance(schema, Fixed) or (
+        isinstance(schema, Primitive) and schema.type in ("null", "boolean", "float", "double")
+    )
+    return ItemSize(least, least if even else None)
+
+
+def entry_size(schema: Schema) -> ItemSize:
+    """Of a map's entries with values of `schema`."""
+    return ItemSize(1 + min_size(schema), None)
+
+
+def lists(item: Read, sizes: ItemSize, shape: Items) -> Read:
+    """An array or map: the first item of every lane, then the second of those that have one, and so on."""
+    is_map = not isinstance(shape.schema, Array)
+
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        walk = _Walk(lanes, at, rows)
+        walk.blocks(item, sizes)
+        first = np.cumsum(walk.length) - walk.length
+        pieces = [(first.take(here) + nth, seen) for here, nth, seen in walk.parts]
+        items = merge_items(shape, pieces, int(walk.length.sum()))
+        if is_map:
+            _mark_twice(lanes, items[0], walk.length, rows)
+        return Listed(walk.length, items), walk.at
+
+    return read
+
+
+def skipped_lists(item: Skip, sizes: ItemSize) -> Skip:
+    """Items that are passed over, whole blocks at once where the writer gave their size."""
+
+    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        return None, item(lanes, at, rows)
+
+    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
+        walk = _Walk(lanes, at, rows)
+        walk.blocks(read, sizes, jump=True)
+        return walk.at
+
+    return skip
+
+
+class _Walk:
+    """Through the blocks of a list, lane by lane.
+
+    Attributes:
+        at: the position of each lane.
+        length: the number of items that each has passed.
+        parts: the lanes that have an nth item, n for each, and what was seen.
+    """
+
+    def __init__(self, lanes: Lanes, at: Ints, rows: Ints) -> None:
+        self._lanes = lanes
+        self._rows = rows
+        self.at = at.copy()
+        self.length: Ints = np.zeros(len(rows), np.int64)
+        self.parts: list[tuple[Ints, Ints, Any]] = []
+
+    def blocks(self, item: Read, sizes: ItemSize, *, jump: bool = False) -> None:
+        """Goes through all blocks; `jump`: over those that say their size."""
+        lanes, at, rows = self._lanes, self.at, self._rows
+        here = np.flatnonzero(lanes.good(rows))
+        while len(here):
+            count, after, said = lanes.counts(at.take(here), rows.take(here), sizes.least)
+            left = count
+            if jump and said is not None:
+                left = np.where(said >= 0, 0, count)
+                after += np.maximum(said, 0)
+            at[here] = after
+            here = here.take(np.flatnonzero(count))
+            pass_block = self._block if sizes.exact is None else self._even_block
+            pass_block(item, here, left.compress(count > 0), sizes.exact or 0)
+            here = here.compress(lanes.good(rows.take(here)))
+            # A block that ends its row is missing the end of the list.
+            open_ended = at.take(here) >= lanes.ends(rows.take(here))
+            if open_ended.any():
+                lanes.mark(rows[here[open_ended]])
+                here = here[~open_ended]
+
+    def _even_block(self, item: Read, here: Ints, left: Ints, size: int) -> None:
+        """As `_block`, where all items take `size` bytes: where each lies is known."""
+        lane = np.repeat(np.arange(len(here)), left)
+        nth = item_places(np.zeros(len(here), np.int64), left)
+        at, length = self.at.take(here), self.length.take(here)
+        seen, _ = item(self._lanes, at.take(lane) + size * nth, self._rows.take(here).take(lane))
+        self.parts.append((here.take(lane), length.take(lane) + nth, seen))
+        self.at[here], self.length[here] = at + size * left, length + left
+
+    def _block(self, item: Read, here: Ints, left: Ints, _: int) -> None:
+        """Goes through one block: `left` items in each of the lanes `here`."""
+        lanes = self._lanes
+        # The lanes with most items first, so that those that have an nth item are always the first ones.
+        order = _most_first(left)
+        here, left = here.take(order), left.take(order)
+        # A default is as it is, and read whatever it takes.
+        if len(here) and self._rows[here[0]] != lanes.count:
+            alone = _lonely(left)
+            lanes.mark(self._rows[here[:alone]])
+            here, left = here[alone:], left[alone:]
+        at, rows, length = self.at.take(here), self._rows.take(here), self.length.take(here)
+        ends = lanes.ends(rows)
+        upwards = left[::-1]
+        for nth in range(int(left.max(initial=0))):
+            count = len(left) - int(upwards.searchsorted(nth, "right"))
+            seen, after = item(lanes, at[:count], rows[:count])
+            self.parts.append((here[:count], length[:count] + nth, seen))
+            over = after > ends[:count]
+            if over.any():
+                lanes.mark(rows[:count][over])
+            at[:count] = after
+        self.at[here], self.length[here] = at, length + left
+
+
+def _lonely(counts: Ints) -> int:
+    """How many lanes, of those with the highest counts, would go on with few beside them for longer than they are many."""
+    top = counts[:_FEW_LANES]
+    beside = np.append(top[1:], counts[_FEW_LANES] if len(counts) > _FEW_LANES else 0)
+    lonely = np.flatnonzero(top[0] - beside > np.arange(1, len(top) + 1))
+    return int(lonely[-1]) + 1 if len(lonely) else 0
+
+
+def _most_first(counts: Ints) -> Ints:
+    """The places of the counts, from the highest down."""
+    most = int(counts.max(initial=0))
+    # Short numbers are sorted by digits, many times as fast.
+    kind = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
+    return np.argsort((most - counts).astype(kind), kind="stable")
+
+
+def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
+    """Marks the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
+    many = np.flatnonzero(length > 1)
+    if not len(many):
+        return
+    counts = length.take(many)
+    places = item_places((np.cumsum(length) - length).take(many), counts)
+    owner = np.repeat(many, counts)
+    keys = keys.take(places, axis=0)
+    prints = lanes.prints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
+    order = np.argsort(prints)
+    ordered = prints.take(order)
+    for suspect in set(owner[order[1:][ordered[1:] == ordered[:-1]]].tolist()):
+        texts = lanes.binary(keys[owner == suspect]).to_pylist()
+        if len(set(texts)) < len(texts):
+            lanes.mark(rows[suspect])
