@@ -83,7 +83,7 @@ DOORS: dict[str, set[str]] = {
     "grpc_tools": {"formats"},
     "pyspark": {"spark"},
     "pyarrow": {"codec", "spark"},
-    "numpy": {"codec"},
+    "numpy": {"codec", "spark"},
     "pandas": set(),
     "urllib3": {"registry"},
     "sqlite3": {"registry", "history"},

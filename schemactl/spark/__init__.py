@@ -2,6 +2,7 @@
 
     orders = shop.sales.orders.decode(messages)          # or: decode(messages, codec)
     rows, refused = split(orders, shop.sales.orders.CODEC)
+    landed = land(messages, shop.sales.orders.CODEC, "orders")
 
 Imports nothing of schemactl but `codec`, and only relatively, so that a generated package can carry a copy.
 """
@@ -11,15 +12,23 @@ from __future__ import annotations
 from .decoding import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, decode, split
 from .encoding import encode
 from .java import JavaNotFound, ensure_java
+from .landing import land, land_stream, landed_by, settle
+from .landing_journal import Counts, Landed
 
 __all__ = [
     "ERROR",
     "KEY",
     "PAYLOAD",
     "SCHEMA_VERSION",
+    "Counts",
     "JavaNotFound",
+    "Landed",
     "decode",
     "encode",
     "ensure_java",
+    "land",
+    "land_stream",
+    "landed_by",
+    "settle",
     "split",
 ]

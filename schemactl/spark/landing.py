@@ -1,0 +1,283 @@
+"""Messages to Parquet, decoded and written where Spark reads them: no row passes through Spark's own writer."""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyspark
+from pyspark.sql import types as spark
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from . import landing_journal as journal
+from .decoding import ERROR, PAYLOAD, _columns, decode
+from .landing_folder import Folder
+from .landing_journal import Landed, Places
+from .landing_parquet import COMPRESSIONS, Shape
+from .landing_sink import JOB, Landing, register
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+REFUSED: Final = "_refused"
+"""The folder in a landing's own that refused messages go to; readers of the rows pass over it."""
+
+_ABANDONED_S: Final = 24 * 60 * 60
+
+Mode = Literal["append", "overwrite", "error"]
+Compression = Literal["none", "uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"]
+
+# What the name of a folder says exactly, and Spark reads back from it.
+_PARTITION_TYPES: Final = (
+    spark.StringType,
+    spark.BooleanType,
+    spark.ByteType,
+    spark.ShortType,
+    spark.IntegerType,
+    spark.LongType,
+    spark.DateType,
+)
+
+_STORED_TYPES: Final = (
+    *_PARTITION_TYPES,
+    spark.FloatType,
+    spark.DoubleType,
+    spark.DecimalType,
+    spark.BinaryType,
+    spark.TimestampType,
+    spark.TimestampNTZType,
+    spark.DayTimeIntervalType,
+)
+
+
+def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
+    messages: DataFrame,
+    codec: Codec,
+    path: str,
+    *,
+    payload: str = "payload",
+    version: str | None = "schema_version",
+    key: str | None = "key",
+    partition_by: Sequence[str] = (),
+    quarantine: str | None = None,
+    compression: Compression = "snappy",
+    mode: Mode = "append",
+    rows_per_file: int | None = None,
+    bytes_per_file: int = 256 * 2**20,
+    filesystem: fs.FileSystem | None = None,
+) -> Landed:
+    """Every message is a row of the Parquet files in `path`, or a row with its reason and bytes in `quarantine`.
+
+    The rows are those of `decode`: `split(decode(...)).rows` and `.refused`, as `spark.read.parquet` reads them. They become
+    visible together once all are written. A job that fails leaves everything as it was; what one that was killed had
+    decided is completed first.
+
+    Args:
+        messages: raw messages; the columns `payload`, `version` and `key` are as for `decode`, all others are kept.
+        codec: of their topic.
+        path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
+        payload: as for `decode`.
+        version: as for `decode`.
+        key: as for `decode`.
+        partition_by: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
+        quarantine: where refused messages go, on the same file system; None: the folder `_refused` in `path`.
+        compression: of the files, by Spark's name.
+        mode: "append"; "overwrite" what is in both folders, once the new files are visible; "error" if there are rows.
+        rows_per_file: at most; None: any number.
+        bytes_per_file: a file that reached them is not continued.
+        filesystem: the file system of `path`, with its credentials; None: the one that `path` names.
+
+    Raises:
+        ValueError: a column is missing, would be there twice or cannot be stored; or the folders will not do.
+        FileExistsError: there are rows, with the mode "error".
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    places = _places(path, quarantine, filesystem)
+    landing = _landing(
+        messages,
+        codec,
+        places,
+        raw={"payload": payload, "version": version, "key": key},
+        shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
+        overwrite=mode == "overwrite",
+    )
+    _tidy(places)
+    if mode == "error" and places.rows.visible():
+        raise FileExistsError(f"{path} has rows already: land with mode append or overwrite, or elsewhere")
+    job = uuid.uuid4().hex
+    source = register(messages.sparkSession, landing)
+    messages.write.format(source).mode("append").option(JOB, job).save()
+    return journal.collect(places.rows, job)
+
+
+def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
+    messages: DataFrame,
+    codec: Codec,
+    path: str,
+    *,
+    checkpoint: str,
+    payload: str = "payload",
+    version: str | None = "schema_version",
+    key: str | None = "key",
+    partition_by: Sequence[str] = (),
+    quarantine: str | None = None,
+    compression: Compression = "snappy",
+    rows_per_file: int | None = None,
+    bytes_per_file: int = 256 * 2**20,
+    filesystem: fs.FileSystem | None = None,
+) -> DataStreamWriter:
+    """A writer of a stream that lands each batch as `land` does, and exactly once; still to be given a trigger and started.
+
+        query = land_stream(messages, codec, path, checkpoint=place).trigger(availableNow=True).start()
+
+    A query that was killed at any moment and is started again with the same checkpoint lands what is missing, and nothing
+    twice. `landed_by(path, query.id)` says what it has landed since its checkpoint was made.
+
+    Args:
+        messages: a stream of raw messages.
+        codec: of their topic.
+        path: as for `land`, like all that follow.
+        checkpoint: the folder where Spark keeps how far the query has come; to each query its own.
+        payload: as for `decode`.
+        version: as for `decode`.
+        key: as for `decode`.
+        partition_by: as for `land`.
+        quarantine: as for `land`.
+        compression: as for `land`.
+        rows_per_file: as for `land`.
+        bytes_per_file: as for `land`.
+        filesystem: as for `land`.
+
+    Raises:
+        ValueError: as `land`.
+        CodecUnavailable: as `land`.
+        RuntimeError: PySpark is older than 4.1, which has no such streams.
+    """
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 1):
+        raise RuntimeError(f"landing a stream needs PySpark 4.1 or newer; this is {pyspark.__version__}")
+    places = _places(path, quarantine, filesystem)
+    landing = _landing(
+        messages,
+        codec,
+        places,
+        raw={"payload": payload, "version": version, "key": key},
+        shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
+    )
+    _tidy(places)
+    source = register(messages.sparkSession, landing)
+    return messages.writeStream.format(source).outputMode("append").option("checkpointLocation", checkpoint)
+
+
+def landed_by(path: str, query: str, *, filesystem: fs.FileSystem | None = None) -> Landed | None:
+    """What the streaming query of that id has landed in `path`, from its first batch on; None: nothing yet."""
+    return journal.landed_by(Folder.at(path, filesystem), query)
+
+
+def settle(path: str, *, filesystem: fs.FileSystem | None = None) -> None:
+    """Whatever killed jobs had decided to land in `path` is visible. The next `land` does so, too."""
+    journal.settle(Folder.at(path, filesystem))
+
+
+def _tidy(places: Places) -> None:
+    journal.settle(places.rows)
+    journal.sweep(places, idle_s=_ABANDONED_S)
+
+
+def _places(path: str, quarantine: str | None, filesystem: fs.FileSystem | None) -> Places:
+    rows = Folder.at(path, filesystem)
+    if quarantine is None:
+        return Places(rows, rows.below(REFUSED))
+    refused = Folder.at(quarantine, filesystem)
+    if refused.files != rows.files:
+        raise ValueError(f"{quarantine} is on another file system than {path}: nothing moves to both at once")
+    for outer, inner in ((rows, refused), (refused, rows)):
+        below = posixpath.relpath(inner.path, outer.path)
+        if below == "." or not below.startswith(("_", ".")):
+            raise ValueError(
+                f"{quarantine} and {path} are in each other's sight: put refused messages beside the rows, or leave "
+                f"`quarantine` out (they go to {rows.place(REFUSED)}, which readers of the rows pass over)"
+            )
+    return Places(rows, refused)
+
+
+def _shape(
+    partition_by: Sequence[str], compression: str, *, rows_per_file: int | None, bytes_per_file: int
+) -> Shape:
+    if compression not in COMPRESSIONS:
+        raise ValueError(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
+    if bytes_per_file < 1 or (rows_per_file is not None and rows_per_file < 1):
+        raise ValueError("a file has one row at least: give positive numbers")
+    return Shape({}, tuple(partition_by), compression, file_bytes=bytes_per_file, file_rows=rows_per_file)
+
+
+def _landing(
+    messages: DataFrame,
+    codec: Codec,
+    places: Places,
+    *,
+    raw: dict[str, Any],
+    shape: Shape,
+    overwrite: bool = False,
+) -> Landing:
+    schema = decode(messages, codec, **raw).schema
+    rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
+    refused = spark.StructType([field for field in schema if field.name not in codec.columns.names])
+    _check_partitions(rows, shape.partition_by)
+    for field in schema:
+        _check_stored(field.dataType, field.name)
+    return Landing(
+        codec,
+        _columns(messages, codec, **raw),
+        places,
+        _described(shape, rows),
+        _described(replace(shape, partition_by=()), refused),
+        overwrite,
+    )
+
+
+def _described(shape: Shape, rows: spark.StructType) -> Shape:
+    """Files that tell Spark which types its rows have."""
+    stored = spark.StructType([field for field in rows if field.name not in shape.partition_by])
+    return replace(
+        shape,
+        metadata={
+            "org.apache.spark.sql.parquet.row.metadata": stored.json(),
+            # To Spark it says, too, that dates are of the calendar that is valid for all times.
+            "org.apache.spark.version": pyspark.__version__,
+        },
+    )
+
+
+def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> None:
+    for name in partition_by:
+        if name not in rows.names:
+            raise ValueError(
+                f"the rows have no column {name} to partition by; they have {', '.join(rows.names)}"
+            )
+        if not isinstance(rows[name].dataType, _PARTITION_TYPES):
+            raise ValueError(  # noqa: TRY004  a wrong choice of column, not of argument
+                f"{name} is {rows[name].dataType.simpleString()}, which makes no good names of folders: "
+                "partition by text, whole numbers, booleans or dates"
+            )
+    if len(set(partition_by)) < len(partition_by) or len(partition_by) == len(rows):
+        raise ValueError("partition by each column once, and leave one for the files")
+
+
+def _check_stored(kind: spark.DataType, place: str) -> None:
+    """Raises ValueError if Parquet, as Spark reads it, has nothing for the type."""
+    match kind:
+        case spark.StructType() if kind.fields:
+            for field in kind:
+                _check_stored(field.dataType, f"{place}.{field.name}")
+        case spark.ArrayType():
+            _check_stored(kind.elementType, f"{place}[]")
+        case spark.MapType():
+            _check_stored(kind.keyType, f"{place}{{key}}")
+            _check_stored(kind.valueType, f"{place}{{}}")
+        case _ if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
+            raise ValueError(f"{place} is {kind.simpleString()}, which Parquet cannot hold: drop the column")

@@ -1,0 +1,178 @@
+"""A folder that jobs land files in: what of it readers see, and where a job keeps its files until it has decided.
+
+Visible are files such as `part-00000-….snappy.parquet`, directly or in folders such as `day=2026-11-21`. Staged ones are in
+`_landing/<job>/<attempt>`: readers pass over what begins with `_` or `.`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from pyarrow import fs
+
+STAGING: Final = "_landing"
+
+# Object stores answer slowly, but many requests at once.
+_AT_ONCE: Final = 16
+
+_Item = TypeVar("_Item")
+
+# What Hadoop calls a store that Arrow knows by another name.
+_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+
+
+class Move(NamedTuple):
+    """A staged file, by its name below its staging folder, and what it is called once it is visible."""
+
+    staged: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a file system; `path` is as that file system writes it. What is `name` here is below the folder."""
+
+    files: fs.FileSystem
+    path: str
+
+    @classmethod
+    def at(cls, place: str, files: fs.FileSystem | None = None) -> Folder:
+        """The folder that `place` names: a local path, or a URI that Arrow knows; with `files`, a path of theirs.
+
+        Raises:
+            ValueError: Arrow knows no file system for the URI.
+        """
+        if files is not None:
+            return cls(files, place.rstrip("/"))
+        scheme, colon, rest = place.partition(":")
+        # One letter is a drive.
+        if not colon or len(scheme) == 1 or "/" in scheme:
+            return cls(fs.LocalFileSystem(), Path(place).absolute().as_posix())
+        if scheme == "file":
+            # To Hadoop, file:/folder is the same as file:///folder; Arrow knows only the latter.
+            return cls(fs.LocalFileSystem(), "/" + rest.strip("/"))
+        try:
+            found, path = fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
+        except (ValueError, NotImplementedError) as error:
+            raise ValueError(
+                f"{place} names no file system that Arrow can write to ({error}): "
+                "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
+            ) from None
+        return cls(found, path.rstrip("/"))
+
+    def below(self, name: str) -> Folder:
+        """The folder of that name in this one; `..` leads out of it."""
+        return Folder(self.files, posixpath.normpath(self.place(name)))
+
+    def place(self, name: str) -> str:
+        """The path of what is called `name`."""
+        return posixpath.join(self.path, name)
+
+    def staging(self, job: str) -> Folder:
+        """Where a job keeps its files until it has decided."""
+        return self.below(STAGING).below(job)
+
+    def entries(self) -> list[str]:
+        """The names of what is directly in the folder; none if it does not exist."""
+        return [info.base_name for info in self._infos()]
+
+    def visible(self) -> list[str]:
+        """The names of the files that readers see, sorted."""
+        return sorted(self._visible(""))
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of every file, at any depth."""
+        return {
+            posixpath.relpath(info.path, self.path): info.size
+            for info in self._infos(recursive=True)
+            if info.is_file
+        }
+
+    def idle_s(self) -> float:
+        """For how many seconds nothing in the folder was written, as far as the file system tells."""
+        changed = [info.mtime_ns / 1e9 for info in self._infos(recursive=True) if info.mtime_ns is not None]
+        return time.time() - max(changed, default=0.0)
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None if there is none."""
+        try:
+            with self.files.open_input_stream(self.place(name)) as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return None
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """The file is there with that content: whole or not at all, whenever this is interrupted."""
+        self.files.create_dir(self.path, recursive=True)
+        with self.files.open_output_stream(self.place(f".{name}")) as file:
+            file.write(content)
+        self.rename(f".{name}", name)
+
+    def rename(self, name: str, other: str) -> None:
+        """What was called `name` is called `other`."""
+        self.files.move(self.place(name), self.place(other))
+
+    def remove(self) -> None:
+        """The folder is gone, and all that was in it."""
+        with contextlib.suppress(FileNotFoundError):
+            self.files.delete_dir(self.path)
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """None of the files is there, nor a folder that they leave empty."""
+        names = list(names)
+
+        def remove(name: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self.files.delete_file(self.place(name))
+
+        _for_each(remove, names)
+        for parent in sorted({posixpath.dirname(name) for name in names}, reverse=True):
+            folder = parent
+            while folder and not self.below(folder).entries():
+                self.below(folder).remove()
+                folder = posixpath.dirname(folder)
+
+    def take(self, moves: Iterable[Move], *, source: Folder) -> None:
+        """Every file that `source` still has of those is here; one that it has no more was moved before."""
+        there = source.sizes()
+        moves = [move for move in moves if move.staged in there]
+        for parent in {posixpath.dirname(self.place(move.name)) for move in moves}:
+            self.files.create_dir(parent, recursive=True)
+
+        def take(move: Move) -> None:
+            try:
+                self.files.move(source.place(move.staged), self.place(move.name))
+            except OSError:
+                # Somebody else may be completing the same job.
+                if move.staged in source.sizes():
+                    raise
+
+        _for_each(take, moves)
+
+    def _infos(self, *, recursive: bool = False) -> list[fs.FileInfo]:
+        selector = fs.FileSelector(self.path, allow_not_found=True, recursive=recursive)
+        return list(self.files.get_file_info(selector))
+
+    def _visible(self, prefix: str) -> Iterator[str]:
+        for info in self._infos():
+            name = info.base_name
+            # As HadoopFSUtils.shouldFilterOutPathName: the folder of a column may begin with `_`.
+            if name.startswith(".") or (name.startswith("_") and "=" not in name):
+                continue
+            if info.is_file:
+                yield prefix + name
+            else:
+                yield from self.below(name)._visible(f"{prefix}{name}/")  # noqa: SLF001  its own
+
+
+def _for_each(work: Callable[[_Item], None], items: list[_Item]) -> None:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(work, items))

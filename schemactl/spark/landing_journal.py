@@ -1,0 +1,221 @@
+"""All files of a job become visible, or none, whatever is killed when.
+
+A job's tasks stage files. Its driver decides by writing a journal, in one step, then moves what the journal lists and deletes
+what it replaces. Before the journal nothing counts; after it everything does: who finds one (the next job, `settle`) goes on
+with it, and each of its steps may be done twice.
+
+    <path>/_landing/<job>/journal.json     decided
+    <path>/_landing/<job>/landed.json      and done
+
+The job of a streaming query's epoch is called `<query>-<epoch>`; the newest `landed.json` of a query stays, and says up to
+which epoch nothing is to be landed again.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from .landing_folder import STAGING, Folder, Move
+
+DECIDED: Final = "journal.json"
+DONE: Final = "landed.json"
+
+
+class Counts(NamedTuple):
+    """Messages of one version."""
+
+    rows: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What a job landed: every message that it read is a row, or was refused."""
+
+    rows: int = 0
+    refused: int = 0
+    files: int = 0
+    bytes: int = 0
+    versions: Mapping[int | None, Counts] = field(default_factory=dict)
+    """By the version that messages were written with; None: they said none, or something that is none."""
+
+    def __add__(self, other: Landed) -> Landed:
+        versions = dict(self.versions)
+        for version, counts in other.versions.items():
+            before = versions.get(version, Counts())
+            versions[version] = Counts(before.rows + counts.rows, before.refused + counts.refused)
+        return Landed(
+            self.rows + other.rows,
+            self.refused + other.refused,
+            self.files + other.files,
+            self.bytes + other.bytes,
+            dict(sorted(versions.items(), key=lambda item: (item[0] is None, item[0] or 0))),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; `versions` is a list, because a version may be null."""
+        versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
+        numbers = {"rows": self.rows, "refused": self.refused, "files": self.files, "bytes": self.bytes}
+        return numbers | {"versions": versions}
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Landed:
+        """What `to_json` gave."""
+        versions = {one["version"]: Counts(one["rows"], one["refused"]) for one in value["versions"]}
+        return cls(value["rows"], value["refused"], value["files"], value["bytes"], versions)
+
+
+class StagedFile(NamedTuple):
+    """A file of one task attempt, and its name once it is visible."""
+
+    attempt: str
+    name: str
+    bytes: int
+
+
+class Staged(NamedTuple):
+    """The files of a job: rows, and what it refused."""
+
+    rows: Sequence[StagedFile]
+    refused: Sequence[StagedFile]
+
+
+class Places(NamedTuple):
+    """Where a job lands rows, and where what it refused: two folders of one file system."""
+
+    rows: Folder
+    refused: Folder
+
+    def staging(self, job: str) -> Places:
+        """Where the job stages the files of each."""
+        return Places(self.rows.staging(job), self.refused.staging(job))
+
+
+class Job(NamedTuple):
+    """A job's name; for an epoch of a streaming query also which."""
+
+    name: str
+    query: str | None = None
+    epoch: int = 0
+
+    @classmethod
+    def of_epoch(cls, query: str, epoch: int) -> Job:
+        """The job of that epoch."""
+        return cls(f"{query}-{epoch}", query, epoch)
+
+
+def commit(places: Places, job: Job, staged: Staged, landed: Landed, *, overwrite: bool = False) -> None:
+    """The staged files are visible, and nothing else of the job is left; what an epoch landed before is not landed again.
+
+    Raises:
+        OSError: a staged file is not there as it was written, or the journal could not be written: nothing was decided. Or
+            a file could not be moved or removed: it was decided, and `settle` goes on.
+    """
+    settle(places.rows)
+    before = _newest(places.rows, job.query)
+    if before is not None and before["epoch"] >= job.epoch:
+        abort(places, job.name)
+        return
+    _check(places.staging(job.name), staged)
+    total = landed if before is None else Landed.of_json(before["total"]) + landed
+    done = {"query": job.query, "epoch": job.epoch, "landed": landed.to_json(), "total": total.to_json()}
+    journal = {
+        "refused": posixpath.relpath(places.refused.path, places.rows.path),
+        "files": [[Move(f"{file.attempt}/{file.name}", file.name) for file in files] for files in staged],
+        "replaced": [place.visible() if overwrite else [] for place in places],
+        "done": done,
+    }
+    places.rows.staging(job.name).write(DECIDED, json.dumps(journal).encode())
+    _complete(places.rows, job.name)
+
+
+def abort(places: Places, job: str) -> None:
+    """Nothing is left of the job, unless it had decided: then it is left to be completed."""
+    staging = places.staging(job)
+    if staging.rows.read(DECIDED) is None:
+        for folder in staging:
+            folder.remove()
+
+
+def settle(folder: Folder) -> None:
+    """Every job that had decided to land in the folder is done."""
+    for job in folder.below(STAGING).entries():
+        _complete(folder, job)
+
+
+def sweep(places: Places, *, idle_s: float) -> None:
+    """What is left of jobs that never decided, and wrote nothing for `idle_s`, is gone."""
+    kept = {job for job, record in _records(places.rows) if record["query"] is not None}
+    for job in {job for place in places for job in place.below(STAGING).entries()} - kept:
+        staging = places.staging(job)
+        if staging.rows.read(DECIDED) is None and min(folder.idle_s() for folder in staging) > idle_s:
+            for folder in staging:
+                folder.remove()
+
+
+def collect(folder: Folder, job: str) -> Landed:
+    """What a job landed that is done; nothing is left of it."""
+    staging = folder.staging(job)
+    record = staging.read(DONE)
+    if record is None:
+        raise FileNotFoundError(f"{staging.place(DONE)}: the job has not landed")
+    staging.remove()
+    return Landed.of_json(json.loads(record)["landed"])
+
+
+def landed_by(folder: Folder, query: str) -> Landed | None:
+    """What the epochs of a streaming query landed, all together; None: none did."""
+    record = _newest(folder, query)
+    return None if record is None else Landed.of_json(record["total"])
+
+
+def _complete(folder: Folder, job: str) -> None:
+    """The job is done, if it had decided. Every step may have been done before, or be done by somebody else meanwhile."""
+    staging = folder.staging(job)
+    decided = staging.read(DECIDED)
+    if decided is None:
+        return
+    journal = json.loads(decided)
+    places = Places(folder, folder.below(journal["refused"]))
+    for place, files in zip(places, journal["files"], strict=True):
+        place.take((Move(*names) for names in files), source=place.staging(job))
+    # New files first: whatever happens in between, no row is gone.
+    for place, names in zip(places, journal["replaced"], strict=True):
+        place.remove_files(names)
+    places.refused.staging(job).remove()
+    staging.write(DONE, json.dumps(journal["done"]).encode())
+    staging.remove_files([DECIDED])
+    query = journal["done"]["query"]
+    for other, record in _records(folder):
+        if record["query"] == query is not None and record["epoch"] < journal["done"]["epoch"]:
+            folder.staging(other).remove()
+
+
+def _check(staging: Places, staged: Staged) -> None:
+    for folder, files in zip(staging, staged, strict=True):
+        there = folder.sizes() if files else {}
+        for file in files:
+            name = f"{file.attempt}/{file.name}"
+            if there.get(name) != file.bytes:
+                raise OSError(
+                    f"{folder.place(name)} should have {file.bytes} bytes and has {there.get(name, 'vanished')}: "
+                    "nothing was landed"
+                )
+
+
+def _records(folder: Folder) -> Iterator[tuple[str, Any]]:
+    """The jobs that are done, and what they left."""
+    for job in folder.below(STAGING).entries():
+        record = folder.staging(job).read(DONE)
+        if record is not None:
+            yield job, json.loads(record)
+
+
+def _newest(folder: Folder, query: str | None) -> Any:
+    """The record of a query's newest epoch; None if there is none."""
+    records = [record for _, record in _records(folder) if record["query"] == query is not None]
+    return max(records, key=lambda record: record["epoch"], default=None)

@@ -1,0 +1,217 @@
+"""Rows into Parquet files, inside a task: files and row groups of sane size, a folder for each partition, memory bounded."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .landing_folder import Folder
+from .landing_journal import StagedFile
+
+NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+
+# What Spark calls a compression, Arrow's word for it, and what stands in a file's name.
+COMPRESSIONS: Final = {
+    "none": ("none", ""),
+    "uncompressed": ("none", ""),
+    "snappy": ("snappy", ".snappy"),
+    "gzip": ("gzip", ".gz"),
+    "zstd": ("zstd", ".zstd"),
+    "lz4_raw": ("lz4", ".lz4raw"),
+    "brotli": ("brotli", ".br"),
+}
+
+# ExternalCatalogUtils.charToEscape.
+_ESCAPED: Final = {chr(code): f"%{code:02X}" for code in [*range(1, 32), 127, *b"\"#%'*/:=?\\{[]^"]}
+_ESCAPES: Final = str.maketrans(_ESCAPED)
+
+# Rows that wait for a row group, in the widths they have in memory; over all partitions of a task.
+_WAITING_BYTES: Final = 128 * 2**20
+
+# Files of other partitions that stay open to be continued.
+_OPEN_FILES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How rows become files.
+
+    `metadata` is the files' own; `group_bytes` is measured in memory, `file_bytes` on disk; a file has `file_rows` at most.
+    """
+
+    metadata: dict[str, str]
+    partition_by: tuple[str, ...] = ()
+    compression: str = "snappy"
+    group_bytes: int = 64 * 2**20
+    file_bytes: int = 256 * 2**20
+    file_rows: int | None = None
+
+
+class ParquetFiles:
+    """The files of one task attempt. Every row that is added is in one of them once it is closed."""
+
+    def __init__(self, folder: Folder, attempt: str, prefix: str, shape: Shape) -> None:
+        self._folder = folder.below(attempt)
+        self._attempt = attempt
+        self._prefix = prefix
+        self._shape = shape
+        self._waiting: dict[str, _Waiting] = {}
+        self._open: dict[str, _File] = {}
+        self._closed: list[StagedFile] = []
+        self._made = 0
+
+    def add(self, rows: pa.RecordBatch, *, held_bytes: int) -> None:
+        """Rows, each time with the same columns, that hold so much memory as long as they wait."""
+        for folder, part in _parts(rows, self._shape.partition_by):
+            waiting = self._waiting.setdefault(folder, _Waiting())
+            waiting.rows.append(part)
+            waiting.bytes += held_bytes if part is rows else part.nbytes
+            if waiting.bytes >= self._shape.group_bytes:
+                self._write(folder)
+        while sum(waiting.bytes for waiting in self._waiting.values()) > _WAITING_BYTES:
+            self._write(max(self._waiting, key=lambda folder: self._waiting[folder].bytes))
+
+    def close(self) -> list[StagedFile]:
+        """All files are whole."""
+        for folder in list(self._waiting):
+            self._write(folder)
+        for folder in list(self._open):
+            self._close(folder)
+        return self._closed
+
+    def _write(self, folder: str) -> None:
+        """What waits for the folder is a row group, or as many as there are files to be filled."""
+        rows = stored(pa.Table.from_batches(self._waiting.pop(folder).rows), self._shape)
+        while rows.num_rows:
+            # Taken out and put back, so that those not written to for longest come first.
+            file = self._open.pop(folder, None) or self._file(folder, rows.schema)
+            self._open[folder] = file
+            room = rows.num_rows if self._shape.file_rows is None else self._shape.file_rows - file.rows
+            file.add(rows.slice(0, room))
+            rows = rows.slice(room)
+            if file.rows == self._shape.file_rows or file.bytes >= self._shape.file_bytes:
+                self._close(folder)
+        if len(self._open) > _OPEN_FILES:
+            self._close(next(iter(self._open)))
+
+    def _file(self, folder: str, schema: pa.Schema) -> _File:
+        compression, suffix = COMPRESSIONS[self._shape.compression]
+        name = posixpath.join(folder, f"{self._prefix}-{self._made:04}{suffix}.parquet")
+        self._made += 1
+        return _File(self._folder, name, schema, compression)
+
+    def _close(self, folder: str) -> None:
+        file = self._open.pop(folder)
+        self._closed.append(StagedFile(self._attempt, file.name, file.close()))
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Rows of one partition that wait for a row group, and the memory that they hold."""
+
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+    bytes: int = 0
+
+
+class _File:
+    """A Parquet file that is being written."""
+
+    def __init__(self, folder: Folder, name: str, schema: pa.Schema, compression: str) -> None:
+        self.name = name
+        self.rows = 0
+        path = folder.place(name)
+        folder.files.create_dir(posixpath.dirname(path), recursive=True)
+        self._sink = folder.files.open_output_stream(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression=compression,
+            # As Spark writes: decimals as numbers, indexes of pages, and no schema of Arrow's own.
+            store_decimal_as_integer=True,
+            write_page_index=True,
+            store_schema=False,
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Written so far."""
+        size: int = self._sink.tell()
+        return size
+
+    def add(self, rows: pa.Table) -> None:
+        """One more row group."""
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self.rows += rows.num_rows
+
+    def close(self) -> int:
+        """The file is whole; its bytes."""
+        self._writer.close()
+        size = self.bytes
+        self._sink.close()
+        return size
+
+
+def stored(rows: pa.Table, shape: Shape) -> pa.Table:
+    """The rows as they stand in files: without the columns that folders say, and as the types that Spark stores."""
+    rows = rows.drop_columns(list(shape.partition_by))
+    schema = pa.schema(
+        [pa.field(column.name, _stored_type(column.type)) for column in rows.schema], metadata=shape.metadata
+    )
+    columns = [
+        column if column.type == kind else column.cast(kind)
+        for column, kind in zip(rows.columns, schema.types, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    """Intervals are numbers to Parquet: the row's metadata say what they mean."""
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_stored_type(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored_type(kind.key_type), _stored_type(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_stored_type(kind.value_type)))
+    return kind
+
+
+def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each partition, in order, with its folder."""
+    if not by:
+        yield "", rows
+        return
+    folders: dict[str, int] = {}
+    groups = np.zeros(rows.num_rows, np.int64)
+    names = [""]
+    for column in by:
+        encoded = rows.column(column).dictionary_encode(null_encoding="encode")
+        values = encoded.dictionary.cast(pa.string()).to_pylist()
+        codes = groups * len(values) + np.asarray(encoded.indices)
+        seen, groups = np.unique(codes, return_inverse=True)
+        names = [
+            posixpath.join(names[code // len(values)], partition_folder(column, values[code % len(values)]))
+            for code in seen.tolist()
+        ]
+    # Null and the empty text share a folder.
+    groups = np.array([folders.setdefault(name, len(folders)) for name in names])[groups]
+    if len(folders) == 1:
+        yield names[0], rows
+        return
+    order = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups))
+    for folder, number in folders.items():
+        start = int(ends[number - 1]) if number else 0
+        yield folder, rows.take(pa.array(order[start : int(ends[number])]))
+
+
+def partition_folder(column: str, value: str | None) -> str:
+    """The folder of the rows with that value, as ExternalCatalogUtils.getPartitionPathString names it."""
+    return f"{column.translate(_ESCAPES)}={value.translate(_ESCAPES) if value else NULL_PARTITION}"

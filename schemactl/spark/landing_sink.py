@@ -1,0 +1,153 @@
+"""The data source that Spark lands with: its tasks decode and write files, its driver makes them visible."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from .decoding import ERROR, PAYLOAD, SCHEMA_VERSION, _Columns, _decode_batches
+from .landing_journal import Counts, Job, Landed, Places, Staged, abort, commit
+from .landing_parquet import ParquetFiles, Shape
+
+JOB: Final = "job"
+"""The option that names a batch job."""
+
+
+def task_context() -> TaskContext:
+    """The task that this is called in."""
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("only a task of Spark can say which it is")
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """What is to be landed, where and how."""
+
+    codec: Codec
+    columns: _Columns
+    places: Places
+    rows: Shape
+    refused: Shape
+    overwrite: bool = False
+
+    def stage(self, batches: Iterator[pa.RecordBatch], job: Job) -> TaskStaged:
+        """Every message of the batches is in a staged file, as a row or refused."""
+        task = task_context().partitionId()
+        attempt = f"{task}-{uuid.uuid4().hex}"
+        prefix = f"part-{task:05}-{job.name}"
+        staging = self.places.staging(job.name)
+        rows = ParquetFiles(staging.rows, attempt, prefix, self.rows)
+        refused = ParquetFiles(staging.refused, attempt, prefix, self.refused)
+        landed = Landed()
+        for batch in batches:
+            for decoded in _decode_batches([batch], codec=self.codec, columns=self.columns):
+                good, bad = self._parted(decoded)
+                rows.add(good, held_bytes=batch.nbytes + good.nbytes)
+                refused.add(bad, held_bytes=bad.nbytes)
+                landed += Landed(good.num_rows, bad.num_rows, versions=_versions(good, bad))
+        staged = Staged(rows.close(), refused.close())
+        files = [*staged.rows, *staged.refused]
+        landed += Landed(files=len(files), bytes=sum(file.bytes for file in files))
+        return TaskStaged(task, job, staged, landed)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """What the tasks staged is visible: of each task, what one attempt of it staged."""
+        tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
+        if not tasks:
+            return
+        staged = Staged(
+            [file for task in tasks.values() for file in task.staged.rows],
+            [file for task in tasks.values() for file in task.staged.refused],
+        )
+        landed = sum((task.landed for task in tasks.values()), Landed())
+        job = next(iter(tasks.values())).job
+        commit(self.places, job, staged, landed, overwrite=self.overwrite)
+
+    def _parted(self, decoded: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        names = decoded.schema.names
+        values = set(self.codec.columns.names)
+        good = decoded.select([name for name in names if name not in (ERROR, PAYLOAD)])
+        bad = decoded.select([name for name in names if name not in values])
+        wrong = decoded.column(ERROR).is_valid()
+        if wrong.true_count == 0:
+            return good, bad.slice(0, 0)
+        return good.filter(pa.compute.invert(wrong)), bad.filter(wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStaged(WriterCommitMessage):
+    """What one attempt of a task staged."""
+
+    task: int
+    job: Job
+    staged: Staged
+    landed: Landed
+
+
+class LandingSource(DataSource):
+    """A data source that is only written to; each landing has one of its own."""
+
+    landing: ClassVar[Landing]
+    registered: ClassVar[str]
+
+    @classmethod
+    def name(cls) -> str:
+        """As which it is registered."""
+        return cls.registered
+
+    def writer(self, schema: Any, overwrite: bool) -> _BatchWriter:  # noqa: ARG002, FBT001  Spark's signature
+        """For a batch job."""
+        return _BatchWriter(self.landing, Job(self.options[JOB]))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: ARG002, FBT001, N802  Spark's signature
+        """For a streaming query."""
+        # Its base came with Spark 4.1.
+        from .landing_stream import StreamWriter
+
+        return StreamWriter(self.landing)
+
+
+def register(session: SparkSession, landing: Landing) -> str:
+    """The name of a data source of the session that lands so; the same landing has the same name."""
+    name = f"schemactl-landing-{hashlib.sha256(pickle.dumps(landing)).hexdigest()[:16]}"
+    source = type(LandingSource.__name__, (LandingSource,), {"landing": landing, "registered": name})
+    session.dataSource.register(source)
+    return name
+
+
+@dataclass
+class _BatchWriter(DataSourceArrowWriter):
+    landing: Landing
+    job: Job
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStaged:
+        return self.landing.stage(iterator, self.job)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.landing.commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002  Spark's signature
+        abort(self.landing.places, self.job.name)
+
+
+def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
+    found: dict[int | None, Counts] = {}
+    for rows, one in ((good, Counts(rows=1)), (bad, Counts(refused=1))):
+        for count in rows.column(SCHEMA_VERSION).value_counts().to_pylist():
+            before = found.get(count["values"], Counts())
+            found[count["values"]] = Counts(
+                before.rows + count["counts"] * one.rows, before.refused + count["counts"] * one.refused
+            )
+    return found

@@ -1,0 +1,39 @@
+"""The sink of a streaming query, which lands each of its epochs once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from .landing_journal import Job, abort
+from .landing_sink import Landing, TaskStaged, task_context
+
+# StreamExecution.QUERY_ID_KEY and MicroBatchExecution.BATCH_ID_KEY: tasks are told whose they are.
+_QUERY: Final = "sql.streaming.queryId"
+_EPOCH: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Lands what the tasks of an epoch staged. The epoch's number alone says whether it was landed before."""
+
+    landing: Landing
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStaged:
+        """In a task: its messages are staged."""
+        told = task_context().getLocalProperty
+        job = Job.of_epoch(str(told(_QUERY)), int(str(told(_EPOCH))))
+        return self.landing.stage(iterator, job)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
+        """In the driver: what the tasks staged is visible."""
+        self.landing.commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
+        """In the driver: what they staged is gone."""
+        for job in {message.job.name for message in messages if isinstance(message, TaskStaged)}:
+            abort(self.landing.places, job)

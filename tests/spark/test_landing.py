@@ -1,0 +1,138 @@
+"""Messages landed as Parquet, on real local Spark: what readers find, and what they do not see."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
+
+from schemactl.codec import Codec, Definition, Version
+from schemactl.spark import Counts, decode, land, split
+
+COUNT = 2_000
+
+
+def avro(*fields: dict[str, Any]) -> Definition:
+    return Definition("AVRO", json.dumps({"type": "record", "name": "Order", "fields": list(fields)}))
+
+
+def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name} | more
+
+
+LINE = {
+    "type": "record",
+    "name": "Line",
+    "fields": [
+        {"name": "sku", "type": "string"},
+        {"name": "price", "type": logical("bytes", "decimal", precision=18, scale=2)},
+        {"name": "seen", "type": logical("long", "timestamp-micros")},
+    ],
+}
+OLD = avro({"name": "id", "type": "int"}, {"name": "region", "type": ["null", "string"]})
+NEW = avro(
+    {"name": "id", "type": "long"},
+    {"name": "region", "type": ["null", "string"]},
+    {"name": "ok", "type": "boolean", "default": False},
+    {"name": "ratio", "type": "float", "default": 0.5},
+    {"name": "raw", "type": ["null", "bytes"], "default": None},
+    {
+        "name": "small",
+        "type": ["null", logical("bytes", "decimal", precision=9, scale=3)],
+        "default": None,
+    },
+    {"name": "huge", "type": ["null", logical("bytes", "decimal", precision=38, scale=0)], "default": None},
+    {"name": "at", "type": ["null", logical("long", "timestamp-millis")], "default": None},
+    {"name": "local", "type": ["null", logical("long", "local-timestamp-micros")], "default": None},
+    {"name": "day", "type": ["null", logical("int", "date")], "default": None},
+    {"name": "lines", "type": {"type": "array", "items": LINE}, "default": []},
+    {"name": "tags", "type": {"type": "map", "values": ["null", LINE["name"]]}, "default": {}},
+    {"name": "either", "type": ["null", "long", "string"], "default": None},
+)
+CODEC = Codec([Version(0, OLD), Version(1, NEW)])
+
+
+def value(number: int) -> dict[str, Any]:
+    line = {"sku": f"s{number}", "price": Decimal(number), "seen": number}
+    return {
+        "id": number * 2**33,
+        "region": [None, "", "north", "a/b=c %"][number % 4],
+        "ok": number % 3 == 0,
+        "ratio": number / 8,
+        "raw": bytes([number % 256]) if number % 2 else None,
+        "small": Decimal(number) if number % 7 else None,
+        "huge": Decimal(10**37 + number) if number % 5 else None,
+        # Long before calendars changed, too.
+        "at": (number - 500) * 10**12 // 7,
+        "local": -number * 10**13,
+        "day": number * 100 - 700_000,
+        "lines": [line] * (number % 4),
+        "tags": {"a": None, "b": line} if number % 2 else {},
+        "either": {"member0": number, "member1": None} if number % 3 else None,
+    }
+
+
+def raw(number: int) -> tuple[bytes | None, int, bytes, str]:
+    version = number % 2
+    if number % 100 == 7:
+        return b"\x80", version, b"damaged", f"id-{number}"
+    if number % 100 == 8:
+        return None, 1, b"nothing", f"id-{number}"
+    if version == 0:
+        old = {"id": number, "region": value(number)["region"]}
+        return CODEC.encode_one(old, 0), 0, b"k", f"id-{number}"
+    return CODEC.encode_one(value(number), 1), 1, b"k", f"id-{number}"
+
+
+@pytest.fixture(scope="module")
+def messages(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(
+        [raw(number) for number in range(COUNT)],
+        "payload binary, schema_version long, key binary, __messageId string",
+    ).withColumn("__publishTime", fn.timestamp_micros(fn.crc32("__messageId")))
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    return sorted(frame.collect(), key=str)
+
+
+def parents(folder: str) -> set[str]:
+    """The folders with rows."""
+    files = Path(folder).rglob("part-*.parquet")
+    found = {str(file.parent.relative_to(folder)) for file in files}
+    return {name for name in found if not name.startswith(("_landing", "_refused"))}
+
+
+def test_rows_types_and_refused_messages_are_those_of_decoding_and_spark_s_own_writer(
+    messages: DataFrame, folder: str
+) -> None:
+    read = messages.sparkSession.read
+    rows, refused = split(decode(messages, CODEC), CODEC, keep=False)
+    rows.write.parquet(f"{folder}-spark/rows")
+    refused.write.parquet(f"{folder}-spark/refused")
+    landed = land(messages, CODEC, folder)
+    assert (landed.rows, landed.refused) == (COUNT - 40, 40)
+    assert landed.versions == {0: Counts(980, 0), 1: Counts(980, 40)}
+    for ours, theirs in (("", "/rows"), ("/_refused", "/refused")):
+        mine, other = read.parquet(folder + ours), read.parquet(f"{folder}-spark{theirs}")
+        assert mine.schema == other.schema
+        assert rows_of(mine) == rows_of(other)
+
+
+def test_folders_of_partitions_are_named_as_spark_names_them(messages: DataFrame, folder: str) -> None:
+    by = ["region", "ok", "day", "__schemaVersion"]
+    few = messages.limit(60).withColumn(
+        "odd", fn.when(fn.rand() < 2, fn.concat(fn.char(fn.crc32("__messageId") % 127 + 1), fn.lit("x")))
+    )
+    by.append("odd")
+    split(decode(few, CODEC), CODEC, keep=False).rows.write.partitionBy(*by).parquet(f"{folder}-spark")
+    land(few, CODEC, folder, partition_by=by)
+    read = messages.sparkSession.read
+    assert read.parquet(folder).schema == read.parquet(f"{folder}-spark").schema
+    assert rows_of(read.parquet(folder)) == rows_of(read.parquet(f"{folder}-spark"))
+    assert parents(folder) == parents(f"{folder}-spark")
