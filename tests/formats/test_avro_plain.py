@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import evolutions
 
@@ -78,12 +78,14 @@ def reads_as_every_dialect(definition: Any) -> bool:
     return True
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(evolutions())
 def test_plain_definitions_are_read_as_every_release_reads_them(pair: tuple[Any, Any]) -> None:
     for definition in pair:
         reads_as_every_dialect(definition)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(evolutions(), st.data())
 def test_odd_definitions_are_read_so_or_left_to_the_releases(
     pair: tuple[Any, Any], data: st.DataObject

@@ -114,7 +114,8 @@ class DefinitionReader(ABC):
 
     def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:
         full_name, name, space = name_of(json, namespace, self._is_name, path)
-        record = Record(full_name, name, space, is_error=json["type"] == "error")
+        record = Record(full_name, name, space)
+        record.is_error = json["type"] == "error"
         self._open.add(id(record))
         if self.known_inside:
             self._define(record, path)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from threading import Lock
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from schemactl.formats.avro.defaults import FieldDefaults
+from schemactl.formats.avro.definition import DefinitionReader
 from schemactl.formats.avro.dialects import Avro111, Avro1120, Avro1122
 from schemactl.formats.avro.plain import read_plain
+from schemactl.formats.avro.recursion import room
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.avro.text import MAX_DEPTH, InvalidAvro, decode, read
 from schemactl.model import Release
@@ -28,10 +28,15 @@ def parse(text: bytes | str, release: Release, *, validate_defaults: bool = Fals
         InvalidAvro: that Avro refuses the text; `pointer` says where.
     """
     if not validate_defaults:
-        return _read(text, release, None)
+        decoded = decode(text)
+        try:
+            return _read(decoded, release)
+        except RecursionError:
+            with room(FRAMES_OF_THE_DEEPEST):
+                return _read(decoded, release)
     defaults = FieldDefaults(release)
     try:
-        return _read(text, release, defaults)
+        return _read_strictly(text, release, defaults)
     finally:
         # Java stops at the first bad default, before it comes to what else is wrong further down.
         if defaults.bad:
@@ -42,48 +47,29 @@ def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
     """Everything for which `parse` refuses `text` with its defaults validated: every bad default, and one error else."""
     defaults = FieldDefaults(release)
     try:
-        _read(text, release, defaults)
+        _read_strictly(text, release, defaults)
     except InvalidAvro as problem:
         yield problem
     yield from defaults.bad
 
 
-def _read(text: bytes | str, release: Release, defaults: FieldDefaults | None) -> Schema:
+def _read_strictly(text: bytes | str, release: Release, defaults: FieldDefaults) -> Schema:
     decoded = decode(text)
     try:
-        return _read_json(decoded, release, defaults)
+        return _DIALECTS[release](decoded, read(decoded), defaults).read()
     except RecursionError:
-        if defaults:
-            defaults.forget()
-        with _room_for_the_deepest:
-            return _read_json(decoded, release, defaults)
+        defaults.forget()
+        with room(FRAMES_OF_THE_DEEPEST):
+            return _DIALECTS[release](decoded, read(decoded), defaults).read()
 
 
-def _read_json(text: str, release: Release, defaults: FieldDefaults | None) -> Schema:
+def _read(text: str, release: Release) -> Schema:
     json = read(text)
-    if defaults is None:
-        plain = read_plain(json)
-        if plain:
-            return plain
-    dialect = Avro111 if release is Release.R4_0 else Avro1120 if release is Release.R4_2 else Avro1122
-    return dialect(text, json, defaults).read()
+    return read_plain(json) or _DIALECTS[release](text, json, None).read()
 
 
-class _Room:
-    """Lets Python recurse as deep as a definition may nest. Its frames are on the heap, the limit is all there is."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._usual = 0
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._usual = sys.getrecursionlimit()
-        sys.setrecursionlimit(self._usual + FRAMES_OF_THE_DEEPEST)
-
-    def __exit__(self, *_: object) -> None:
-        sys.setrecursionlimit(self._usual)
-        self._lock.release()
-
-
-_room_for_the_deepest: Final = _Room()
+_DIALECTS: Final[Mapping[Release, type[DefinitionReader]]] = {
+    Release.R4_0: Avro111,
+    Release.R4_2: Avro1120,
+    Release.R5_0: Avro1122,
+}

@@ -54,7 +54,8 @@ def name_of(json: Json, namespace: str | None, is_name: IsName, path: Path) -> N
         namespace, _, name = name.rpartition(".")
     elif "namespace" in json and type(json["namespace"]) is str:
         namespace = json["namespace"]
-    if not is_plain_name(name) and not is_name(name):
+    # What is plain is told at once, without a call.
+    if not (name.isidentifier() and name.isascii()) and not is_name(name):
         raise bad_name(name, "the name", (path, "name"))
     if namespace:
         return f"{namespace}.{name}", name, namespace

@@ -53,7 +53,7 @@ def read_plain(json: JsonValue) -> Schema | None:
     """The schema in the parsed `json` as every release reads it, or None where a release may read it otherwise."""
     try:
         return _schema(json, None, {})
-    except (_NotPlain, InvalidAvro, KeyError, TypeError):
+    except (_NotPlain, InvalidAvro, KeyError, TypeError, AttributeError):
         # What is missing or of another JSON type than it should be ends in Python's own errors.
         return None
 
@@ -79,11 +79,17 @@ def _record(json: Json, namespace: str | None, types: _Types) -> Record:
         record.is_error = True
     _define(record, json, types)
     fields: dict[str, Field] = {}
-    items = list_of(json, "fields", _NOWHERE)
-    for item in items:
+    for item in list_of(json, "fields", _NOWHERE):
         name, kind = item["name"], item["type"]
-        schema = PRIMITIVES[kind] if type(kind) is str and kind in PRIMITIVES else _schema(kind, space, types)
-        if name in fields or type(name) is not str or not (name.isidentifier() and name.isascii()):
+        if type(kind) is str and kind in PRIMITIVES:
+            schema: Schema = PRIMITIVES[kind]
+        else:
+            schema = (
+                _KINDS[kind["type"]](kind, space, types)
+                if type(kind) is dict
+                else _schema(kind, space, types)
+            )
+        if name in fields or not (name.isidentifier() and name.isascii()):
             raise _NotPlain
         fields[name] = field = Field(name, schema)
         if len(item) > 2:

@@ -53,13 +53,12 @@ def told(reasons: Reasons) -> tuple[Incompatibility, ...]:
     """`reasons` with pointers and messages as Java gives them, and whether only strict readers meet them."""
     if not reasons:
         return ()
-    telling = _Telling()
-    known: dict[int, Incompatibility] = {}
-    for reason in reasons:
-        if id(reason) not in known:  # the reasons for a pair are listed wherever it occurs
-            tell = telling.missing_branch if reason.rule == "MISSING_UNION_BRANCH" else _tell
-            known[id(reason)] = tell(reason)
-    return tuple([known[id(reason)] for reason in reasons])
+    tell = _Telling().tell
+    if len(reasons) == 1:
+        return (tell(reasons[0]),)
+    known = {id(reason): reason for reason in reasons}  # those for a pair are listed wherever it occurs
+    told_once = {key: tell(reason) for key, reason in known.items()}
+    return tuple([told_once[id(reason)] for reason in reasons])
 
 
 def pointer(location: Location) -> str:
@@ -67,8 +66,9 @@ def pointer(location: Location) -> str:
     tokens: list[str] = []
     while len(location) > 1:
         location, token = location
-        tokens.append(str(~token if isinstance(token, int) and token < 0 else token))
-    return "/" + "/".join(reversed(tokens))
+        tokens.append(token if type(token) is str else str(token if token >= 0 else ~token))
+    tokens.append("")
+    return "/".join(reversed(tokens)) if len(tokens) > 1 else "/"
 
 
 def tokens(location: Location) -> tuple[str | int, ...]:
@@ -217,8 +217,8 @@ class _Telling:
         self._room = MAX_PROOF_STEPS
         self._kinds: dict[Union, dict[tuple[str, str], int]] = {}
 
-    def missing_branch(self, reason: Reason) -> Incompatibility:
-        return MissingBranch(reason, self)
+    def tell(self, reason: Reason) -> Incompatibility:
+        return MissingBranch(reason, self) if reason.rule == "MISSING_UNION_BRANCH" else _tell(reason)
 
     def nearest(self, reader: Union, writer: Schema) -> int | None:
         """The first branch of the writer's kind."""

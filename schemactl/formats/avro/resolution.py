@@ -19,7 +19,7 @@ from schemactl.formats.avro.reasons import (
     pointer,
     told,
 )
-from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.recursion import room
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -45,6 +45,9 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "string": frozenset({"bytes", "string"}),
 }
 """The writer's primitive types that a reader's primitive type reads."""
+
+FRAMES_OF_THE_DEEPEST: Final = 100_000_000
+"""More calls inside one another than there is memory for: a chain of references may be as long as a definition."""
 
 MAX_LISTED: Final = 200_000
 """Of the reasons found for pairs inside one another, counted at each pair around them: what is more goes unlisted.
@@ -84,8 +87,11 @@ def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> t
     Raises:
         AmbiguousAlias: Java gives no list, it throws.
     """
-    found = _Comparison().compare(reader, writer, at)
-    return told(found if isinstance(found, tuple) else run(found))
+    try:
+        return told(_Comparison().compare(reader, writer, at, None, None))
+    except RecursionError:
+        with room(FRAMES_OF_THE_DEEPEST):
+            return told(_Comparison().compare(reader, writer, at, None, None))
 
 
 def writer_field(field: Field, writer: Record, location: Location) -> Field | None:
@@ -100,7 +106,7 @@ def writer_field(field: Field, writer: Record, location: Location) -> Field | No
     return writer.fields_by_name[names[0]] if names else None
 
 
-Pair = tuple[int, int] | tuple[int, int, int, int]
+Pair = tuple[Schema, Schema] | tuple[Schema, Schema, object, object]
 
 
 class _Comparison:
@@ -119,55 +125,48 @@ class _Comparison:
         """The branches of unions by what they read: see `_like`."""
 
     def compare(
-        self, reader: Schema, writer: Schema, location: Location, inside: tuple[int, int] = (0, 0)
-    ) -> Reasons | Deep[Reasons]:
-        """What is found for a pair, or the call that will find it.
-
-        `inside`: the identities of the fields, containers or unions that hold the two.
-        """
+        self, reader: Schema, writer: Schema, location: Location, used_in: object, written_in: object
+    ) -> Reasons:
+        """What is found for a pair; the fields, containers or unions that hold the two are `used_in` and `written_in`."""
         kind, written = type(reader), type(writer)
-        while kind is written and (kind is Array or kind is Map):  # containers lead straight on
-            if isinstance(reader, Array) and isinstance(writer, Array):
-                inside = id(reader), id(writer)
-                reader, writer, location = reader.items, writer.items, (location, "items")
-            elif isinstance(reader, Map) and isinstance(writer, Map):
-                inside = id(reader), id(writer)
-                reader, writer, location = reader.values, writer.values, (location, "values")
-            kind, written = type(reader), type(writer)
-        pair: Pair = id(reader), id(writer)
+        pair: Pair = reader, writer
         if kind is Primitive or written is Primitive:
             if _reads_primitive(reader, writer):
                 return COMPATIBLE
             # A node that stands for many places, told apart by what holds it.
-            pair = *pair, inside[0] if kind is Primitive else 0, inside[1] if written is Primitive else 0
-        if pair in self._known:
-            return self._known[pair]
+            pair = *pair, used_in if kind is Primitive else None, written_in if written is Primitive else None
+        known = self._known.get(pair)
+        if known is not None:
+            return known
         self._known[pair] = COMPATIBLE
-        if isinstance(reader, Record) and isinstance(writer, Record):
-            return self._records(reader, writer, location)
-        if isinstance(writer, Union):
-            return self._writer_union(reader, writer, location, inside[0], pair)
-        if isinstance(reader, Union):
-            return self._reader_union(reader, writer, location, inside[1], pair)
-        found = self._known[pair] = leaf_reasons(reader, writer, location)
+        if isinstance(writer, Record) and isinstance(reader, Record):
+            found = self._records(reader, writer, location)
+        elif isinstance(writer, Union):
+            found = self._writer_union(reader, writer, location, used_in)
+        elif isinstance(reader, Union):
+            found = self._reader_union(reader, writer, location, written_in)
+        elif isinstance(reader, Array) and isinstance(writer, Array):
+            found = self.compare(reader.items, writer.items, (location, "items"), reader, writer)
+        elif isinstance(reader, Map) and isinstance(writer, Map):
+            found = self.compare(reader.values, writer.values, (location, "values"), reader, writer)
+        else:
+            found = leaf_reasons(reader, writer, location)
+        self._known[pair] = found
         return found
 
-    def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
-        reasons = [*name_reasons(reader, writer, location)]
+    def _records(self, reader: Record, writer: Record, location: Location) -> Reasons:
+        reasons = [] if reader.name == writer.name else [*name_reasons(reader, writer, location)]
         sources = writer.fields_by_name
         place = (location, "fields")
         for index, field in enumerate(reader.fields):
             source = writer_field(field, writer, (place, index)) if field.aliases else sources.get(field.name)
             if source is not None:
                 if not _reads_primitive(field.schema, source.schema):
-                    found = self.compare(
-                        field.schema, source.schema, ((place, index), "type"), (id(field), id(source))
-                    )
-                    self._list(reasons, found if isinstance(found, tuple) else (yield found))
+                    at = ((place, index), "type")
+                    self._list(reasons, self.compare(field.schema, source.schema, at, field, source))
             elif field.default is NO_DEFAULT:
                 self._list(reasons, self._missing_field(field, writer, (place, index)))
-        found = self._known[id(reader), id(writer)] = tuple(reasons)
-        return found
+        return tuple(reasons)
 
     def _list(self, reasons: list[Reason], more: Reasons) -> None:
         """Puts down `more`, as long as there is room; one at least, which decides."""
@@ -182,44 +181,34 @@ class _Comparison:
     def _missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
         if isinstance(field.schema, Enum) and field.schema.default is not None:
             # Java takes the enum's default for the field's, and compares the enum with the whole record.
-            found = self.compare(field.schema, writer, (location, "type"))
-            return found if isinstance(found, tuple) else run(found)
+            return self.compare(field.schema, writer, (location, "type"), field, None)
         return (Reason("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
 
-    def _writer_union(
-        self, reader: Schema, writer: Union, location: Location, holder: int, pair: Pair
-    ) -> Deep[Reasons]:
+    def _writer_union(self, reader: Schema, writer: Union, location: Location, used_in: object) -> Reasons:
         """Every branch has to be read. A reader that is a union, too, only says which branch it does not read."""
         reasons: list[Reason] = []
+        into_union = isinstance(reader, Union)
         for index, branch in enumerate(writer.branches):
             if _reads_primitive(reader, branch):
                 continue
             at_branch = (location, ~index)
-            place = (at_branch,) if isinstance(reader, Union) else at_branch
-            found = self.compare(reader, branch, place, (holder, id(writer)))
-            if not isinstance(found, tuple):
-                found = yield found
-            if found and isinstance(reader, Union):
+            place = (at_branch,) if into_union else at_branch
+            found = self.compare(reader, branch, place, used_in, writer)
+            if found and into_union:
                 found = (Reason("MISSING_UNION_BRANCH", at_branch, reader, branch),)
             self._list(reasons, found)
-        found = self._known[pair] = tuple(reasons)
-        return found
+        return tuple(reasons)
 
-    def _reader_union(
-        self, reader: Union, writer: Schema, location: Location, holder: int, pair: Pair
-    ) -> Deep[Reasons]:
+    def _reader_union(self, reader: Union, writer: Schema, location: Location, written_in: object) -> Reasons:
         """One branch has to read the writer; why the others do not is of no interest."""
-        reasons = COMPATIBLE
         for index in self._like(writer, reader):
-            found = self.compare(reader.branches[index], writer, ((location, index),), (id(reader), holder))
-            if not isinstance(found, tuple):
-                found = yield found
-            if not found:
-                break
-        else:
-            reasons = (Reason("MISSING_UNION_BRANCH", location, reader, writer),)
-        self._known[pair] = reasons
-        return reasons
+            branch = reader.branches[index]
+            if type(branch) is Primitive:
+                if _reads_primitive(branch, writer):
+                    return COMPATIBLE
+            elif not self.compare(branch, writer, ((location, index),), reader, written_in):
+                return COMPATIBLE
+        return (Reason("MISSING_UNION_BRANCH", location, reader, writer),)
 
     def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
         """The branches that `writer` is compared with, in order."""

@@ -160,9 +160,9 @@ class Record(Named):
     type: ClassVar[str] = "record"
     __slots__ = ("fields", "fields_by_name", "is_error")
 
-    def __init__(self, full_name: str, name: str, namespace: str | None, *, is_error: bool = False) -> None:
+    def __init__(self, full_name: str, name: str, namespace: str | None) -> None:
         Named.__init__(self, full_name, name, namespace)
-        self.is_error = is_error
+        self.is_error = False
         self.fields: tuple[Field, ...] = ()
         self.fields_by_name: Mapping[str, Field] = {}
 

@@ -20,6 +20,9 @@ MAX_KEY_LENGTH: Final = 50_000
 _SHALLOW: Final = 200
 """Up to this depth the standard library's reader is used, which recurses."""
 
+_SHORT: Final = 2 * MAX_DEPTH
+"""So many characters cannot nest deeper than Jackson reads."""
+
 JAVA_SPACES: Final = "".join(map(chr, range(33)))
 """What Java's String.trim cuts off."""
 
@@ -64,6 +67,17 @@ def read(text: str) -> Any:
     Raises:
         InvalidAvro: it is not JSON that Jackson reads with Avro's settings, or something follows the value.
     """
+    if len(text) <= _SHORT and "/" not in text:
+        try:
+            value, end = _scan(text, 0)
+            if end == len(text):
+                return value
+        except (json.JSONDecodeError, StopIteration, RecursionError):
+            pass
+    return _read_with_care(text)
+
+
+def _read_with_care(text: str) -> Any:
     plain = without_comments(text)
     start = len(plain) - len(plain.lstrip(_WHITESPACE))
     if start == len(plain):
@@ -136,6 +150,7 @@ def _constant(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
+_scan: Final = _DECODER.scan_once  # type: ignore[attr-defined]  # undocumented, and there since Python 2.6
 
 
 def _read_deep(text: str, start: int) -> tuple[Any, int]:
