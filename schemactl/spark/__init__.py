@@ -14,6 +14,7 @@ from .encoding import encode
 from .java import JavaNotFound, ensure_java
 from .landing import land, land_stream, landed_by, settle
 from .landing_journal import Counts, Landed
+from .pulsar_source import PulsarSource
 
 __all__ = [
     "ERROR",
@@ -23,6 +24,7 @@ __all__ = [
     "Counts",
     "JavaNotFound",
     "Landed",
+    "PulsarSource",
     "decode",
     "encode",
     "ensure_java",

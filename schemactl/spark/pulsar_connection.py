@@ -1,0 +1,172 @@
+"""The way to a Pulsar cluster: its client, opened for as long as it is needed, and what went wrong in plain words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+
+class PulsarProblem(RuntimeError):
+    """The cluster did not do what was asked of it; the message says what, where, and what to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """How to prove who one is.
+
+    Attributes:
+        kind: token, TLS certificate, or OAuth 2.0 client credentials.
+        fields: where the secrets are: files, or the environment; never the secrets.
+        token: that of an environment variable, once the driver has read it.
+    """
+
+    kind: Literal["token", "tls", "oauth2"]
+    fields: Mapping[str, str]
+    token: str | None = field(default=None, repr=False)
+
+    def read_environment(self) -> Authentication:
+        """The same, with what only the driver's environment says, so that it works on executors too.
+
+        Raises:
+            ValueError: the variable is not set.
+        """
+        place = self.fields.get("token", "")
+        if not place.startswith("env:"):
+            return self
+        name = place.removeprefix("env:")
+        if not os.environ.get(name):
+            raise ValueError(f"the environment variable {name}, which is to hold the token, is not set")
+        return replace(self, token=os.environ[name].strip())
+
+    def bearer(self) -> str:
+        """The token now: a file is read each time, since tokens are renewed.
+
+        Raises:
+            PulsarProblem: the file cannot be read.
+        """
+        if self.token is not None:
+            return self.token
+        place = self.fields["token"]
+        if place.startswith("env:"):
+            return self.read_environment().bearer()
+        try:
+            return Path(urlsplit(place).path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise PulsarProblem(f"the token file cannot be read: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What is to be known to reach the cluster."""
+
+    service_url: str
+    admin_url: str | None
+    authentication: Authentication | None
+    trust_certs_file: str | None
+    allow_insecure: bool
+    verify_hostname: bool
+    operation_timeout_s: float
+    connection_timeout_s: float
+
+    def read_environment(self) -> Connection:
+        """The same, with what only the driver's environment says."""
+        if self.authentication is None:
+            return self
+        return replace(self, authentication=self.authentication.read_environment())
+
+
+def client_package() -> Any:
+    """The package `pulsar`.
+
+    Raises:
+        PulsarProblem: it is not installed.
+    """
+    try:
+        return import_module("pulsar")
+    except ImportError:
+        raise PulsarProblem(
+            'pulsar-schemactl needs the package pulsar-client: pip install "schemactl[pulsar]", on the driver and on every '
+            "executor"
+        ) from None
+
+
+def open_client(connection: Connection) -> Any:
+    """A client that whoever opened it closes. To be made in the process that uses it: it does not survive a fork."""
+    pulsar = client_package()
+    with told(connection, "open a client"):
+        return pulsar.Client(
+            connection.service_url,
+            authentication=_authentication(pulsar, connection.authentication),
+            operation_timeout_seconds=max(1, round(connection.operation_timeout_s)),
+            connection_timeout_ms=round(connection.connection_timeout_s * 1000),
+            tls_trust_certs_file_path=connection.trust_certs_file,
+            tls_allow_insecure_connection=connection.allow_insecure,
+            tls_validate_hostname=connection.verify_hostname and not connection.allow_insecure,
+            # Its other words would fill the log of each executor.
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+
+
+@contextmanager
+def connected(connection: Connection) -> Iterator[Any]:
+    """A client, closed in the end."""
+    client = open_client(connection)
+    try:
+        yield client
+    finally:
+        close(client)
+
+
+def close(opened: Any) -> None:
+    """A client, reader or producer is closed; that a broker is gone by then is no problem of its own."""
+    with suppress(client_package().PulsarException):
+        opened.close()
+
+
+_REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
+    "Timeout": lambda connection: (
+        f"no answer within {connection.operation_timeout_s:g} s (pulsar.client.operationTimeoutMs): there is no broker at "
+        f"{connection.service_url}, or it does not take these credentials"
+    ),
+    "ConnectError": lambda connection: f"no connection to {connection.service_url}",
+    "TopicNotFound": lambda _: "there is no such topic, or no such namespace",
+    "AuthorizationError": lambda _: "the role may not: it needs the permission to consume, or to produce",
+    "AuthenticationError": lambda _: (
+        "the cluster does not take these credentials, or asks for some (pulsar.client.authParams)"
+    ),
+    "ErrorGettingAuthenticationData": lambda _: "the credentials could not be had (pulsar.client.authParams)",
+    "IncompatibleSchema": lambda _: "the broker refuses the schema",
+}
+
+
+@contextmanager
+def told(connection: Connection, doing: str) -> Iterator[None]:
+    """Problems of Pulsar's client in the block are a PulsarProblem that says what was being done."""
+    pulsar = client_package()
+    try:
+        yield
+    except pulsar.PulsarException as error:
+        reason = _REASONS.get(type(error).__name__)
+        raise PulsarProblem(f"cannot {doing}: {reason(connection) if reason else error}") from error
+
+
+def _authentication(pulsar: Any, authentication: Authentication | None) -> Any:
+    if authentication is None:
+        return None
+    fields = authentication.fields
+    if authentication.kind == "token":
+        # Asked again at each connection, so that a renewed file serves.
+        return pulsar.AuthenticationToken(authentication.bearer)
+    if authentication.kind == "tls":
+        return pulsar.AuthenticationTLS(fields["tlsCertFile"], fields["tlsKeyFile"])
+    import json
+
+    named = {"issuerUrl": "issuer_url", "privateKey": "private_key"}
+    told_client = {named.get(name, name): value for name, value in fields.items()}
+    return pulsar.AuthenticationOauth2(json.dumps({"type": "client_credentials"} | told_client))

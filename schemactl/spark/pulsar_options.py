@@ -1,0 +1,291 @@
+"""The options of the data source `pulsar-schemactl`, as Pulsar's Spark connector and Pulsar's own clients name them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from .pulsar_connection import Authentication, Connection
+from .pulsar_positions import Bound, Earliest, Latest, full_topic_name, parse_bound
+
+_CONNECTION: Final = (
+    "service.url",
+    "admin.url",
+    "pulsar.client.authPluginClassName",
+    "pulsar.client.authParams",
+    "pulsar.client.tlsTrustCertsFilePath",
+    "pulsar.client.tlsAllowInsecureConnection",
+    "pulsar.client.tlsHostnameVerificationEnable",
+    "pulsar.client.operationTimeoutMs",
+    "pulsar.client.connectionTimeoutMs",
+)
+_READING: Final = (
+    "topic",
+    "topics",
+    "topicsPattern",
+    "startingOffsets",
+    "startingTime",
+    "failOnDataLoss",
+    "pollTimeoutMs",
+    "key.encoding",
+    "pulsar.reader.readCompacted",
+)
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "a batch": (*_CONNECTION, *_READING, "endingOffsets", "endingTime"),
+    "a stream": (*_CONNECTION, *_READING, "maxMessagesPerTrigger"),
+    "a sink": (*_CONNECTION, "topic", "schema.version", "pulsar.producer.sendTimeoutMs"),
+}
+_OF_SPARK: Final = {"checkpointlocation", "queryname"}
+"""Spark passes these on to a sink that has no need of them."""
+
+Purpose = Literal["a batch", "a stream", "a sink"]
+KeyEncoding = Literal["auto", "text", "base64"]
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Which topics: those of `names`, or all of a namespace that match `pattern`."""
+
+    names: tuple[str, ...]
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is asked of a read.
+
+    Attributes:
+        topics: which.
+        start: the position behind which reading starts, where no checkpoint says so.
+        end: the last position that is read; a stream has none.
+        fail_on_data_loss: messages that are gone before they were read end the query.
+        poll_timeout_s: how long a message that the broker has may fail to come.
+        key_encoding: whether keys are text, or bytes in base64; "auto" takes them for base64 where the schema is KEY_VALUE.
+        compacted: read the compacted topic.
+        max_messages_per_trigger: of a stream, for all topics together.
+    """
+
+    topics: Topics
+    start: Bound
+    end: Bound
+    fail_on_data_loss: bool
+    poll_timeout_s: float
+    key_encoding: KeyEncoding
+    compacted: bool
+    max_messages_per_trigger: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is asked of a sink.
+
+    Attributes:
+        topic: for rows that name none; None: every row has to.
+        version: the number of the schema, in the registry, that the payloads were written with.
+        send_timeout_s: how long a message may stay unconfirmed.
+    """
+
+    topic: str | None
+    version: int
+    send_timeout_s: float
+
+
+def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> Connection:
+    """How to reach the cluster; None stands for any purpose.
+
+    Raises:
+        ValueError: an option is unknown, missing or wrong.
+    """
+    options = _Options(given)
+    options.refuse_unknown(purpose)
+    return Connection(
+        service_url=options.needed("service.url", r"pulsar(\+ssl)?://\S+", "pulsar://broker:6650"),
+        admin_url=options.text("admin.url"),
+        authentication=_authentication(options),
+        trust_certs_file=options.text("pulsar.client.tlsTrustCertsFilePath"),
+        allow_insecure=options.flag("pulsar.client.tlsAllowInsecureConnection", default=False),
+        verify_hostname=options.flag("pulsar.client.tlsHostnameVerificationEnable", default=True),
+        operation_timeout_s=options.seconds("pulsar.client.operationTimeoutMs", default_s=30),
+        connection_timeout_s=options.seconds("pulsar.client.connectionTimeoutMs", default_s=10),
+    )
+
+
+def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]) -> Reading:
+    """What to read.
+
+    Raises:
+        ValueError: an option is unknown, missing or wrong.
+    """
+    options = _Options(given)
+    options.refuse_unknown(purpose)
+    encoding = options.text("key.encoding") or "auto"
+    if encoding not in ("auto", "text", "base64"):
+        raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
+    return Reading(
+        topics=_topics(options),
+        start=_bound(options, "starting", Earliest() if purpose == "a batch" else Latest()),
+        end=_bound(options, "ending", Latest()),
+        fail_on_data_loss=options.flag("failOnDataLoss", default=True),
+        poll_timeout_s=options.seconds("pollTimeoutMs", default_s=120),
+        key_encoding=cast("KeyEncoding", encoding),
+        compacted=options.flag("pulsar.reader.readCompacted", default=False),
+        max_messages_per_trigger=options.count("maxMessagesPerTrigger"),
+    )
+
+
+def sending_of(given: Mapping[str, str]) -> Sending:
+    """What to send, and with which version.
+
+    Raises:
+        ValueError: an option is unknown, missing or wrong.
+    """
+    options = _Options(given)
+    options.refuse_unknown("a sink")
+    topic = options.text("topic")
+    return Sending(
+        topic=None if topic is None else full_topic_name(topic),
+        version=int(
+            options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
+        ),
+        send_timeout_s=options.seconds("pulsar.producer.sendTimeoutMs", default_s=30),
+    )
+
+
+class _Options:
+    """What was given, by names in any case, as Spark takes them."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.casefold(): value for name, value in given.items()}
+
+    def refuse_unknown(self, purpose: Purpose | None) -> None:
+        every = {name.casefold(): name for names in _NAMES.values() for name in names}
+        known = every if purpose is None else {name.casefold(): name for name in _NAMES[purpose]}
+        for name in sorted(self._given.keys() - known.keys() - _OF_SPARK):
+            if name in every:
+                raise ValueError(f"{every[name]} is no option of {purpose}")
+            raise ValueError(
+                f"pulsar-schemactl has no option {name}; it has {', '.join(sorted(known.values()))}"
+            )
+
+    def text(self, name: str) -> str | None:
+        return self._given.get(name.casefold())
+
+    def needed(self, name: str, pattern: str, example: str) -> str:
+        value = self.text(name)
+        if value is None:
+            raise ValueError(f"the option {name} is missing: give {example}")
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{name} is {value!r}: expected {example}")
+        return value
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = (self.text(name) or str(default)).casefold()
+        if value not in ("true", "false"):
+            raise ValueError(f"{name} is {value!r}: write true or false")
+        return value == "true"
+
+    def count(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        if not re.fullmatch(r"[1-9]\d*", value):
+            raise ValueError(f"{name} is {value!r}: expected a number above 0")
+        return int(value)
+
+    def seconds(self, name: str, *, default_s: float) -> float:
+        milliseconds = self.count(name)
+        return default_s if milliseconds is None else milliseconds / 1000
+
+
+def _topics(options: _Options) -> Topics:
+    given = {name: options.text(name) for name in ("topic", "topics", "topicsPattern")}
+    said = [name for name, value in given.items() if value]
+    if len(said) != 1:
+        raise ValueError(
+            f"give one of topic, topics (separated by commas) and topicsPattern; found {' and '.join(said) or 'none'}"
+        )
+    if given["topicsPattern"]:
+        pattern = full_topic_name(given["topicsPattern"])
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"topicsPattern is no regular expression: {error}") from None
+        if options.text("admin.url") is None:
+            raise ValueError(
+                "topicsPattern needs admin.url: topics are listed through Pulsar's admin REST API"
+            )
+        return Topics((), pattern)
+    named = [given["topic"]] if given["topic"] else (given["topics"] or "").split(",")
+    names = [full_topic_name(name.strip()) for name in named if name and name.strip()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        raise ValueError(f"topics names {', '.join(twice)} twice" if twice else "topics names no topic")
+    return Topics(tuple(names))
+
+
+def _bound(options: _Options, which: Literal["starting", "ending"], default: Bound) -> Bound:
+    offsets, time = options.text(f"{which}Offsets"), options.count(f"{which}Time")
+    if offsets is not None and time is not None:
+        raise ValueError(f"give {which}Offsets or {which}Time, not both")
+    if time is not None:
+        return time
+    return default if offsets is None else parse_bound(offsets, name=f"{which}Offsets")
+
+
+_PLUGINS: Final[Mapping[str, Literal["token", "tls", "oauth2"]]] = {
+    "authenticationtoken": "token",
+    "authenticationtls": "tls",
+    "authenticationoauth2": "oauth2",
+}
+
+
+def _authentication(options: _Options) -> Authentication | None:
+    plugin, params = (
+        options.text("pulsar.client.authPluginClassName"),
+        options.text("pulsar.client.authParams"),
+    )
+    if plugin is None and params is None:
+        return None
+    if plugin is None or params is None:
+        raise ValueError(
+            "pulsar.client.authPluginClassName and pulsar.client.authParams are given together, or neither is"
+        )
+    kind = _PLUGINS.get(plugin.rpartition(".")[2].casefold())
+    if kind is None:
+        raise ValueError(
+            f"pulsar.client.authPluginClassName is {plugin!r}: known are AuthenticationToken, AuthenticationTls "
+            "and AuthenticationOAuth2"
+        )
+    if kind == "token":
+        # What stands in an option is shown in plans and by Spark's pages: never the secret, nor a part of it in an error.
+        if not re.fullmatch(r"(file://\S+|env:\w+)", params):
+            raise ValueError(
+                "pulsar.client.authParams must say where the token is, not what it is, since Spark shows options: "
+                "write file:///path/to/token, or env:NAME for an environment variable of the driver"
+            )
+        return Authentication(kind, {"token": params})
+    fields = _fields(params)
+    needed = ("tlsCertFile", "tlsKeyFile") if kind == "tls" else ("issuerUrl", "privateKey")
+    allowed = needed if kind == "tls" else (*needed, "audience", "scope", "type")
+    if not set(needed) <= fields.keys() <= set(allowed):
+        raise ValueError(f"pulsar.client.authParams of {plugin} has {', '.join(needed)}, and may have no other but "
+                         f"{', '.join(allowed)}")  # fmt: skip
+    if kind == "oauth2" and not fields["privateKey"].startswith(("file:", "/")):
+        raise ValueError(
+            "privateKey of pulsar.client.authParams must be a file (file:///path), since Spark shows options"
+        )
+    return Authentication(kind, fields)
+
+
+def _fields(params: str) -> dict[str, str]:
+    """Java's two ways to write them: a JSON object, or `name:value,name:value`."""
+    if params.lstrip().startswith("{"):
+        try:
+            return {str(name): str(value) for name, value in json.loads(params).items()}
+        except ValueError:
+            raise ValueError("pulsar.client.authParams is no JSON object") from None
+    pairs = [pair.partition(":") for pair in params.split(",")]
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,0 +1,145 @@
+"""Positions in topics, and offsets: where reading stands in each, as it is kept in checkpoints and given as an option."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+_WRITTEN: Final = re.compile(r"(\d+):(-1|\d+):(-1|\d+)(?::(-1|\d+))?")
+
+
+class Position(NamedTuple):
+    """A message's place: written as Pulsar's Java client writes a message id, `ledger:entry:partition[:batch]`.
+
+    Attributes:
+        ledger: its number grows along a topic, and is never used again in a cluster.
+        entry: counted in the ledger from 0; -1 is the place before all.
+        partition: of a partitioned topic; else -1.
+        batch: of a message among those of one entry; -1: the whole entry.
+    """
+
+    ledger: int
+    entry: int
+    partition: int = -1
+    batch: int = -1
+
+    @property
+    def order(self) -> tuple[int, int, float]:
+        """Of two positions in a topic the one behind has the greater."""
+        return self.ledger, self.entry, math.inf if self.batch < 0 else self.batch
+
+    def before(self) -> Position:
+        """The place just before this message."""
+        if self.batch > 0:
+            return self._replace(batch=self.batch - 1)
+        return self._replace(entry=self.entry - 1, batch=-1)
+
+    def __str__(self) -> str:
+        batch = "" if self.batch < 0 else f":{self.batch}"
+        return f"{self.ledger}:{self.entry}:{self.partition}{batch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """Before the first message there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Behind the last message there is now."""
+
+
+Place = Earliest | Latest | Position
+Bound = Earliest | Latest | int | Mapping[str, Place]
+"""Where to start or end: a place, a publish time in milliseconds since 1970, or a place for each topic."""
+
+Offsets = Mapping[str, Position | None]
+"""For each topic, a partition being one, the last message that was read; None: none yet."""
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+
+def offsets_to_json(offsets: Offsets) -> dict[str, str]:
+    """The same offsets, the same text: sorted by topic."""
+    return {
+        topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())
+    }
+
+
+def offsets_from_json(told: Mapping[str, str]) -> dict[str, Position | None]:
+    """What `offsets_to_json` made.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in told.items()}
+
+
+def parse_bound(text: str, *, name: str) -> Bound:
+    """The bound that an option names: `earliest`, `latest`, or a JSON object with a place for each topic.
+
+    A place is `earliest`, `latest`, a message id (`ledger:entry:partition[:batch]`, or the list of bytes that the connector
+    for the JVM writes). Reading starts behind it, so that the offsets of one read's end are the next one's start.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    text = text.strip()
+    if text in (EARLIEST, LATEST):
+        return Earliest() if text == EARLIEST else Latest()
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict) or not told:
+        raise ValueError(
+            f'{name} is {text!r}: write earliest, latest, or JSON such as {{"persistent://t/n/topic": "5:17:-1"}}'
+        )
+    return {full_topic_name(topic): _place(place, topic) for topic, place in told.items()}
+
+
+def full_topic_name(name: str) -> str:
+    """The name with its domain, tenant and namespace, as Pulsar completes it.
+
+    Raises:
+        ValueError: it is no topic's name.
+    """
+    domain, separator, rest = name.rpartition("://")
+    parts = rest.split("/")
+    if len(parts) == 1 and not separator:
+        parts = ["public", "default", *parts]
+    if len(parts) != 3 or not all(parts) or domain not in ("", "persistent"):
+        raise ValueError(
+            f"{name!r} is no name of a persistent topic: write persistent://tenant/namespace/topic"
+        )
+    return f"persistent://{'/'.join(parts)}"
+
+
+def _place(told: Any, topic: str) -> Place:
+    if told == EARLIEST:
+        return Earliest()
+    if told == LATEST:
+        return Latest()
+    if isinstance(told, list) and all(isinstance(each, int) and -128 <= each < 256 for each in told):
+        from .pulsar_connection import client_package
+
+        try:
+            found = client_package().MessageId.deserialize(bytes(each & 255 for each in told))
+        except ValueError as error:
+            raise ValueError(f"the offset of {topic} is no message id: {error}") from None
+        return Position(found.ledger_id(), found.entry_id(), found.partition(), found.batch_index())
+    return _position(told, topic)
+
+
+def _position(told: Any, topic: str) -> Position:
+    found = _WRITTEN.fullmatch(told) if isinstance(told, str) else None
+    if found is None:
+        raise ValueError(
+            f"the offset of {topic} is {told!r}: expected earliest, latest or ledger:entry:partition[:batch]"
+        )
+    return Position(*(-1 if part is None else int(part) for part in found.groups()))

@@ -1,0 +1,262 @@
+"""Messages of a topic between two positions, as record batches of bounded size."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
+from .pulsar_options import KeyEncoding, Reading
+from .pulsar_positions import Position
+from .pulsar_topics import (
+    check_named,
+    message_id_of,
+    open_reader,
+    partitions_of,
+    place_in,
+    position_of,
+    topic_of,
+)
+
+COLUMNS: Final = pa.schema(
+    [
+        ("value", pa.binary()),
+        ("__key", pa.binary()),
+        ("__topic", pa.string()),
+        ("__messageId", pa.binary()),
+        ("__publishTime", pa.timestamp("us", tz="UTC")),
+        ("__eventTime", pa.timestamp("us", tz="UTC")),
+        ("__messageProperties", pa.map_(pa.string(), pa.string())),
+        ("__schemaVersion", pa.int64()),
+    ]
+)
+"""The raw columns: those of Pulsar's connector for the JVM, and the number of the schema that a message was written with."""
+
+MAX_BATCH_ROWS: Final = 10_000
+MAX_BATCH_BYTES: Final = 2**24
+"""A record batch ends with the message that reaches either."""
+
+_QUEUE: Final = 1_000
+"""Messages that the client fetches ahead."""
+
+_SLICE_MS: Final = 1_000
+"""How often a read that waits looks whether there is anything to wait for."""
+
+
+class DataLoss(PulsarProblem):
+    """Messages that were to be read are gone."""
+
+
+@dataclass(frozen=True)
+class Range(InputPartition):
+    """What one task reads of one partition: the messages behind `start` (None: all there are) up to `end` itself."""
+
+    topic: str
+    start: Position | None
+    end: Position
+
+
+class PulsarBatch(DataSourceReader):
+    """A batch read. Its ends are fixed when it is planned, so a task that is repeated finds the same rows."""
+
+    def __init__(self, connection: Connection, reading: Reading) -> None:
+        self.connection = connection.read_environment()
+        self.reading = reading
+
+    def partitions(self) -> list[InputPartition]:
+        """A range for each partition that has messages to read.
+
+        Raises:
+            PulsarProblem: the cluster does not answer, or a topic is not there.
+            ValueError: the options name topics that are not read, or leave some out.
+        """
+        connection, reading = self.connection, self.reading
+        ranges: list[InputPartition] = []
+        with connected(connection) as client:
+            topics = partitions_of(client, connection, reading.topics)
+            check_named(reading.start, topics)
+            check_named(reading.end, topics)
+            for topic in topics:
+                start = place_in(client, connection, topic, reading.start, compacted=reading.compacted)
+                end = place_in(client, connection, topic, reading.end, compacted=reading.compacted)
+                if end is not None and (start is None or start.order < end.order):
+                    ranges.append(Range(topic, start, end))
+        return ranges or [_NOTHING]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The partition's messages, in order.
+
+        Raises:
+            DataLoss: some are gone, and `failOnDataLoss` is true.
+            PulsarProblem: the cluster does not answer, or a message does not come.
+        """
+        return read_range(self.connection, self.reading, partition)
+
+
+_NOTHING: Final = InputPartition(None)
+"""Spark takes no empty list of partitions for what it is."""
+
+
+def read_range(
+    connection: Connection, reading: Reading, partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a Range as record batches; the client lives as long as the iterator."""
+    if not isinstance(partition, Range):
+        return
+    with connected(connection) as client:
+        keys = _Keys(client, connection, partition.topic, reading.key_encoding)
+        rows = _Rows(partition.topic)
+        for message, _ in messages_of(client, connection, reading, partition):
+            rows.add(message, keys)
+            if rows.full:
+                yield rows.batch()
+                rows = _Rows(partition.topic)
+        if rows.count:
+            yield rows.batch()
+
+
+def messages_of(
+    client: Any, connection: Connection, reading: Reading, part: Range
+) -> Iterator[tuple[Any, Position]]:
+    """The messages of a Range, each with its place.
+
+    Raises:
+        DataLoss: some are gone, and `failOnDataLoss` is true.
+        PulsarProblem: the cluster does not answer, or a message does not come.
+    """
+    pulsar = client_package()
+    with told(connection, f"read {part.topic}"):
+        # The message at the start itself comes too, as a proof that nothing behind it was removed: Pulsar removes whole ledgers.
+        start = pulsar.MessageId.earliest if part.start is None else message_id_of(part.start)
+        reader = open_reader(
+            client, part.topic, start, inclusive=True, queue=_QUEUE, compacted=reading.compacted
+        )
+    seen, first = part.start, True
+    try:
+        while True:
+            with told(connection, f"read {part.topic}"):
+                message = _next(reader, reading, part)
+            if message is None:
+                _lost(reading, part, f"it ends with {seen or 'nothing'}")
+                return
+            position = position_of(message.message_id())
+            if first and part.start is not None and position.ledger != part.start.ledger:
+                _lost(reading, part, f"the first message there is {position}")
+            first = False
+            if seen is not None and position.order <= seen.order:
+                # That of the start, or one that comes again because the topic moved to another broker.
+                continue
+            if position.order > part.end.order:
+                if position.ledger != part.end.ledger:
+                    _lost(reading, part, f"{seen or 'nothing'} is followed by {position}")
+                return
+            yield message._message, position  # noqa: SLF001  its wrapper does not show whether there is a schema version
+            if position.order == part.end.order:
+                return
+            seen = position
+    finally:
+        close(reader)
+
+
+def _next(reader: Any, reading: Reading, part: Range) -> Any:
+    """The reader's next message; None if the topic ends in front of it."""
+    pulsar = client_package()
+    until = time.monotonic() + reading.poll_timeout_s
+    while True:
+        try:
+            return reader.read_next(_SLICE_MS)
+        except pulsar.Timeout:
+            pass
+        if not reader.has_message_available():
+            return None
+        if time.monotonic() > until:
+            raise PulsarProblem(
+                f"{part.topic} has messages up to {part.end}, but the next one did not come within {reading.poll_timeout_s:g} s "
+                "(pollTimeoutMs)"
+            )
+
+
+def _lost(reading: Reading, part: Range, found: str) -> None:
+    if reading.fail_on_data_loss:
+        raise DataLoss(
+            f"messages of {part.topic} between {part.start or 'its beginning'} and {part.end} are gone: {found}. They were "
+            "removed before they were read, or the topic was; give the namespace a longer retention. To go on with what is "
+            "left, set failOnDataLoss to false"
+        )
+
+
+class _Rows:
+    """Columns that grow by a message at a time."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.count = self.bytes = 0
+        self.columns: list[list[Any]] = [[] for _ in COLUMNS.names]
+
+    @property
+    def full(self) -> bool:
+        return self.count >= MAX_BATCH_ROWS or self.bytes >= MAX_BATCH_BYTES
+
+    def add(self, message: Any, keys: _Keys) -> None:
+        value = None if message.has_null_value() else message.data()
+        version = message.int_schema_version()
+        event_ms = message.event_timestamp()
+        row = (
+            value,
+            keys.bytes_of(message.partition_key(), version),
+            self.topic,
+            message.message_id().serialize(),
+            message.publish_timestamp() * 1_000,
+            event_ms * 1_000 if event_ms else None,
+            list(message.properties().items()),
+            version if version >= 0 else None,
+        )
+        for column, cell in zip(self.columns, row, strict=True):
+            column.append(cell)
+        self.count += 1
+        self.bytes += len(value or b"")
+
+    def batch(self) -> pa.RecordBatch:
+        arrays = [pa.array(column, kind) for column, kind in zip(self.columns, COLUMNS.types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+
+class _Keys:
+    """Keys as bytes. Java's producers send bytes, as SEPARATED keys are, in base64, and a mark that pulsar-client hides."""
+
+    def __init__(self, client: Any, connection: Connection, topic: str, encoding: KeyEncoding) -> None:
+        self._client = client
+        self._connection = connection
+        self._topic = topic
+        self._encoding = encoding
+        self._in_base64: dict[int, bool] = {}
+
+    def bytes_of(self, key: str, version: int) -> bytes | None:
+        if not key:
+            return None
+        text = key.encode()
+        if self._encoding == "text" or (self._encoding == "auto" and not self._pairs(version)):
+            return text
+        try:
+            found = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            return text
+        # Anything else was not written by an encoder.
+        return found if base64.b64encode(found) == text else text
+
+    def _pairs(self, version: int) -> bool:
+        """Whether messages of that version are key-value pairs."""
+        if version < 0:
+            return False
+        if version not in self._in_base64:
+            with told(self._connection, f"ask for version {version} of the schema of {self._topic}"):
+                info = self._client._client.get_schema_info(topic_of(self._topic), version)  # noqa: SLF001  nothing else asks
+            self._in_base64[version] = info.schema_type().name == "KEY_VALUE"
+        return self._in_base64[version]

@@ -1,0 +1,53 @@
+"""The data source `pulsar-schemactl`: Pulsar's messages in Spark through pulsar-client, without a package for the JVM.
+
+spark.dataSource.register(PulsarSource)
+messages = spark.read.format("pulsar-schemactl").options(**{"service.url": url, "topic": topic}).load()
+orders = decode(messages, codec)
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from .arrow_types import struct_of
+from .pulsar_options import connection_of, reading_of
+from .pulsar_reading import COLUMNS, PulsarBatch
+
+
+class PulsarSource(DataSource):
+    """Raw messages, as `decode` takes them.
+
+    The columns are `value` (the payload), `__key`, `__topic`, `__messageId`, `__publishTime`, `__eventTime`,
+    `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. The options are
+    described in docs/pulsar-source.md; unknown ones are refused.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is told."""
+        return "pulsar-schemactl"
+
+    def schema(self) -> StructType:
+        """The columns, whichever topics are read.
+
+        Raises:
+            ValueError: an option is unknown, missing or wrong.
+        """
+        connection_of(self.options)
+        return struct_of(COLUMNS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read.
+
+        Raises:
+            ValueError: an option is unknown, missing or wrong, or other columns are asked for.
+        """
+        self._check(schema)
+        return PulsarBatch(connection_of(self.options, "a batch"), reading_of(self.options, "a batch"))
+
+    def _check(self, schema: StructType) -> None:
+        if schema.names != COLUMNS.names:
+            raise ValueError(
+                f"pulsar-schemactl has the columns {', '.join(COLUMNS.names)}: leave `schema` out"
+            )

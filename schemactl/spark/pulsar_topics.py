@@ -1,0 +1,210 @@
+"""Which topics are read, partition by partition, and where each of them ends now."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from .pulsar_connection import Connection, PulsarProblem, client_package, close, told
+from .pulsar_options import Topics
+from .pulsar_positions import Bound, Earliest, Latest, Position
+
+_PARTITION: Final = re.compile(r"-partition-\d+$")
+
+_ARRIVES_WITHIN_MS: Final = 2_000
+"""The last message of a topic is there at once, or is one that a reader cannot be given."""
+
+
+def topic_of(partition: str) -> str:
+    """The topic that a partition is of; a topic without partitions is its own."""
+    return _PARTITION.sub("", partition)
+
+
+def partitions_of(client: Any, connection: Connection, topics: Topics) -> list[str]:
+    """Every partition of the topics, as they are now; a topic without partitions counts as one.
+
+    Raises:
+        PulsarProblem: a topic is not there, or the cluster does not answer.
+    """
+    names = topics.names if topics.pattern is None else _matching(connection, topics.pattern)
+    if topics.pattern is None and connection.admin_url is not None:
+        _refuse_missing(connection, names)
+    found = []
+    for name in names:
+        with told(connection, f"look up {name}"):
+            found += client.get_topic_partitions(name)
+    return sorted(found)
+
+
+def last_position(
+    client: Any, connection: Connection, topic: str, *, compacted: bool = False
+) -> Position | None:
+    """The last message of a partition; None if it holds none.
+
+    Raises:
+        PulsarProblem: the cluster does not answer.
+    """
+    pulsar = client_package()
+    with told(connection, f"ask for the last message of {topic}"):
+        reader = open_reader(
+            client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
+        )
+        try:
+            if not reader.has_message_available():
+                return None
+            try:
+                return position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
+            except pulsar.Timeout:
+                return _last_id(client, topic)
+        finally:
+            close(reader)
+
+
+def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -> Position | None:
+    """The first message of a partition that was published at that time or later; None if there is none."""
+    pulsar = client_package()
+    with told(connection, f"look for a time in {topic}"):
+        reader = open_reader(client, topic, pulsar.MessageId.earliest, queue=1)
+        try:
+            reader.seek(time_ms)
+            while reader.has_message_available():
+                message = reader.read_next(round(connection.operation_timeout_s * 1000))
+                if message.publish_timestamp() >= time_ms:
+                    return position_of(message.message_id())
+            return None
+        finally:
+            close(reader)
+
+
+def place_in(
+    client: Any, connection: Connection, topic: str, bound: Bound, *, compacted: bool = False
+) -> Position | None:
+    """The bound in one partition: the last message in front of it; None if there is none.
+
+    Raises:
+        PulsarProblem: the cluster does not answer.
+        ValueError: the bound has no place for this partition.
+    """
+    if isinstance(bound, Mapping):
+        place = bound.get(topic, bound.get(topic_of(topic)))
+        if place is None:
+            raise ValueError(f"the offsets say nothing of {topic}; they name {', '.join(sorted(bound))}")
+        if isinstance(place, Position):
+            return place
+        bound = place
+    if isinstance(bound, Earliest):
+        return None
+    if not isinstance(bound, Latest):
+        found = first_since(client, connection, topic, bound)
+        if found is not None:
+            return found.before()
+    return last_position(client, connection, topic, compacted=compacted)
+
+
+def check_named(bound: Bound, partitions: Iterable[str]) -> None:
+    """Nothing, if each topic that the bound names is read.
+
+    Raises:
+        ValueError: one is not.
+    """
+    if isinstance(bound, Mapping):
+        read = {name for partition in partitions for name in (partition, topic_of(partition))}
+        strange = sorted(bound.keys() - read)
+        if strange:
+            raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
+
+
+def open_reader(
+    client: Any, topic: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
+) -> Any:
+    """A reader, whoever opened it closes it. It has no schema, so nothing is registered, and it leaves no subscription."""
+    return client.create_reader(
+        topic,
+        start,
+        receiver_queue_size=queue,
+        start_message_id_inclusive=inclusive,
+        is_read_compacted=compacted,
+        subscription_role_prefix="schemactl",
+    )
+
+
+def position_of(message_id: Any) -> Position:
+    """The place of a message that was read. Of one in chunks, that of the last chunk."""
+    return Position(
+        message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
+    )
+
+
+def message_id_of(position: Position) -> Any:
+    """What the client takes for that place."""
+    made = client_package().MessageId(position.partition, position.ledger, position.entry, position.batch)
+    return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it
+
+
+def _last_id(client: Any, topic: str) -> Position | None:
+    """What the broker says is last. A reader cannot be placed at the end of a message in chunks; a consumer is told."""
+    consumer = client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}")
+    try:
+        found = position_of(consumer.get_last_message_id())
+    finally:
+        consumer.unsubscribe()
+        close(consumer)
+    return None if found.entry < 0 else found
+
+
+def _matching(connection: Connection, pattern: str) -> list[str]:
+    namespace = "/".join(pattern.removeprefix("persistent://").split("/")[:2])
+    matching = re.compile(pattern)
+    return sorted(name for name in _listed(connection, namespace) if matching.fullmatch(name))
+
+
+def _refuse_missing(connection: Connection, names: Iterable[str]) -> None:
+    for name in names:
+        namespace = "/".join(name.removeprefix("persistent://").split("/")[:2])
+        there = _listed(connection, namespace)
+        if name not in there and topic_of(name) not in there:
+            raise PulsarProblem(
+                f"there is no topic {name}; {namespace} has {', '.join(sorted(there)) or 'none'}"
+            )
+
+
+def _listed(connection: Connection, namespace: str) -> set[str]:
+    """The topics of a namespace, each partitioned one once."""
+    import urllib3
+
+    url, authentication = connection.admin_url or "", connection.authentication
+    headers: dict[str, str] = {}
+    more: dict[str, Any] = {}
+    if authentication is not None and authentication.kind == "oauth2":
+        raise PulsarProblem(
+            "admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out"
+        )
+    if authentication is not None and authentication.kind == "token":
+        headers["Authorization"] = f"Bearer {authentication.bearer()}"
+    elif authentication is not None:
+        more |= {
+            "cert_file": authentication.fields["tlsCertFile"],
+            "key_file": authentication.fields["tlsKeyFile"],
+        }
+    if connection.trust_certs_file is not None:
+        more["ca_certs"] = connection.trust_certs_file
+    if connection.allow_insecure:
+        more["cert_reqs"] = "CERT_NONE"
+    timeout = urllib3.Timeout(connect=connection.connection_timeout_s, read=connection.operation_timeout_s)
+    found: set[str] = set()
+    with urllib3.PoolManager(timeout=timeout, retries=2, **more) as pool:
+        for what in ("", "/partitioned"):
+            address = f"{url.rstrip('/')}/admin/v2/persistent/{namespace}{what}"
+            try:
+                answer = pool.request("GET", address, headers=headers, redirect=False)
+            except urllib3.exceptions.HTTPError as error:
+                raise PulsarProblem(f"cannot list the topics of {namespace}: {error}") from None
+            if answer.status != 200:
+                raise PulsarProblem(
+                    f"cannot list the topics of {namespace}: {address} answers {answer.status}"
+                )
+            found |= {topic_of(name) for name in json.loads(answer.data)}
+    return found

@@ -1,0 +1,140 @@
+"""A namespace of a real Pulsar for tests of messages: its topics, its schemas, and producers of declared versions."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import admin_rest
+import brokers
+
+pulsar: Any = import_module("pulsar")
+Schema: Any = import_module("pulsar.schema").Schema
+
+FOREVER = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+
+
+class Registered(Schema):  # type: ignore[misc]  # the client has no types
+    """A schema as the registry holds it, for payloads that are bytes already."""
+
+    def __init__(self, info: Any) -> None:
+        self._schema_info = info
+        self._record_cls = bytes
+
+    def encode(self, obj: bytes) -> bytes:
+        return obj
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A namespace of its own, of a test or a module.
+
+    Attributes:
+        name: `tenant/namespace`.
+        options: of the data source, without the topic.
+    """
+
+    broker: brokers.Broker
+    client: Any
+    name: str
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"service.url": self.broker.service_url}
+
+    def topic(self, name: str) -> str:
+        return f"persistent://{self.name}/{name}"
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The admin API's answer below this namespace, or to the path that starts with `/`."""
+        with closing(admin_rest.Client(self.broker.url)) as rest:
+            said = rest.call(method, path.replace("NAMESPACE", self.name), body)
+        assert said.status < 300, (method, path, said.text)
+        return said.json() if said.content else None
+
+    def create(self, name: str, *definitions: str, partitions: int | None = None, kind: str = "AVRO") -> str:
+        """A topic with these schemas; its full name."""
+        path = f"/persistent/NAMESPACE/{name}"
+        self.call("PUT", path if partitions is None else f"{path}/partitions", partitions)
+        for definition in definitions:
+            self.register(name, definition, kind=kind)
+        return self.topic(name)
+
+    def register(self, name: str, definition: str, *, kind: str = "AVRO") -> None:
+        payload = {"type": kind, "schema": definition, "properties": {}}
+        self.call("POST", f"/schemas/NAMESPACE/{name}/schema", payload)
+
+    def schemas(self, name: str) -> list[tuple[int, str, str]]:
+        told = self.call("GET", f"/schemas/NAMESPACE/{name}/schemas")["getSchemaResponses"]
+        return [(each["version"], each["type"], each["data"]) for each in told]
+
+    def subscriptions(self, name: str) -> list[str]:
+        return list(self.call("GET", f"/persistent/NAMESPACE/{name}/stats")["subscriptions"])
+
+    def unload(self, name: str) -> None:
+        self.call("PUT", f"/persistent/NAMESPACE/{name}/unload")
+
+    def send(
+        self, name: str, payloads: Iterable[bytes | None], *, version: int | None = None, **more: Any
+    ) -> list[str]:
+        """The messages are sent, many in an entry; their ids as the data source writes them."""
+        topic = self.topic(name)
+        schema = (
+            {}
+            if version is None
+            else {"schema": Registered(self.client._client.get_schema_info(topic, version))}
+        )
+        ids: list[str] = []
+        producer = self.client.create_producer(
+            topic,
+            batching_enabled=True,
+            batching_max_publish_delay_ms=100,
+            block_if_queue_full=True,
+            **schema,
+        )
+
+        def sent(result: Any, found: Any) -> None:
+            assert result == pulsar.Result.Ok, result
+            batch = "" if found.batch_index() < 0 else f":{found.batch_index()}"
+            ids.append(f"{found.ledger_id()}:{found.entry_id()}:{found.partition()}{batch}")
+
+        with closing(producer):
+            for payload in payloads:
+                producer.send_async(payload, sent, **more)
+            producer.flush()
+        return ids
+
+
+@contextmanager
+def namespace(
+    broker: brokers.Broker, log: Path, *, retention: Mapping[str, int] = FOREVER
+) -> Iterator[Namespace]:
+    """A new namespace that keeps its messages."""
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
+    tenant = brokers.new_tenant()
+    with closing(pulsar.Client(broker.service_url, operation_timeout_seconds=20, logger=logger)) as client:
+        made = Namespace(broker, client, f"{tenant}/ns")
+        made.call("PUT", f"/tenants/{tenant}", {"allowedClusters": ["standalone"]})
+        bundles = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
+        made.call("PUT", "/namespaces/NAMESPACE", {"bundles": bundles, "retention_policies": dict(retention)})
+        yield made
+
+
+def send_from_java(program: Path, folder: Path, space: Namespace) -> None:
+    """The Java program has sent its messages into the namespace."""
+    path = f"{folder}:{brokers.jars()}/*"
+    subprocess.run(["javac", "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True)
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, program.stem]
+    done = subprocess.run(
+        [*command, space.broker.service_url, space.name],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr

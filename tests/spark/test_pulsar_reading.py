@@ -1,0 +1,308 @@
+"""The data source `pulsar-schemactl` reads a live broker's topics in batches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pyarrow as pa
+import pytest
+from pulsar_cluster import Namespace, namespace, send_from_java
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import InputPartition
+
+from schemactl.codec import Codec, Definition, KeyValue, Version
+from schemactl.spark import decode
+from schemactl.spark.pulsar_connection import PulsarProblem
+from schemactl.spark.pulsar_options import connection_of, reading_of
+from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch
+from schemactl.spark.pulsar_source import PulsarSource
+
+
+def record(*fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
+
+
+ID = {"name": "id", "type": "long"}
+NOTE = {"name": "note", "type": "string", "default": "none"}
+DEFINITIONS = [
+    record(ID),
+    record(ID, NOTE),
+    record(ID, {**NOTE, "name": "comment", "aliases": ["note"]}),
+]
+ORDERS = Codec(
+    [Version(number, Definition("AVRO", text), f"c{number}") for number, text in enumerate(DEFINITIONS)]
+)
+
+
+def order(number: int, version: int) -> bytes:
+    written = ORDERS.read_as(version).encode_one(
+        {
+            "id": number,
+            **({"note": f"n{number}"} if version == 1 else {}),
+            **({"comment": f"n{number}"} if version == 2 else {}),
+        },
+        version,
+    )
+    assert written is not None
+    return written
+
+
+@pytest.fixture(scope="module")
+def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> SparkSession:
+    """Spark, which knows the data source."""
+    spark.dataSource.register(PulsarSource)
+    return spark
+
+
+def batch(space: Namespace, **options: str) -> PulsarBatch:
+    given = {**space.options, **options}
+    return PulsarBatch(connection_of(given, "a batch"), reading_of(given, "a batch"))
+
+
+def read(reader: PulsarBatch, parts: list[InputPartition] | None = None) -> list[dict[str, Any]]:
+    parts = reader.partitions() if parts is None else parts
+    return [row for part in parts for found in reader.read(part) for row in found.to_pylist()]
+
+
+def values(space: Namespace, **options: str) -> list[bytes]:
+    return [row["value"] for row in read(batch(space, **options))]
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def test_messages_of_all_versions_and_partitions_are_decoded(source: SparkSession, space: Namespace) -> None:
+    topic = space.create("orders", *DEFINITIONS, partitions=3)
+    before = space.schemas("orders")
+    for number in range(60):
+        version = number // 20
+        if number % 20 == 0:
+            space.send(
+                "orders", [order(each, version) for each in range(number, number + 20)], version=version
+            )
+    messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+    rows = decode(messages, ORDERS, payload="value", version="__schemaVersion", key="__key").collect()
+    assert sorted(row["id"] for row in rows) == list(range(60))
+    assert Counter(row["__schemaVersion"] for row in rows) == {0: 20, 1: 20, 2: 20}
+    assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {
+        f"n{each}" for each in range(20, 40)
+    }
+    assert {row["__error"] for row in rows} == {None}
+    assert {row["__topic"] for row in rows} <= {f"{topic}-partition-{each}" for each in range(3)}
+    assert space.schemas("orders") == before
+    assert space.call("GET", "/persistent/NAMESPACE/orders/partitioned-stats")["subscriptions"] == {}
+
+
+def test_what_java_sends_is_read_as_it_was_meant(
+    source: SparkSession, space: Namespace, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    send_from_java(Path(__file__).parent / "PulsarMessages.java", tmp_path_factory.mktemp("classes"), space)
+    for encoding in ("INLINE", "SEPARATED"):
+        topic = space.topic(f"pairs-{encoding.lower()}")
+        messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+        codec = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT32"), encoding), "c")])
+        rows = decode(messages, codec, payload="value", version="__schemaVersion", key="__key").collect()
+        found = [(row["key"], row["value"], row["__schemaVersion"], row["__error"]) for row in rows]
+        assert found == [("grün", 7, 0, None), ("b", None, 0, None), (None, 9, 0, None)]
+    one, gone, binary, chunked = read(batch(space, topic=space.topic("chunked")))
+    assert (one["value"], one["__key"], one["__schemaVersion"], one["__eventTime"]) == (
+        b"\1",
+        None,
+        None,
+        None,
+    )
+    assert (gone["value"], gone["__key"]) == (None, b"no bytes")
+    assert gone["__eventTime"].timestamp() == 1_700_000_000.123
+    assert (binary["value"], binary["__key"], binary["__messageProperties"]) == (b"", b"/wAB", [("a", "ä")])
+    assert chunked["value"] == b"x" * 5_000
+    again = read(batch(space, **{"topic": space.topic("chunked"), "key.encoding": "base64"}))
+    assert [row["__key"] for row in again] == [None, b"no bytes", b"\xff\x00\x01", None]
+    # Behind a message in chunks, which is the last.
+    start = json.dumps({space.topic("chunked"): told(again[3])})
+    assert values(space, topic=space.topic("chunked"), startingOffsets=start) == []
+    space.send("chunked", [b"after"])
+    assert values(space, topic=space.topic("chunked"), startingOffsets=start) == [b"after"]
+
+
+def told(row: Mapping[str, Any]) -> list[int]:
+    """A row's message id as the connector for the JVM writes offsets."""
+    return list(row["__messageId"])
+
+
+def test_positions_may_be_in_the_midst_of_an_entry(space: Namespace) -> None:
+    topic = space.create("entries")
+    ids = space.send("entries", numbered(0, 10)) + space.send("entries", numbered(10, 20))
+    assert ids[4].endswith(":4")
+    offsets = [json.dumps({topic: place}) for place in ids]
+    assert values(space, topic=topic, startingOffsets=offsets[4], endingOffsets=offsets[6]) == numbered(5, 7)
+    assert values(space, topic=topic, startingOffsets=offsets[8], endingOffsets=offsets[12]) == numbered(
+        9, 13
+    )
+    assert values(space, topic=topic, startingOffsets=offsets[9], endingOffsets=offsets[10]) == numbered(
+        10, 11
+    )
+    assert values(space, topic=topic, startingOffsets=offsets[12], endingOffsets=offsets[5]) == []
+    assert values(space, topic=topic, startingOffsets=offsets[19]) == []
+    assert values(space, topic=topic, startingOffsets="latest") == []
+    assert values(space, topic=topic, endingOffsets="earliest") == []
+    every = read(batch(space, topic=topic))
+    assert values(space, topic=topic, startingOffsets=json.dumps({topic: told(every[17])})) == numbered(
+        18, 20
+    )
+
+
+def test_times_are_publish_times(space: Namespace) -> None:
+    topic = space.create("times")
+    moments = []
+    for number in range(4):
+        space.send("times", numbered(number, number + 1))
+        time.sleep(0.01)
+        moments.append(str(time.time_ns() // 1_000_000))
+        time.sleep(0.01)
+    assert values(space, topic=topic, startingTime=moments[0], endingTime=moments[2]) == numbered(1, 3)
+    assert values(space, topic=topic, startingTime=moments[1]) == numbered(2, 4)
+    assert values(space, topic=topic, endingTime=moments[3]) == numbered(0, 4)
+    assert values(space, topic=topic, startingTime=moments[3]) == []
+    assert values(space, topic=topic, endingTime="1") == []
+
+
+def test_a_planned_read_has_the_same_rows_whatever_arrives_and_wherever_the_topic_moves(
+    space: Namespace,
+) -> None:
+    topic = space.create("growing")
+    space.send("growing", numbered(0, 30))
+    reader = batch(space, topic=topic)
+    parts = reader.partitions()
+    space.send("growing", numbered(30, 40))
+    first = read(reader, parts)
+    space.unload("growing")
+    assert read(reader, parts) == first
+    assert [row["value"] for row in first] == numbered(0, 30)
+    begun = reader.read(parts[0])
+    big = batch(space, topic=topic)
+    space.send("growing", numbered(0, MAX_BATCH_ROWS))
+    sizes = [found.num_rows for part in big.partitions() for found in big.read(part)]
+    assert sizes == [MAX_BATCH_ROWS, 40]
+    assert [row["value"] for found in begun for row in found.to_pylist()] == numbered(0, 30)
+
+
+def test_a_read_goes_on_where_the_topic_is_unloaded_in_its_midst(space: Namespace) -> None:
+    topic = space.create("moving")
+    space.send("moving", numbered(0, 3 * MAX_BATCH_ROWS))
+    reader = batch(space, topic=topic)
+    batches = reader.read(reader.partitions()[0])
+    found: list[pa.RecordBatch] = [next(batches)]
+    space.unload("moving")
+    found += batches
+    read_values = [value for each in found for value in each.column("value").to_pylist()]
+    assert read_values == numbered(0, 3 * MAX_BATCH_ROWS)
+
+
+def test_several_topics_and_a_pattern(space: Namespace) -> None:
+    for number, name in enumerate(("many-a", "many-b", "few-c")):
+        space.create(name, partitions=2 if name == "many-b" else None)
+        space.send(name, numbered(number, number + 1))
+    space.create("many-empty")
+    named = f"{space.topic('many-a')},{space.topic('few-c')}"
+    assert values(space, topics=named) == numbered(2, 3) + numbered(0, 1)
+    admin = {"admin.url": space.broker.url}
+    assert values(space, **admin, topicsPattern=f"{space.name}/many-.*") == numbered(0, 2)
+    assert values(space, **admin, topicsPattern=f"{space.name}/nothing-.*") == []
+    start = json.dumps({space.topic("many-a"): "latest", space.topic("many-b"): "earliest"})
+    assert values(
+        space, topics=f"{space.name}/many-a,{space.name}/many-b", startingOffsets=start
+    ) == numbered(1, 2)
+    with pytest.raises(ValueError, match=r"say nothing of .*few-c"):
+        values(space, topics=named, startingOffsets=json.dumps({space.topic("many-a"): "latest"}))
+    with pytest.raises(ValueError, match=r"name .*many-b, which is not read"):
+        values(space, topics=named, startingOffsets=start)
+    with pytest.raises(PulsarProblem, match=r"there is no topic .*many-x; .* has .*many-a"):
+        values(space, **admin, topic=space.topic("many-x"))
+    assert values(space, **admin, topic=space.topic("many-b-partition-1")) in ([], numbered(1, 2))
+
+
+def test_messages_that_are_gone_are_missed(broker: brokers.Broker, tmp_path: Path) -> None:
+    with namespace(
+        broker, tmp_path / "log", retention={"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    ) as space:
+        topic = space.create("short")
+        ids = space.send("short", numbered(0, 5))
+        start = json.dumps({topic: ids[1]})
+        planned = batch(space, topic=topic, startingOffsets=start)
+        parts = planned.partitions()
+        until = time.monotonic() + 30
+        while space.call("GET", "/persistent/NAMESPACE/short/internalStats")["numberOfEntries"]:
+            assert time.monotonic() < until
+            space.call("DELETE", "/persistent/NAMESPACE/short/truncate")
+            space.unload("short")
+        with pytest.raises(DataLoss, match=f"it ends with {ids[1]}"):
+            read(planned, parts)
+        space.send("short", numbered(5, 7))
+        with pytest.raises(DataLoss, match=f"between {ids[1]} and .* are gone: .*failOnDataLoss"):
+            read(planned, parts)
+        with pytest.raises(DataLoss):
+            values(space, topic=topic, startingOffsets=start)
+        assert values(space, topic=topic, startingOffsets=start, failOnDataLoss="false") == numbered(5, 7)
+        assert values(space, topic=topic) == numbered(5, 7)
+
+
+def test_a_cluster_that_does_not_serve_is_a_clear_error(space: Namespace) -> None:
+    gone = {**space.options, "topic": space.topic("x"), "pulsar.client.operationTimeoutMs": "1000"}
+    gone["service.url"] = "pulsar://127.0.0.1:1"
+    with pytest.raises(PulsarProblem, match=r"no answer within 1 s .* no broker at pulsar://127.0.0.1:1,"):
+        read(PulsarBatch(connection_of(gone), reading_of(gone, "a batch")))
+    gone["service.url"] = "pulsar://no.such.host.invalid:6650"
+    with pytest.raises(PulsarProblem, match=r"no connection to pulsar://no.such.host"):
+        read(PulsarBatch(connection_of(gone), reading_of(gone, "a batch")))
+    with pytest.raises(PulsarProblem, match="there is no such topic, or no such namespace"):
+        read(batch(space, topic="nobody/nowhere/x"))
+
+
+def test_who_may_not_read_is_told_so_and_who_may_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = brokers.running("token")
+    monkeypatch.setenv("ADMIN_TOKEN", brokers.token("admin"))
+    (tmp_path / "token").write_text(brokers.token("stranger"))
+    options = {
+        "service.url": broker.service_url,
+        "topic": "public/default/guarded",
+        "pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+    }
+
+    def rows(**more: str) -> list[dict[str, Any]]:
+        given = {**options, **more}
+        return read(PulsarBatch(connection_of(given), reading_of(given, "a batch")))
+
+    assert rows(**{"pulsar.client.authParams": "env:ADMIN_TOKEN"}) == []
+    with pytest.raises(PulsarProblem, match="the role may not") as refused:
+        rows(**{"pulsar.client.authParams": f"file://{tmp_path / 'token'}"})
+    assert brokers.token("stranger") not in str(refused.value)
+    del options["pulsar.client.authPluginClassName"]
+    options["pulsar.client.operationTimeoutMs"] = "1000"
+    with pytest.raises(PulsarProblem, match="or it does not take these credentials"):
+        rows()
+
+
+def test_problems_reach_the_user_of_spark(source: SparkSession, space: Namespace) -> None:
+    reader = source.read.format("pulsar-schemactl").options(**space.options)
+    with pytest.raises(AnalysisException, match=r"has no option nonsense; it has admin.url"):
+        reader.option("nonsense", "1").load()
+    with pytest.raises((AnalysisException, PythonException), match="no such topic, or no such namespace"):
+        source.read.format("pulsar-schemactl").options(
+            **space.options, topic="nobody/nowhere/x"
+        ).load().count()
