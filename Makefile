@@ -19,6 +19,7 @@ test: $(STAMP)
 
 soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=600 $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py
+	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
 
 install: $(STAMP)
 

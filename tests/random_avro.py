@@ -16,6 +16,11 @@ _LOGICAL = (
     {"type": "long", "logicalType": "timestamp-millis"},
     {"type": "long", "logicalType": "timestamp-micros"},
     {"type": "long", "logicalType": "local-timestamp-micros"},
+    {"type": "long", "logicalType": "local-timestamp-millis"},
+    {"type": "long", "logicalType": "timestamp-nanos"},
+    {"type": "long", "logicalType": "time-micros"},
+    {"type": "int", "logicalType": "time-millis"},
+    {"type": "string", "logicalType": "uuid"},
     {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 3},
     {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10},
 )
@@ -29,14 +34,36 @@ _VALUES: dict[str, tuple[Any, ...]] = {
 }
 
 
-_WIDER: dict[str, JsonValue] = {
-    "int": ["null", "double"],
-    "long": "float",
-    "float": "double",
-    "string": "bytes",
-    "bytes": ["string", "null"],
-    "boolean": ["int", "boolean"],
+_WIDER: dict[str, tuple[JsonValue, ...]] = {
+    "int": ("long", "float", "double", ["null", "double"]),
+    "long": ("float", "double", ["string", "long"]),
+    "float": ("double", ["null", "double"]),
+    "string": ("bytes", ["int", "bytes"]),
+    "bytes": ("string", ["string", "null"]),
+    "boolean": (["int", "boolean"],),
 }
+
+_ADDED: tuple[dict[str, JsonValue], ...] = (
+    {"type": {"type": "array", "items": "int"}, "default": [1, 2]},
+    {"type": {"type": "map", "values": "double"}, "default": {"a": 0.5, "b": -1}},
+    {"type": "string", "default": "straße"},
+    {
+        "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
+        "default": "\u0001\u0000",
+    },
+    {"type": ["null", "long"], "default": None},
+    {"type": ["long", "null"], "default": -(2**40)},
+    {"type": {"type": "enum", "name": "AddedE", "symbols": ["X", "Y"]}, "default": "Y"},
+    {"type": {"type": "fixed", "name": "AddedF", "size": 3}, "default": "abc"},
+    {
+        "type": {
+            "type": "record",
+            "name": "AddedR",
+            "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "float", "default": 1.5}],
+        },
+        "default": {"a": 7},
+    },
+)
 
 
 class Maker:
@@ -49,7 +76,7 @@ class Maker:
     def record(self, depth: int = 3) -> JsonValue:
         """A record schema of up to six fields."""
         fields = [
-            {"name": f"f{number}", "type": self.schema(depth - 1)}
+            {"name": f"f{number}", "type": self._field_type(depth - 1)}
             for number in range(self.random.randrange(1, 6))
         ]
         return {"type": "record", "name": self._name("R"), "fields": fields}
@@ -60,7 +87,7 @@ class Maker:
             lambda: self.random.choice(_PRIMITIVES),
             lambda: self.random.choice(_PRIMITIVES),
             lambda: dict(self.random.choice(_LOGICAL)),
-            lambda: {"type": "enum", "name": self._name("E"), "symbols": ["A", "B", "C"]},
+            self._enum,
             self._fixed,
         ]
         nested: list[Callable[[], JsonValue]] = [
@@ -87,7 +114,7 @@ class Maker:
                 return [self.value(schema["items"]) for _ in range(pick.choice((0, 1, 2, 5)))]
             case "map":
                 return {pick.choice(_TEXTS): self.value(schema["values"]) for _ in range(pick.randrange(4))}
-            case "fixed" if "logicalType" not in schema:
+            case "fixed" if schema.get("logicalType") != "decimal":
                 return pick.randbytes(schema["size"])
             case "enum":
                 return pick.choice(schema["symbols"])
@@ -97,30 +124,53 @@ class Maker:
         """Another version of a record schema: compatible or not."""
         kept = [part for part in schema["fields"] if self.random.random() < 0.9]
         fields = [self._evolved_field(dict(part)) for part in kept]
-        if self.random.random() < 0.3:
-            fields.append({"name": "added", "type": {"type": "array", "items": "int"}, "default": [1, 2]})
+        for number, added in enumerate(self.random.sample(_ADDED, self.random.choice((0, 0, 0, 1, 3)))):
+            fields.append({"name": f"added{number}"} | added)
         self.random.shuffle(fields)
-        return schema | {"fields": fields}
+        return self._renamed(schema | {"fields": fields})
 
     def _evolved_field(self, part: dict[str, Any]) -> dict[str, Any]:
-        kind = part["type"]
-        match self.random.randrange(8):
-            case 0:
-                part |= {"name": f"{part['name']}x", "aliases": [part["name"]]}
-            case 1 if not isinstance(kind, list):
-                part["type"] = self.random.sample(["null", kind], 2)
-            case 2 if isinstance(kind, list):
-                part["type"] = self.random.sample(kind, len(kind))
-            case 3:
-                part["type"] = _WIDER.get(str(kind), kind)
-            case 4 if isinstance(kind, dict) and kind["type"] == "enum":
-                default = {"default": "A"} if self.random.random() < 0.5 else {}
-                part["type"] = kind | {"symbols": ["B", "A"]} | default
-            case 5 if isinstance(kind, dict) and kind["type"] == "record":
-                part["type"] = self.evolved(kind)
-            case 6:
-                part["type"] = self.schema(1)
+        if self.random.random() < 0.2:
+            part |= {"name": f"{part['name']}x", "aliases": [part["name"]]}
+        if self.random.random() < 0.7:
+            part["type"] = self._evolved_type(part["type"])
         return part
+
+    def _evolved_type(self, kind: JsonValue) -> JsonValue:
+        pick = self.random
+        if pick.random() < 0.1:
+            return self.schema(1)
+        if isinstance(kind, list):
+            kept = [self._evolved_type(branch) if pick.random() < 0.3 else branch for branch in kind]
+            # What became a union, or like another branch, stays what it was.
+            whole = not any(isinstance(branch, list) for branch in kept) and distinct(kept)
+            return pick.sample(kept if whole else kind, len(kind))
+        if pick.random() < 0.2 and kind != "null":
+            return pick.sample(["null", kind], 2)
+        match kind if isinstance(kind, str) else kind["type"]:
+            case "record":
+                return self.evolved(kind)
+            case "enum":
+                default = {"default": "A"} if pick.random() < 0.5 else {}
+                return self._renamed(kind | {"symbols": pick.sample(["A", "B", "D"], 3)} | default)
+            case "fixed":
+                return self._renamed(kind)
+            case "array":
+                return kind | {"items": self._evolved_type(kind["items"])}
+            case "map":
+                return kind | {"values": self._evolved_type(kind["values"])}
+        return pick.choice(_WIDER[kind]) if isinstance(kind, str) and kind in _WIDER else kind
+
+    def _renamed(self, schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Now and then under another name, or in a namespace."""
+        match self.random.randrange(12):
+            case 0:
+                return schema | {"name": f"{schema['name']}New", "aliases": [schema["name"]]}
+            case 1:
+                return schema | {"namespace": "other"}
+            case 2:
+                return schema | {"name": f"{schema['name']}Lost"}
+        return schema
 
     def _number(self, kind: str, schema: JsonValue) -> Any:
         pick = self.random
@@ -133,7 +183,7 @@ class Maker:
                 return datetime(1970, 1, 1, tzinfo=UTC) + seconds
             case "timestamp-micros":
                 return datetime(1970, 1, 1, tzinfo=UTC) + seconds + timedelta(microseconds=7)
-            case "local-timestamp-micros":
+            case "local-timestamp-micros" | "local-timestamp-millis":
                 return datetime(1970, 1, 1) + seconds  # noqa: DTZ001  a local timestamp
             case "decimal":
                 digits = schema["precision"]
@@ -154,14 +204,28 @@ class Maker:
                 return found
 
     def _union(self, depth: int) -> JsonValue:
-        branches: list[JsonValue] = []
-        for _ in range(self.random.randrange(2, 5)):
-            branch = self.random.choice(
-                ("null", "boolean", "long", "double", "string", self.record(depth - 1), "bytes")
-            )
-            if branch not in branches:
-                branches.append(branch)
-        return branches
+        branches: list[JsonValue] = [
+            "null",
+            "boolean",
+            "long",
+            "double",
+            "string",
+            "bytes",
+            self._enum(),
+            {"type": "fixed", "name": self._name("X"), "size": 3},
+            {"type": "array", "items": self.schema(depth - 2)},
+            {"type": "map", "values": "long"},
+            self.record(depth - 1),
+            self.record(depth - 1),
+        ]
+        return self.random.sample(branches, self.random.choice((2, 3, 3, 4, 8, 12)))
+
+    def _field_type(self, depth: int) -> JsonValue:
+        return "null" if self.random.random() < 0.03 else self.schema(depth)
+
+    def _enum(self) -> JsonValue:
+        default = {"default": "B"} if self.random.random() < 0.3 else {}
+        return {"type": "enum", "name": self._name("E"), "symbols": ["A", "B", "C"]} | default
 
     def _union_value(self, branches: list[JsonValue]) -> Any:
         branch = self.random.choice(branches)
@@ -174,6 +238,8 @@ class Maker:
         return {f"member{number}": value if other is branch else None for number, other in enumerate(others)}
 
     def _fixed(self) -> JsonValue:
+        if self.random.random() < 0.1:
+            return {"type": "fixed", "name": self._name("X"), "size": 12, "logicalType": "duration"}
         size = self.random.choice((1, 5, 16, 20))
         schema: dict[str, Any] = {"type": "fixed", "name": self._name("X"), "size": size}
         if size > 1 and self.random.random() < 0.5:
@@ -183,6 +249,19 @@ class Maker:
     def _name(self, letter: str) -> str:
         self._names += 1
         return f"{letter}{self._names}"
+
+
+def distinct(branches: list[JsonValue]) -> bool:
+    """Whether the branches may stand in one union."""
+    names = [
+        branch
+        if isinstance(branch, str)
+        else (branch["type"], branch.get("namespace"), branch["name"])
+        if "name" in branch
+        else branch["type"]
+        for branch in branches
+    ]
+    return len(set(names)) == len(names)
 
 
 def damage(maker: Maker, payload: bytes) -> bytes:
@@ -213,7 +292,7 @@ def for_fastavro(schema: JsonValue, value: Any) -> Any:
             return for_fastavro(others[0], value)
         number = next(number for number in range(len(others)) if value[f"member{number}"] is not None)
         branch = others[number]
-        name = branch if isinstance(branch, str) else branch["name"]
+        name = branch if isinstance(branch, str) else branch.get("name", branch["type"])
         return name, for_fastavro(branch, value[f"member{number}"])
     kind = schema if isinstance(schema, str) else schema["type"]
     if kind == "record":

@@ -26,7 +26,7 @@ from .columns import Choice, Group, Items, Leaf, Options, Shape
 from .defaults import encode_default
 from .errors import InvalidDefinition, Unreadable
 from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name, min_size
-from .values import to_python
+from .values import text, to_python
 
 
 def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python: bool = False) -> Read:
@@ -187,12 +187,13 @@ class _Compiler:
 
         def read_text(data: bytes, at: int) -> tuple[Any, int]:
             start, stop = read_span(data, at)
-            try:
-                return str(data[start:stop], "utf-8"), stop
-            except UnicodeDecodeError as error:
-                if strict:
+            raw = data[start:stop]
+            if strict:
+                try:
+                    return raw.decode(), stop
+                except UnicodeDecodeError as error:
                     raise Unreadable("text that is not UTF-8", start + error.start) from None
-                return str(data[start:stop], "utf-8", "replace"), stop
+            return text(raw), stop
 
         return read_text
 

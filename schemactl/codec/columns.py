@@ -195,7 +195,7 @@ class _Shaper:
 
 def to_numbers(values: pa.Array) -> pa.Array:
     """The values with numbers for dates and times: the storage form, also of what lies outside Python's years."""
-    return values.cast(_units(values.type), safe=False).cast(_number_type(values.type))
+    return _cast(_cast(values, _units(values.type)), _number_type(values.type))
 
 
 def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -204,9 +204,37 @@ def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
         return values
     try:
         # What is finer than a microsecond is cut off, as everywhere.
-        return values.cast(_units(values.type), safe=False).cast(wanted)
+        return _cast(_cast(values, _units(values.type)), wanted, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return values
+
+
+def _cast(values: pa.Array, wanted: pa.DataType, *, safe: bool = False) -> pa.Array:
+    """The values as `wanted`; unless `safe`, what is finer is cut off."""
+    kind = values.type
+    if kind == wanted:
+        return values
+    if _has_null(wanted):
+        # Arrow's own cast miscounts nulls inside of lists, and what it makes of them cannot even be looked at.
+        if kind.id != wanted.id:
+            raise pa.ArrowNotImplementedError(f"{kind} as {wanted}")
+        if pa.types.is_struct(kind):
+            parts = [_cast(values.field(at), part.type, safe=safe) for at, part in enumerate(wanted)]
+            return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=values.is_null())
+        if pa.types.is_map(kind):
+            item = _cast(values.items, wanted.item_type, safe=safe)
+            inner = pa.StructArray.from_arrays([values.keys, item], fields=list(wanted.field(0).type))
+        else:
+            inner = _cast(values.values, wanted.value_type, safe=safe)
+        buffers = values.buffers()[:2]
+        return pa.Array.from_buffers(wanted, len(values), buffers, offset=values.offset, children=[inner])
+    return values.cast(wanted, safe=safe)
+
+
+def _has_null(kind: pa.DataType) -> bool:
+    """Whether a part of the type is Arrow's null."""
+    parts = (kind.field(number).type for number in range(kind.num_fields))
+    return bool(pa.types.is_null(kind)) or any(map(_has_null, parts))
 
 
 def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:

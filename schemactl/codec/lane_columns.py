@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from . import values
 from .columns import Choice, Group, Items, Leaf, Shape
 from .lanes import Ints, Lanes, Mask, whole
 from .schema import Array, Enum
@@ -175,8 +176,8 @@ def finish(lanes: Lanes, shape: Shape, seen: Seen, count: int, valid: Mask | Non
 def _items(lanes: Lanes, shape: Items, seen: Seen, count: int) -> pa.Array:
     if isinstance(shape.schema, Array):
         return finish(lanes, shape.part, seen, count)
-    keys, values = seen
-    entries = [text(lanes, keys), finish(lanes, shape.part, values, count)]
+    keys, held = seen
+    entries = [text(lanes, keys), finish(lanes, shape.part, held, count)]
     return pa.Array.from_buffers(shape.type.field(0).type, count, [None], children=entries)
 
 
@@ -225,4 +226,4 @@ def text(lanes: Lanes, spans: Ints) -> pa.StringArray:
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([value.decode(errors="replace") for value in raw.to_pylist()], pa.string())
+        return pa.array(map(values.text, raw.to_pylist()), pa.string())

@@ -103,7 +103,10 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Read:
     dtype = numbers_dtype(arrow_type)
 
     def read(lanes: Lanes, at: Ints, _: Ints) -> tuple[Seen, Ints]:
-        return lanes.items(view, at).astype(dtype, copy=False), at + size
+        values = lanes.items(view, at)
+        with np.errstate(invalid="ignore"):
+            # A signalling NaN becomes a quiet one.
+            return values.astype(dtype, copy=False), at + size
 
     return read
 

@@ -20,7 +20,7 @@ from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
 from .lanes import Lanes, Mask, sized
 from .reading import Reading
-from .values import MAX_MILLIS, to_python, to_storage
+from .values import MAX_MILLIS, text, to_python, to_storage
 from .writing import Writing
 
 _DAY_MILLIS: Final = 86_400_000
@@ -279,7 +279,7 @@ def _reading_text(charset: str, *, strict: bool) -> Reading:
         except UnicodeDecodeError as error:
             if strict:
                 raise Unreadable(f"text that is not {charset}", error.start) from None
-            return payload.decode(codec, "replace")
+            return text(payload) if codec == "utf-8" else payload.decode(codec, "replace")
 
     def lanes(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         try:

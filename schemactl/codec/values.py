@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
@@ -22,7 +23,17 @@ MAX_MILLIS: Final = (2**63 - 1) // 1000
 EXACT: Final = decimal.Context(prec=100)
 """Wide enough for every decimal that a column holds, so that nothing is rounded."""
 
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
 Convert = Callable[[Any], Any]
+
+
+def text(raw: bytes) -> str:
+    """UTF-8 as Java's strings have it, with U+FFFD for what is none: one for a surrogate, where Python has one a byte."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", raw).decode(errors="replace")
 
 
 def to_python(arrow_type: pa.DataType) -> Convert | None:

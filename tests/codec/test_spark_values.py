@@ -14,6 +14,7 @@ import pytest
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Version
 from schemactl.codec.columns import to_numbers as storage
+from schemactl.codec.values import text
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"
 
@@ -79,7 +80,7 @@ def shown(value: Any, kind: pa.DataType) -> Any:
 
 def assert_same(found: Any, expected: Any) -> None:
     if isinstance(expected, dict) and "invalid_utf8" in expected:
-        assert found == base64.b64decode(expected["invalid_utf8"]).decode(errors="replace")
+        assert found == text(base64.b64decode(expected["invalid_utf8"]))
     elif isinstance(expected, dict):
         assert found.keys() == expected.keys()
         for key in expected:
