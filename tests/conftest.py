@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import brokers
+import java_avro
 import pytest
 
 
@@ -32,3 +34,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def broker() -> brokers.Broker:
     """A real Pulsar 4.0, shared by all tests: each works in a tenant of its own."""
     return brokers.running("4.0")
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[java_avro.JavaAvro]:
+    """The Avro that PySpark brings, in a Java of its own."""
+    yield from java_avro.running()

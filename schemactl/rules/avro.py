@@ -87,7 +87,8 @@ RULES = (
             "a renamed record it decodes all the same, so that is a warning, and no message can prove it wrong. Readers that "
             "follow the specification to the letter refuse it. A renamed enum or fixed is refused by all of them. Where a field "
             "of the renamed record has its values by an alias of its own only, Java does not find them, nor whatever else was "
-            "wrong with them: it reads the field's default, nothing is thrown, and what was written is lost. That is an error."
+            "wrong with them: it reads the field's default, nothing is thrown, and what was written is lost. That is an error, "
+            "and the message shown is one that loses a value."
         ),
         example=(
             '{"type": "enum", "name": "Status", "symbols": ["PAID"]}                                     # written\n'
@@ -118,7 +119,8 @@ RULES = (
         why=(
             "Aliases say which of the writer's fields a reader takes the value from. Where two of them match, Java does not "
             "choose: the check itself throws, the broker answers with an error, and a reader cannot be made. Where a field is "
-            "given its own name as an alias, the check throws as well, but readers do not: no message can be shown."
+            "given its own name as an alias, and between two schemas that are the same, the check throws as well, but readers "
+            "do not: no message can be shown."
         ),
         example=(
             '[{"name": "id", "type": "long"}, {"name": "order_id", "type": "long"}]       # written\n'

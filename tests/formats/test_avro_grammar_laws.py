@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from java_avro import JavaAvro
 from schema_strategies import evolutions, schemas
 
 from schemactl.formats.avro.datum import encode
@@ -66,71 +63,6 @@ def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json
         parse(schema_text(one, pretty=True), release) for one in (reader, writer)
     )
     assert can_read(reader=printed_reader, writer=printed_writer, release=release) == answer
-
-
-class JavaAvro:
-    """The Avro that PySpark brings, 1.12 as in Pulsar 4.2 and newer, in a Java of its own."""
-
-    def __init__(self, jvm: Any, thrown: type[Exception]) -> None:
-        self._thrown: Any = thrown
-        self._avro = jvm.org.apache.avro
-
-    def parse(self, definition: Json) -> Any:
-        return self._avro.Schema.Parser().setValidateDefaults(False).parse(json.dumps(definition))
-
-    def answer(self, *, reader: Any, writer: Any) -> tuple[str, str]:
-        parsing = self._avro.io.parsing
-        try:
-            errors = parsing.Symbol.hasErrors(parsing.ResolvingGrammarGenerator().generate(writer, reader))
-        except self._thrown as thrown:
-            return "error", str(thrown.java_exception.getClass().getSimpleName())
-        return ("incompatible" if errors else "ok"), ""
-
-    def reasons(self, *, reader: Any, writer: Any) -> list[tuple[str, str, str]] | None:
-        """Rule, location and message of each incompatibility; None: it throws."""
-        try:
-            pair = self._avro.SchemaCompatibility.checkReaderWriterCompatibility(reader, writer)
-        except self._thrown:
-            return None
-        found = pair.getResult().getIncompatibilities()
-        return [(each.getType().name(), each.getLocation(), each.getMessage()) for each in found]
-
-    def refusal(self, *, reader: Any, writer: Any) -> str:
-        return str(self._avro.SchemaValidationException(reader, writer).getMessage())
-
-    def decode(self, messages: Iterable[bytes], *, reader: Any, writer: Any) -> None:
-        """Raises Py4JJavaError where a message of `writer` does not decode with `reader`."""
-        decoder = self._avro.generic.GenericDatumReader(writer, reader)
-        for message in messages:
-            decoder.read(None, self._avro.io.DecoderFactory.get().binaryDecoder(message, None))
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaAvro]:
-    java_gateway = pytest.importorskip("py4j.java_gateway")
-    thrown = pytest.importorskip("py4j.protocol").Py4JJavaError
-    pyspark = pytest.importorskip("pyspark")
-    from schemactl.spark.java import JavaNotFound, ensure_java
-
-    home = os.environ.get("JAVA_HOME")
-    try:
-        executable = ensure_java() / "bin" / "java"
-    except JavaNotFound as problem:
-        pytest.skip(str(problem))
-    finally:
-        if home is None:
-            os.environ.pop("JAVA_HOME", None)
-    jars = Path(pyspark.__file__).parent / "jars"
-    gateway = java_gateway.JavaGateway.launch_gateway(
-        jarpath=str(next(jars.glob("py4j-*.jar"))),
-        classpath=f"{jars}/*",
-        java_path=str(executable),
-        # Avro 1.12.1 has a faster reader, off in those before it, which cannot fill in [] for an optional array.
-        javaopts=["-Dorg.apache.avro.fastread=false"],
-        die_on_exit=True,
-    )
-    yield JavaAvro(gateway.jvm, thrown)
-    gateway.shutdown()
 
 
 @settings(THOROUGH, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

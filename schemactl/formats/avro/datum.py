@@ -45,6 +45,19 @@ class Failure:
     tokens: Tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A record in a message, where the reader takes its `field` from its default though `source` was written for it.
+
+    An alias of `field` names `source`, but Java looks for the aliases of fields under their record's name only.
+    `tokens` lead to the record, as in Failure.
+    """
+
+    field: Field
+    source: Field
+    tokens: Tokens
+
+
 class Unclear(Exception):
     """Nobody can say whether a message is read."""
 
@@ -89,6 +102,17 @@ class DatumReader:
                 raise Unclear from None
             return [Failure(thrown.exception, thrown.message, ())]
         return reading.failures
+
+    def losses(self, data: bytes) -> list[Loss]:
+        """Every value in the message `data` that the reader passes over; [] where it cannot read the message."""
+        reading = _Reading(data, self)
+        if isinstance(self._writer, Thrown):
+            return []
+        try:
+            reading.read(self._writer, self._reader, ())
+        except Thrown:
+            return []
+        return [] if reading.failures else reading.losses
 
     def look_alike(self, writer: Union, reader: Union) -> bool:
         """Whether each of the writer's branches is read as the reader's branch at its place."""
@@ -183,6 +207,7 @@ class _Reading:
         self.at = 0
         self.pair = pair
         self.failures: list[Failure] = []
+        self.losses: list[Loss] = []
 
     def read(self, writer: Schema, reader: Schema, tokens: Tokens) -> None:
         """Past one value, in the order and by the choices of Resolver and ResolvingDecoder."""
@@ -220,6 +245,10 @@ class _Reading:
             thrown = self.pair.thrown_by_default(field)
             if thrown:
                 self.failures.append(Failure(thrown.exception, thrown.message, tokens))
+            unused = (alias for alias in field.aliases if alias not in reader.fields_by_name)
+            source = next(filter(None, map(writer.fields_by_name.get, unused)), None)
+            if source:
+                self.losses.append(Loss(field, source, tokens))
         for field in writer.fields:
             match = reader.fields_by_name.get(field.name)
             if match is None:

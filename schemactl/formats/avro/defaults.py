@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Final
 
 from schemactl.formats.avro.names import Path, pointer
@@ -12,6 +12,7 @@ from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
     Field,
+    Fixed,
     JsonValue,
     Map,
     Primitive,
@@ -24,6 +25,9 @@ from schemactl.model import Release
 
 INT_RANGE: Final = range(-(2**31), 2**31)
 LONG_RANGE: Final = range(-(2**63), 2**63)
+
+MAX_READ: Final = 200
+"""Of values in a default, those inside it counted: nobody wants to be shown a larger one."""
 
 _JAVA_DOUBLE: Final = (
     r"[+-]?(?:NaN|Infinity|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
@@ -201,6 +205,51 @@ class DefaultCheck:
                     break
             self._known[place] = known
         return known
+
+
+class ReadDefaults:
+    """What Java's reader has in place of a field that the writer lacks, as plain JSON: its default, and those inside it."""
+
+    def __init__(self) -> None:
+        self._check = DefaultCheck(any_branch=True)
+
+    def of(self, field: Field) -> JsonValue:
+        """The value of a default that Java can fill in; NO_DEFAULT where it is too large to be shown.
+
+        As `default_encoding` has it, Java takes more than what is valid.
+        """
+        try:
+            return self._filled_in(field.schema, field.default, iter(range(MAX_READ)))
+        except StopIteration:
+            return NO_DEFAULT
+
+    def _filled_in(self, schema: Schema, value: JsonValue, room: Iterator[int]) -> JsonValue:
+        next(room)
+        match schema:
+            case Union():
+                fitting = next(
+                    branch for branch in schema.branches if self._check.is_valid(branch, value, ())
+                )
+                return self._filled_in(fitting, value, room)
+            case Array():
+                items = (
+                    value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+                )
+                return [self._filled_in(schema.items, item, room) for item in items]
+            case Map():
+                return {key: self._filled_in(schema.values, item, room) for key, item in value.items()}
+            case Record():
+                return {
+                    field.name: self._filled_in(field.schema, value.get(field.name, field.default), room)
+                    for field in schema.fields
+                }
+            case Fixed():  # cut off or padded
+                return value[: schema.size].ljust(schema.size, "\0")
+            case Primitive(type="int" | "long"):
+                return int(value)
+            case Primitive(type="float" | "double"):
+                return float(value)
+        return value
 
 
 def _parts(schema: Array | Map | Record, value: JsonValue) -> list[tuple[Schema, JsonValue]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.sample import can_be_written
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,
@@ -35,6 +36,8 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     reason, fix = _SENTENCES[found.rule](case)
     if found.strict_only:
         reason += " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
+    if not can_be_written(writer):
+        reason += " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
     here, there = case.way.pointer, case.written[0]
     if not upgraded:
         return Explanation(case.place, reason, fix, there, here)

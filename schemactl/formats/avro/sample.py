@@ -17,13 +17,15 @@ MAX_DEPTH: Final = 100
 """Of values inside one another, for the same reason."""
 
 
-def candidates(schema: Schema, *, uncommon: Collection[str] = ()) -> Iterator[Datum]:
+def candidates(
+    schema: Schema, *, uncommon: Collection[str] = (), primitives: Mapping[str, Any] | None = None
+) -> Iterator[Datum]:
     """The smallest message, then for each place in the schema one that goes there, each enum symbol and branch in turn.
 
     None at all where nothing can be written: with a record that must contain itself, or an enum without symbols; and where
-    every message is large. Of enum symbols the `uncommon` ones come first.
+    every message is large. Of enum symbols the `uncommon` ones come first. `primitives` are used in place of ZEROS.
     """
-    sample = Sample(schema, uncommon)
+    sample = Sample(schema, uncommon, primitives)
     if sample.is_small(schema):
         yield sample.smallest(schema)
     yield from sample.variants(schema)
@@ -32,9 +34,15 @@ def candidates(schema: Schema, *, uncommon: Collection[str] = ()) -> Iterator[Da
 class Sample:
     """Messages of one writer's schema."""
 
-    def __init__(self, schema: Schema, uncommon: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        uncommon: Collection[str] = (),
+        primitives: Mapping[str, Any] | None = None,
+    ) -> None:
         self._least = least_messages(schema)
         self._uncommon = frozenset(uncommon)
+        self._primitives = primitives or ZEROS
 
     def is_small(self, schema: Schema, depth: int = 0) -> bool:
         """Whether the smallest value of a part is worth showing, `depth` values around it."""
@@ -56,8 +64,8 @@ class Sample:
             case Enum():
                 return schema.symbols[0]
             case Fixed():
-                return bytes(schema.size)
-        return ZEROS[schema.type]
+                return self._primitives["bytes"][:1] * schema.size or bytes(schema.size)
+        return self._primitives[schema.type]
 
     def variants(
         self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0
@@ -157,6 +165,11 @@ def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
     return least
 
 
+def can_be_written(schema: Schema) -> bool:
+    """Whether there is a message of it: not where a record must contain itself, or an enum has no symbols."""
+    return schema in least_messages(schema)
+
+
 def has_endless(schema: Schema) -> bool:
     """Whether some part of it has no value that ends."""
     return len(least_messages(schema)) < len(_parts(schema)[0])
@@ -204,4 +217,15 @@ ZEROS: Final[dict[str, Any]] = {
     "double": 0.0,
     "bytes": b"",
     "string": "",
+}
+
+ONES: Final[dict[str, Any]] = {
+    "null": None,
+    "boolean": True,
+    "int": 1,
+    "long": 1,
+    "float": 1.0,
+    "double": 1.0,
+    "bytes": b"1",
+    "string": "1",
 }

@@ -1,4 +1,4 @@
-"""The smallest message that a reader cannot read: sought among a writer's simplest messages, proved by reading it."""
+"""The smallest message that a reader cannot read, or reads wrongly: sought among a writer's simplest, proved by reading it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 
-from schemactl.formats.avro.datum import Datum, DatumReader, Failure, Unclear, encode, to_json
+from schemactl.formats.avro.datum import Datum, DatumReader, Failure, In, Unclear, encode, to_json
+from schemactl.formats.avro.defaults import ReadDefaults
 from schemactl.formats.avro.equality import children
-from schemactl.formats.avro.sample import Sample, candidates
-from schemactl.formats.avro.schema import Enum, Schema
+from schemactl.formats.avro.sample import ONES, Sample, candidates
+from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
 from schemactl.formats.avro.way import Token, message_way, way_of
 from schemactl.model import Breakage, Incompatibility, Release, Witness
 
@@ -97,9 +98,9 @@ def witness(
     if not any(_is_at(message, found, wanted) for message in messages):
         messages += unreadable_messages(writer=writer, reader=reader, release=release)
     if not messages:
-        return None
+        return _lost_value(found, reader, writer, plain_json=plain_json, release=release)
     best = min(messages, key=lambda message: _fitness(message, found, wanted))
-    shown = json.dumps(to_json(writer, best.datum, tagged=not plain_json), ensure_ascii=False)
+    shown = _text(to_json(writer, best.datum, tagged=not plain_json))
     failure = best.failure
     if plain_json:
         # What a JSON library makes of it differs; the Avro rules are what such topics agree on.
@@ -129,3 +130,54 @@ def _fitness(
         f" field {found.message}"
     )
     return -is_named, -shared, len(message.data)
+
+
+def _lost_value(
+    found: Incompatibility, reader: Schema, writer: Schema, *, plain_json: bool, release: Release
+) -> Witness | None:
+    """The smallest message that is read with a default in place of what was written; None: there is none at the finding."""
+    wanted = message_way(reader, way_of(found))
+    pair = DatumReader(writer=writer, reader=reader, release=release)
+    messages = chain(candidates(writer), candidates(writer, primitives=ONES))
+    best: Witness | None = None
+    defaults = ReadDefaults()
+    for datum in islice(messages, MAX_CANDIDATES):
+        data = encode(writer, datum)
+        if best and len(data) >= len(best.data):
+            continue
+        for loss in pair.losses(data):
+            way = *loss.tokens, loss.field.name
+            written = to_json(loss.source.schema, _value(datum, loss.tokens)[loss.source.name], tagged=False)
+            read = defaults.of(loss.field)
+            if (
+                read is NO_DEFAULT
+                or written == read
+                or any(one != other for one, other in zip(way, wanted, strict=False))
+            ):
+                continue
+            shown = to_json(writer, datum, tagged=not plain_json)
+            who = "Avro's Java reader" if plain_json else "Java"
+            best = Witness(
+                _text(shown),
+                _text(shown).encode() if plain_json else data,
+                f"{who} reads {loss.field.name} as its default, {_text(read)}: the {loss.source.name} that was "
+                f"written, {_text(written)}, is lost",
+            )
+            break
+    return best
+
+
+def _value(datum: Datum, tokens: Sequence[str | int]) -> Datum:
+    """What stands at `tokens` in a message; of a container it is the only item."""
+    for token in tokens:
+        if isinstance(datum, In):
+            datum = datum.value
+        elif isinstance(datum, dict) and token in datum:
+            datum = datum[token]
+        else:
+            (datum,) = datum.values() if isinstance(datum, dict) else datum
+    return datum
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
