@@ -132,6 +132,7 @@ def _imports(runtime: str, versions: tuple[SchemaVersion, ...], struct: Struct |
         f"from typing import {typing}\n\n"
         f"from {runtime}.codec import {', '.join(names)}\n\n"
         "if TYPE_CHECKING:\n"
+        "    from collections.abc import Sequence\n\n"
         "    from pyspark.sql import DataFrame\n"
         f"{types}\n"
     )
@@ -208,9 +209,9 @@ def _decode_function(runtime: str, approved: Approved) -> str:
 def decode(
     messages: DataFrame,
     *,
-    payload: str = "payload",
-    version: str | None = "schema_version",
-    key: str | None = "key",
+    payload: str | Sequence[str] = ("payload", "value"),
+    version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
+    key: str | Sequence[str] | None = ("key", "__key"),
 ) -> DataFrame:
     """The messages' values as columns, read as version {number}; rows that cannot be read say why in `__error`.
 

@@ -9,7 +9,8 @@ Imports nothing of schemactl but `codec`, and only relatively, so that a generat
 
 from __future__ import annotations
 
-from .decoding import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, decode, split
+from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
+from .decoding import decode, split
 from .encoding import encode
 from .java import JavaNotFound, ensure_java
 from .landing import land, land_stream, landed_by, settle

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,24 +12,21 @@ import pyarrow.compute as pc
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
 from .arrow_types import struct_of
+from .columns import (
+    ERROR,
+    KEY,
+    KEYS,
+    PAYLOAD,
+    PAYLOADS,
+    SCHEMA_VERSION,
+    VERSIONS,
+    Columns,
+    Name,
+    message_columns,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-KEY: Final = "__key"
-SCHEMA_VERSION: Final = "__schemaVersion"
-ERROR: Final = "__error"
-PAYLOAD: Final = "__payload"
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Which of the input's columns hold what; `others` are passed through."""
-
-    payload: str
-    version: str | None
-    key: str | None
-    others: tuple[str, ...]
 
 
 class Split(NamedTuple):
@@ -44,9 +40,9 @@ def decode(
     messages: DataFrame,
     codec: Codec,
     *,
-    payload: str = "payload",
-    version: str | None = "schema_version",
-    key: str | None = "key",
+    payload: Name = PAYLOADS,
+    version: Name | None = VERSIONS,
+    key: Name | None = KEYS,
 ) -> DataFrame:
     """The messages' values as columns, one row out for every row in.
 
@@ -58,16 +54,17 @@ def decode(
     Args:
         messages: raw messages.
         codec: of their topic.
-        payload: the column with the bytes; null is a message without payload.
-        version: the column with the version of the schema each was written with: a number, or Pulsar's eight bytes; null
-            (or no column) is read as the reader's own version, as Pulsar's consumers do.
-        key: the column with the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
+        payload: the column with the bytes, or several names of which the first that is there is taken; null is a message
+            without payload.
+        version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
+            as the reader's own version, as Pulsar's consumers do. None: no message has one.
+        key: the same for the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
 
     Raises:
         ValueError: a column is missing, or would be there twice.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    columns = _columns(messages, codec, payload=payload, version=version, key=key)
+    columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     passed = [messages.schema[name] for name in columns.others]
     schema = struct_of(codec.columns)
     if columns.key is not None:
@@ -75,7 +72,7 @@ def decode(
     for field in passed:
         schema = schema.add(field)
     schema = schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
-    return messages.mapInArrow(partial(_decode_batches, codec=codec, columns=columns), schema)
+    return messages.mapInArrow(partial(decode_batches, codec=codec, columns=columns), schema)
 
 
 def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
@@ -93,39 +90,10 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
     return Split(good, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
 
 
-def _columns(
-    messages: DataFrame, codec: Codec, *, payload: str, version: str | None, key: str | None
-) -> _Columns:
-    there = messages.columns
-    needed = [
-        payload,
-        *([version] if version is not None else []),
-        *([key] if codec.separated and key else []),
-    ]
-    missing = [name for name in needed if name not in there]
-    if codec.separated and key is None:
-        raise ValueError(
-            "the keys of this topic travel apart from its payloads: name their column with `key`"
-        )
-    if missing:
-        raise ValueError(f"the messages have no column {', '.join(missing)}; they have {', '.join(there)}")
-    key = key if key in there else None
-    others = tuple(name for name in there if name not in (payload, version, key))
-    own = [KEY] if key is not None else []
-    names = [*codec.columns.names, *own, *others, SCHEMA_VERSION, ERROR, PAYLOAD]
-    # Spark does not tell names apart by case unless it is told to.
-    folded = [name.casefold() for name in names]
-    twice = sorted({name for name in names if folded.count(name.casefold()) > 1})
-    if twice:
-        raise ValueError(
-            f"two columns would be called {', '.join(twice)}: rename or drop that of the messages"
-        )
-    return _Columns(payload, version, key, others)
-
-
-def _decode_batches(
-    batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: _Columns
+def decode_batches(
+    batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
+    """The batches as `decode` gives them, in a worker."""
     for batch in batches:
         payloads = batch.column(columns.payload)
         versions = None if columns.version is None else batch.column(columns.version)

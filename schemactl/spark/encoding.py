@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
-from .decoding import ERROR
+from .columns import ERROR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

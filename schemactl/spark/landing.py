@@ -13,7 +13,8 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from . import landing_journal as journal
-from .decoding import ERROR, PAYLOAD, _columns, decode
+from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
+from .decoding import decode
 from .landing_folder import Folder
 from .landing_journal import Landed, Places
 from .landing_parquet import COMPRESSIONS, Shape
@@ -60,9 +61,9 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     codec: Codec,
     path: str,
     *,
-    payload: str = "payload",
-    version: str | None = "schema_version",
-    key: str | None = "key",
+    payload: Name = PAYLOADS,
+    version: Name | None = VERSIONS,
+    key: Name | None = KEYS,
     partition_by: Sequence[str] = (),
     quarantine: str | None = None,
     compression: Compression = "snappy",
@@ -121,9 +122,9 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     path: str,
     *,
     checkpoint: str,
-    payload: str = "payload",
-    version: str | None = "schema_version",
-    key: str | None = "key",
+    payload: Name = PAYLOADS,
+    version: Name | None = VERSIONS,
+    key: Name | None = KEYS,
     partition_by: Sequence[str] = (),
     quarantine: str | None = None,
     compression: Compression = "snappy",
@@ -232,7 +233,7 @@ def _landing(
         _check_stored(field.dataType, field.name)
     return Landing(
         codec,
-        _columns(messages, codec, **raw),
+        message_columns(messages, codec, **raw),
         places,
         _described(shape, rows),
         _described(replace(shape, partition_by=()), refused),

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
-from .decoding import ERROR, PAYLOAD, SCHEMA_VERSION, _Columns, _decode_batches
+from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
+from .decoding import decode_batches
 from .landing_journal import Counts, Job, Landed, Places, Staged, abort, commit
 from .landing_parquet import ParquetFiles, Shape
 
@@ -36,7 +37,7 @@ class Landing:
     """What is to be landed, where and how."""
 
     codec: Codec
-    columns: _Columns
+    columns: Columns
     places: Places
     rows: Shape
     refused: Shape
@@ -52,7 +53,7 @@ class Landing:
         refused = ParquetFiles(staging.refused, attempt, prefix, self.refused)
         landed = Landed()
         for batch in batches:
-            for decoded in _decode_batches([batch], codec=self.codec, columns=self.columns):
+            for decoded in decode_batches([batch], codec=self.codec, columns=self.columns):
                 good, bad = self._parted(decoded)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
                 refused.add(bad, held_bytes=bad.nbytes)

@@ -194,3 +194,28 @@ def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFr
         decode(messages, pairs, key="k")
     with pytest.raises(CodecUnavailable):
         decode(messages, Codec([Version(0, Definition("EXTERNAL"))]))
+
+
+def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSession) -> None:
+    visits = Codec(
+        [Version(0, avro(ID)), Version(1, avro(ID, {"name": "page", "type": "string", "default": "?"}))]
+    )
+    raw = spark.sql(
+        "select unhex('0E') as value, cast('k' as binary) as __key, 'persistent://shop/web/visits' as __topic, unhex('01') as "
+        "__messageId, timestamp'2026-04-01 08:00:00Z' as __publishTime, cast(null as timestamp) as __eventTime, "
+        "map('a', 'b') as __messageProperties, 0L as __schemaVersion"
+    )
+    decoded = decode(raw, visits)
+    assert decoded.drop("__error", "__payload").columns == ["id", "page", *raw.drop("value").columns]
+    assert dict(raw.drop("value").dtypes).items() <= dict(decoded.dtypes).items()
+    (row,) = decoded.collect()
+    assert (row["id"], row["page"], row["__key"], row["__schemaVersion"]) == (7, "?", b"k", 0)
+    assert (row["__messageProperties"], row["__error"]) == ({"a": "b"}, None)
+
+    unversioned = raw.drop("__schemaVersion")
+    with pytest.raises(
+        ValueError, match=r"no column schema_version or __schemaVersion; .*; say version=None if"
+    ):
+        decode(unversioned, visits)
+    (row,) = decode(unversioned, visits, version=None).collect()
+    assert row["__error"] == "page, byte 1: the message ends inside a number"

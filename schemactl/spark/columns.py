@@ -1,0 +1,91 @@
+"""Which of a DataFrame's columns hold raw messages: those of this package's functions, or those of Pulsar's Spark connector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEY: Final = "__key"
+SCHEMA_VERSION: Final = "__schemaVersion"
+ERROR: Final = "__error"
+PAYLOAD: Final = "__payload"
+
+Name = str | Sequence[str]
+"""A column's name, or several, of which the first that is there is meant."""
+
+PAYLOADS: Final = ("payload", "value")
+VERSIONS: Final = ("schema_version", SCHEMA_VERSION)
+KEYS: Final = ("key", KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which of the messages' columns hold what; `others` are passed through."""
+
+    payload: str
+    version: str | None
+    key: str | None
+    others: tuple[str, ...]
+
+
+def message_columns(
+    messages: DataFrame,
+    codec: Codec,
+    *,
+    payload: Name = PAYLOADS,
+    version: Name | None = VERSIONS,
+    key: Name | None = KEYS,
+) -> Columns:
+    """The columns of `messages` that `decode` reads and passes through.
+
+    Args:
+        messages: raw messages.
+        codec: of their topic.
+        payload: the column with the bytes.
+        version: the column with the version; None: there is none.
+        key: the column with the keys, which only a SEPARATED KEY_VALUE needs; None: there is none.
+
+    Raises:
+        ValueError: a column is missing, or would be there twice after decoding.
+    """
+    there = messages.columns
+    if codec.separated and key is None:
+        raise ValueError(
+            "the keys of this topic travel apart from its payloads: name their column with `key`"
+        )
+    chosen = {"payload": _first(payload, there), "version": _first(version, there), "key": _first(key, there)}
+    needed = {"payload": payload, "version": version, "key": key if codec.separated else None}
+    missing = [
+        (what, wanted) for what, wanted in needed.items() if wanted is not None and chosen[what] is None
+    ]
+    if missing:
+        names = ", ".join(wanted if isinstance(wanted, str) else " or ".join(wanted) for _, wanted in missing)
+        advice = (
+            "; say version=None if no message has one"
+            if any(what == "version" for what, _ in missing)
+            else ""
+        )
+        raise ValueError(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
+    assert chosen["payload"] is not None  # noqa: S101  it was needed
+    others = tuple(name for name in there if name not in chosen.values())
+    own = [KEY] if chosen["key"] is not None else []
+    names_after = [*codec.columns.names, *own, *others, SCHEMA_VERSION, ERROR, PAYLOAD]
+    # Spark does not tell names apart by case unless it is told to.
+    folded = [name.casefold() for name in names_after]
+    twice = sorted({name for name in names_after if folded.count(name.casefold()) > 1})
+    if twice:
+        raise ValueError(
+            f"two columns would be called {', '.join(twice)}: rename or drop that of the messages"
+        )
+    return Columns(chosen["payload"], chosen["version"], chosen["key"], others)
+
+
+def _first(wanted: Name | None, there: Sequence[str]) -> str | None:
+    names = () if wanted is None else (wanted,) if isinstance(wanted, str) else wanted
+    return next((name for name in names if name in there), None)
