@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "admit": "would this client be let in, and what would the broker do to the registry",
     "serve": "the embedded registry behind Pulsar's admin REST paths",
     "generate": "write StructTypes and codec modules for every approved version",
+    "spark": "stored messages of every version: verify that they are read, land them as Parquet",
     "decode": "one message as JSON, and which commit brought its schema",
     "compare": "the engine on JSON lines: definitions in, verdicts out",
     "struct": "Spark's types on JSON lines: definitions in, StructTypes out",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.codecs import codec_of, require_codec
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.log import number_of
 from schemactl.cli.struct import definition_text
@@ -19,8 +20,7 @@ from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
 
 if TYPE_CHECKING:
-    from schemactl.codec import Codec, Definition, KeyValue
-    from schemactl.model import SchemaInfo, Topic
+    from schemactl.model import Topic
 
 UNREADABLE = 100
 """Exit code for a message that cannot be read."""
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
-    _require_codec()
+    require_codec()
     if args.jsonl:
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _lines) else 1
     if not args.topic:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     _version(topic, reader)
     try:
         value = (
-            _codec(topic, Options(strict=args.strict, recursion_depth=64))
+            codec_of(topic, Options(strict=args.strict, recursion_depth=64))
             .read_as(reader)
             .decode_one(payload, number, key)
         )
@@ -101,15 +101,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     context.say(f"{topic.name}, written with {cite(writer)}")
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
-
-
-def _require_codec() -> None:
-    try:
-        import schemactl.codec  # noqa: F401  only whether it can be
-    except ImportError:
-        raise SchemactlError(
-            "decoding needs pyarrow and numpy, which are not installed", fix='pip install "schemactl[codec]"'
-        ) from None
 
 
 def _version(topic: Topic, number: int) -> Any:
@@ -137,35 +128,6 @@ def _bytes(text: str, option: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         raise UsageError(f"{option}: this is not base64") from None
-
-
-def _codec(topic: Topic, options: Any) -> Codec:
-    from schemactl.codec import Codec, Version
-
-    return Codec(
-        [
-            Version(version.number, _schema(version.info), version.commit.id if version.commit else "")
-            for version in topic.versions
-            if version.info is not None
-        ],
-        options=options,
-    )
-
-
-def _schema(info: SchemaInfo) -> Definition | KeyValue:
-    """The schema as the codec takes it."""
-    from schemactl.codec import Definition, KeyValue
-    from schemactl.formats.key_value import split
-    from schemactl.model import SchemaType
-
-    if info.type is SchemaType.KEY_VALUE:
-        both = split(info)
-        key, value = _schema(both.key), _schema(both.value)
-        assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
-        assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
-        return KeyValue(key, value, both.encoding)
-    proto = info.proto.schema.decode() if info.proto is not None else ""
-    return Definition(info.type.name, info.schema.decode(errors="replace"), info.properties, proto)
 
 
 def _lines(request: Request) -> Answer:

@@ -56,6 +56,20 @@ class Landed:
             dict(sorted(versions.items(), key=lambda item: (item[0] is None, item[0] or 0))),
         )
 
+    def since(self, before: Landed) -> Landed:
+        """What was landed after `before`, which is a part of this."""
+        versions = {}
+        for version, counts in self.versions.items():
+            then = before.versions.get(version, Counts())
+            versions[version] = Counts(counts.rows - then.rows, counts.refused - then.refused)
+        return Landed(
+            self.rows - before.rows,
+            self.refused - before.refused,
+            self.files - before.files,
+            self.bytes - before.bytes,
+            {version: counts for version, counts in versions.items() if any(counts)},
+        )
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `versions` is a list, because a version may be null."""
         versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]

@@ -1,0 +1,62 @@
+"""The codec of a topic, made from what Git says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from schemactl.errors import SchemactlError
+
+if TYPE_CHECKING:
+    from schemactl.codec import Codec, Definition, KeyValue
+    from schemactl.model import SchemaInfo, Topic
+
+
+def require_codec() -> None:
+    """What codecs need is installed.
+
+    Raises:
+        SchemactlError: it is not; says what to install.
+    """
+    try:
+        import schemactl.codec  # noqa: F401  only whether it can be
+    except ImportError:
+        raise SchemactlError(
+            "decoding needs pyarrow and numpy, which are not installed", fix='pip install "schemactl[codec]"'
+        ) from None
+
+
+def codec_of(topic: Topic, options: Any, *, reader: SchemaInfo | None = None) -> Codec:
+    """The codec that knows the topic's versions and reads into `reader`; None: the newest version's schema.
+
+    Args:
+        topic: with its versions, as the approved history has them.
+        options: of the codec (`schemactl.codec.Options`).
+        reader: the schema to read into.
+    """
+    from schemactl.codec import Codec, Version
+
+    return Codec(
+        [
+            Version(version.number, _schema(version.info), version.commit.id if version.commit else "")
+            for version in topic.versions
+            if version.info is not None
+        ],
+        reader=None if reader is None else _schema(reader),
+        options=options,
+    )
+
+
+def _schema(info: SchemaInfo) -> Definition | KeyValue:
+    """The schema as the codec takes it."""
+    from schemactl.codec import Definition, KeyValue
+    from schemactl.formats.key_value import split
+    from schemactl.model import SchemaType
+
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        key, value = _schema(both.key), _schema(both.value)
+        assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
+        assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
+        return KeyValue(key, value, both.encoding)
+    proto = info.proto.schema.decode() if info.proto is not None else ""
+    return Definition(info.type.name, info.schema.decode(errors="replace"), info.properties, proto)

@@ -1,0 +1,96 @@
+"""`schemactl spark`: the pipeline from the command line, on stored messages: `verify` before a merge, `decode` to land them."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+from schemactl.cli import Context
+from schemactl.cli.topics import HELP
+
+
+class Action(Protocol):
+    """A module `schemactl.cli.spark_<action>`."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """The action's own arguments are in `parser` afterwards."""
+        ...
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        """The action's exit code, after its report went to standard output."""
+        ...
+
+
+ACTIONS: Final = {
+    "verify": "would every stored message of a topic be read? (a gate for pull requests)",
+    "decode": "land stored messages of every version as typed Parquet, bad ones beside",
+}
+
+_EPILOG: Final = """\
+examples:
+  schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
+  schemactl spark decode orders --messages archive/orders --out lake/orders
+  schemactl spark decode orders --messages s3a://archive/orders --out s3://lake/orders --master spark://master:7077
+
+Stored messages are rows with a column `payload` or `value` (binary), and, where there are such, `schema_version` or
+`__schemaVersion` (the number, or Pulsar's eight bytes), `key` or `__key`, and others, which are passed through. Where there is a
+column `__topic`, only the rows of the topic and its partitions count.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `spark`."""
+    parser.description = (
+        "Reads a topic's stored messages with Spark, as a pipeline with the generated package does."
+    )
+    parser.epilog = _EPILOG
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, summary in ACTIONS.items():
+        action = actions.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        action.add_argument("topic", metavar="TOPIC", help=HELP)
+        action.add_argument(
+            "--messages",
+            metavar="PATH",
+            required=True,
+            help="the stored messages: a file or folder, local or remote",
+        )
+        action.add_argument(
+            "--messages-format",
+            metavar="NAME",
+            default="parquet",
+            help="their format, as Spark names it: parquet, orc, json, ... (default: parquet)",
+        )
+        for option, columns in (
+            ("payload", "payload or value"),
+            ("version", "schema_version or __schemaVersion"),
+            ("key", "key or __key"),
+        ):
+            action.add_argument(
+                f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)"
+            )
+        action.add_argument(
+            "--master", metavar="URL", default="local[*]", help="the Spark to use (default: local[*])"
+        )
+        action.add_argument(
+            "--strict", action="store_true", help="refuse bytes behind the value, and text that is not UTF-8"
+        )
+        action.add_argument(
+            "--recursion-depth",
+            type=int,
+            default=0,
+            metavar="N",
+            help="how often a record may hold itself before the field is dropped (default: recursive schemas are refused)",
+        )
+        _load(name).configure(action)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """The action's exit code."""
+    return _load(args.action).run(args, context)
+
+
+def _load(name: str) -> Action:
+    return cast("Action", import_module(f"schemactl.cli.spark_{name}"))

@@ -1,0 +1,137 @@
+"""`schemactl spark decode`: stored messages of every version become typed Parquet, and bad ones a quarantine beside it."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from schemactl.cli import Context
+from schemactl.cli.spark_messages import columns, located, named, stored, subject, table
+from schemactl.errors import SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.cli.spark_messages import Subject
+    from schemactl.spark import Landed
+
+FORMAT_VERSION: Final = 1
+
+_COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `spark decode`."""
+    parser.description = (
+        "Decodes a topic's stored messages, each with the version that wrote it, into the approved schema, and writes them as "
+        "Parquet. Messages that cannot be read go to a quarantine with their reason and bytes; none is lost, and none stops "
+        "the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
+    )
+    parser.add_argument("--out", metavar="PATH", required=True, help="the folder of the Parquet files")
+    parser.add_argument(
+        "--refused", metavar="PATH", help="the quarantine (default: the folder _refused in --out)"
+    )
+    parser.add_argument(
+        "--partition-by",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column whose values become folders; may be repeated",
+    )
+    parser.add_argument("--compression", choices=_COMPRESSIONS, default="snappy", help="(default: snappy)")
+    parser.add_argument("--rows-per-file", type=int, metavar="N", help="at most so many rows in a file")
+    parser.add_argument(
+        "--files-at-once",
+        type=int,
+        default=64,
+        metavar="N",
+        help="so many files of messages in a step; after each, the job can be resumed (default: 64)",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="PATH",
+        help="where Spark keeps what was landed of --messages (default: a folder in --out)",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: every message was landed, or set aside with its reason."""
+    for option in ("files_at_once", "rows_per_file"):
+        if (getattr(args, option) or 1) < 1:
+            raise UsageError(f"--{option.replace('_', '-')} is a number from 1 on")
+    read = subject(args, context)
+    codec = read.codec(args, read.reader)
+    from schemactl.spark import Landed, land_stream, landed_by
+    from schemactl.spark.session import watched
+
+    out = located(args.out, context)
+    with stored(args, context, read.topic) as messages:
+        checkpoint = located(args.checkpoint, context) if args.checkpoint else _checkpoint(out, args, context)
+        known = messages.query_of(checkpoint)
+        before = landed_by(out, known) if known else None
+        writer = land_stream(
+            messages.stream(args.files_at_once),
+            codec,
+            out,
+            checkpoint=checkpoint,
+            partition_by=args.partition_by,
+            quarantine=located(args.refused, context) if args.refused else None,
+            compression=args.compression,
+            rows_per_file=args.rows_per_file,
+            **columns(args),
+        )
+        started_s = time.monotonic()
+        with watched(messages.spark, context.progress("landing", "tasks")):
+            query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
+        took_s = time.monotonic() - started_s
+        landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())
+    if before is None and not landed.rows + landed.refused:
+        raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
+    show = _json if args.format == "json" else _text
+    print(show(read, landed, out, took_s))
+    return 0
+
+
+def _checkpoint(out: str, args: argparse.Namespace, context: Context) -> str:
+    """Where the landing of these messages keeps how far it is, unless the user says: other messages have another place."""
+    what = f"{located(args.messages, context)}\n{args.messages_format}"
+    return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def _text(read: Subject, landed: Landed, out: str, took_s: float) -> str:
+    total = landed.rows + landed.refused
+    if not total:
+        return f"{read.topic.name}: nothing new to land"
+    head = ("version", "commit", "messages", "rows", "refused")
+    rows = [
+        (*named(read.topic, version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.refused:,}")
+        for version, counts in landed.versions.items()
+    ]
+    if len(rows) > 1:
+        rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.refused:,}"))
+    each_s = total / took_s
+    return "\n".join(
+        [
+            f"{read.topic.name}: {total:,} messages landed in {out}, read with version {read.number}",
+            "",
+            *table(head, rows),
+            "",
+            f"{landed.files:,} files, {landed.bytes:,} bytes; {took_s:.1f} s, {each_s:,.0f} messages a second",
+        ]
+    )
+
+
+def _json(read: Subject, landed: Landed, out: str, took_s: float) -> str:
+    told: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "topic": str(read.topic.name),
+        "reader": read.number,
+        "out": out,
+        **landed.to_json(),
+        "seconds": round(took_s, 3),
+        "messages_per_second": round((landed.rows + landed.refused) / took_s),
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False)

@@ -1,0 +1,162 @@
+"""What `schemactl spark` works on: a topic with its codec, and a Spark session with its stored messages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemactl
+from schemactl.cli import Context
+from schemactl.cli.codecs import codec_of, require_codec
+from schemactl.cli.topics import find
+from schemactl.errors import SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.codec import Codec
+    from schemactl.model import Project, SchemaInfo, Topic
+    from schemactl.spark.session import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The topic whose messages are read.
+
+    Attributes:
+        project: the project file.
+        top: the folder that its relative paths start from.
+        topic: with its versions, as the approved history has them.
+        reader: the schema in force, or that of the version the declaration pins; of a topic that is gone, its last.
+        number: the reader's.
+    """
+
+    project: Project
+    top: str
+    topic: Topic
+    reader: SchemaInfo
+    number: int
+
+    def codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
+        """The topic's codec that reads into `reader`.
+
+        Raises:
+            SchemactlError: there is none for this type of schema.
+        """
+        from schemactl.codec import CodecError, Options
+
+        spark = self.project.generate.spark if self.project.generate else "4.1"
+        options = Options(
+            time_type=tuple(map(int, spark.split(".")[:2])) >= (4, 2),
+            recursion_depth=args.recursion_depth,
+            strict=args.strict,
+        )
+        codec = codec_of(self.topic, options, reader=reader)
+        try:
+            codec.columns  # noqa: B018  raises here, not in a worker
+        except CodecError as error:
+            raise SchemactlError(f"{self.topic.name}: {error}") from None
+        return codec
+
+
+def subject(args: argparse.Namespace, context: Context) -> Subject:
+    """The topic that the command line names.
+
+    Raises:
+        UsageError: there is none, or it never had a schema.
+        SchemactlError: what Spark needs is not installed.
+    """
+    require_codec()
+    try:
+        import schemactl.spark  # noqa: F401  only whether it can be
+    except ImportError:
+        raise SchemactlError(
+            "this needs PySpark, which is not installed", fix='pip install "schemactl[spark]"'
+        ) from None
+    if args.recursion_depth < 0:
+        raise UsageError("--recursion-depth is a number from 0 on")
+    from schemactl import history
+    from schemactl.codegen.topic_module import Approved
+
+    project, top = history.load_project(context.directory, context.config)
+    with history.Repository.open(context.directory) as repository:
+        approved = history.read(repository, project, progress=context.reading_history())
+    topic = find(args.topic, approved.catalog)
+    current, since = approved.current(topic.name), approved.since(topic.name)
+    if current is not None and since is not None and topic.schema is not None:
+        number, reader = Approved(topic, current, since.id).reader
+        return Subject(project, top, topic, reader, number)
+    for version in reversed(topic.versions):
+        if version.info is not None:
+            return Subject(project, top, topic, version.info, version.number)
+    raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
+
+
+@contextmanager
+def stored(args: argparse.Namespace, context: Context, topic: Topic) -> Iterator[Stored]:
+    """The topic's rows of --messages, in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
+    from schemactl.spark.java import JavaNotFound
+    from schemactl.spark.session import SparkProblem, Stored, session
+
+    with tempfile.TemporaryDirectory() as folder:
+        carried = _runtime(Path(folder))
+        try:
+            with session(args.master, f"schemactl {topic.name.schema_id}", carried=carried) as spark:
+                names = (str(topic.name), topic.name.schema_id)
+                yield Stored(spark, located(args.messages, context), args.messages_format, names)
+        except JavaNotFound as error:
+            raise SchemactlError(str(error)) from None
+        except SparkProblem as error:
+            raise SchemactlError(f"Spark: {error}") from None
+        except ValueError as error:
+            # A column is missing, or would be there twice.
+            raise UsageError(str(error)) from None
+
+
+def located(path: str, context: Context) -> str:
+    """The path as Spark takes it: a relative one starts from the folder to work in."""
+    return path if "://" in path else os.path.normpath(Path(context.directory, path))
+
+
+def columns(args: argparse.Namespace) -> dict[str, Any]:
+    """The names of the messages' columns that the user gave, as the functions of `schemactl.spark` take them."""
+    given = {"payload": args.payload_column, "version": args.version_column, "key": args.key_column}
+    return {what: name for what, name in given.items() if name is not None}
+
+
+def named(topic: Topic, version: int | None) -> tuple[str, str]:
+    """How a report names a version that messages say they have: its number, and the commit that brought it."""
+    if version is None:
+        return "none", ""
+    for known in topic.versions:
+        if known.number == version:
+            return str(version), known.commit.short if known.commit else ""
+    return str(version), "not approved"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table whose first two columns are words and the others numbers."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    for row in (head, *rows):
+        cells = [
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  " + "  ".join(cells).rstrip()
+
+
+def _runtime(folder: Path) -> Path:
+    """A zip of what workers import."""
+    package = Path(schemactl.__file__).parent
+    archive = folder / "schemactl.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.write(package / "__init__.py", "schemactl/__init__.py")
+        for part in ("codec", "spark"):
+            for path in sorted((package / part).rglob("*.py")):
+                packed.write(path, Path("schemactl", path.relative_to(package)))
+    return archive

@@ -1,0 +1,191 @@
+"""`schemactl spark verify`: would every stored message be read?"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from schemactl.cli import Context
+from schemactl.cli.spark_messages import Subject, columns, located, named, stored, subject, table
+from schemactl.errors import DeclarationError, SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.model import SchemaInfo
+    from schemactl.spark.verifying import Count, Unread, Verified
+
+FORMAT_VERSION: Final = 1
+LOSS: Final = 100
+"""Exit code where a message would be lost."""
+
+_SHOWN_BYTES: Final = 48
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `spark verify`."""
+    parser.description = (
+        "Decodes every stored message of a topic and counts, by version, which are read and which are not. The schema they "
+        "are read with is the approved one, or with --candidate the one the files declare now, before it is merged; then "
+        "the report also says which of the unreadable ones the approved schema cannot read either. Exit code 100: there is "
+        "a message that would be lost."
+    )
+    parser.add_argument(
+        "--candidate",
+        action="store_true",
+        help="read with the schema that the files declare, not the approved one",
+    )
+    parser.add_argument(
+        "--only-new-loss",
+        action="store_true",
+        help="with --candidate: messages that the approved schema cannot read either are no reason to fail",
+    )
+    parser.add_argument(
+        "--shown",
+        type=int,
+        default=10,
+        metavar="N",
+        help="how many unreadable messages to show (default: 10)",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """0: every message is read; 100: one is not."""
+    if args.only_new_loss and not args.candidate:
+        raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
+    if args.shown < 0:
+        raise UsageError("--shown is a number from 0 on")
+    read = subject(args, context)
+    proposed = _candidate(read, context) if args.candidate else None
+    approved = read.codec(args, read.reader)
+    codec = approved if proposed is None else read.codec(args, proposed)
+    from schemactl.spark.session import watched
+    from schemactl.spark.verifying import verify
+
+    with (
+        stored(args, context, read.topic) as messages,
+        watched(messages.spark, context.progress("reading the messages", "tasks")),
+    ):
+        verified = verify(
+            messages.read(),
+            codec,
+            against=None if proposed is None else approved,
+            shown=args.shown,
+            **columns(args),
+        )
+    total = verified.total
+    if not total.messages:
+        raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
+    lost = total.unreadable - total.known if args.only_new_loss else total.unreadable
+    show = _json if args.format == "json" else _text
+    print(show(read, verified, candidate=args.candidate))
+    return LOSS if lost else 0
+
+
+def _candidate(read: Subject, context: Context) -> SchemaInfo:
+    """The schema that the files declare for the topic.
+
+    Raises:
+        DeclarationError: the files have problems.
+        SchemactlError: they declare no schema for it.
+    """
+    from schemactl import declare
+
+    project, top = declare.load_project(context.directory, context.config)
+    declared = declare.read(declare.WorktreeFiles(top, folders=(*project.roots,)), project)
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    topic = declared.catalog.topics.get(read.topic.name)
+    if topic is None or topic.schema is None:
+        raise SchemactlError(f"the files declare no schema for {read.topic.name}: there is no candidate")
+    return topic.schema
+
+
+def _text(read: Subject, verified: Verified, *, candidate: bool) -> str:
+    total = verified.total
+    how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
+    lines = [f"{read.topic.name}: {total.messages:,} messages, read with {how}", ""]
+    head = [
+        "version",
+        "commit",
+        "messages",
+        "unreadable",
+        *(["of these approved cannot"] if candidate else []),
+    ]
+    rows = [
+        [*named(read.topic, count.version), *_numbers(count, candidate=candidate)]
+        for count in verified.counts
+    ]
+    if len(rows) > 1:
+        rows.append(["all", "", *_numbers(total, candidate=candidate)])
+    lines += table(head, rows)
+    lines.append("")
+    if not total.unreadable:
+        return "\n".join([*lines, "Every message is read."])
+    shown = len(verified.first)
+    which = ":" if shown == total.unreadable else f"; the first {shown}:" if shown else "."
+    lines.append(f"{total.unreadable:,} cannot be read{which}")
+    for unread in verified.first:
+        lines += _unread_lines(unread, candidate=candidate)
+    if candidate:
+        new = total.unreadable - total.known
+        lines += [
+            "",
+            f"{new:,} would be lost by this change." if new else "None of them would be lost by this change.",
+        ]
+    return "\n".join(lines)
+
+
+def _numbers(count: Count, *, candidate: bool) -> list[str]:
+    return [f"{count.messages:,}", f"{count.unreadable:,}", *([f"{count.known:,}"] if candidate else [])]
+
+
+def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
+    version = "no version" if unread.version is None else f"version {unread.version}"
+    place = f", message {unread.message_id}" if unread.message_id else ""
+    payload = unread.payload
+    lines = [f"  {version}{place}: {unread.reason}"]
+    if candidate and unread.known is not None:
+        lines.append(f"    with the approved schema: {unread.known}")
+    if payload is not None:
+        cut = f" and {len(payload) - _SHOWN_BYTES} bytes more" if len(payload) > _SHOWN_BYTES else ""
+        lines.append(f"    payload (base64): {base64.b64encode(payload[:_SHOWN_BYTES]).decode()}{cut}")
+    return lines
+
+
+def _json(read: Subject, verified: Verified, *, candidate: bool) -> str:
+    def counted(count: Count) -> dict[str, Any]:
+        known = {"unreadable_when_approved": count.known} if candidate else {}
+        return {"messages": count.messages, "unreadable": count.unreadable, **known}
+
+    def shown(unread: Unread) -> dict[str, Any]:
+        payload = None if unread.payload is None else base64.b64encode(unread.payload).decode()
+        known = {"reason_when_approved": unread.known} if candidate else {}
+        return {
+            "version": unread.version,
+            "message_id": unread.message_id,
+            "reason": unread.reason,
+            **known,
+            "payload_base64": payload,
+        }
+
+    told = {
+        "format_version": FORMAT_VERSION,
+        "topic": str(read.topic.name),
+        "candidate": candidate,
+        **counted(verified.total),
+        "versions": [
+            {"version": count.version, "commit": _commit(read, count), **counted(count)}
+            for count in verified.counts
+        ],
+        "first_unreadable": [shown(unread) for unread in verified.first],
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def _commit(read: Subject, count: Count) -> str | None:
+    for version in read.topic.versions:
+        if version.number == count.version and version.commit:
+            return version.commit.id
+    return None

@@ -1,0 +1,217 @@
+"""A Spark session for a command, and its problems told in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOPIC: Final = "__topic"
+"""The column that says whose message it is."""
+
+_LOOK_S: Final = 0.5
+"""How often Spark is asked how far it is."""
+
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What a Spark of one machine is told; on a cluster its own configuration stands."""
+
+
+class SparkProblem(RuntimeError):
+    """Spark could not do it; says why in one line."""
+
+
+@contextmanager
+def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
+    """A session on `master`, whose workers can decode; it has ended afterwards.
+
+    Workers of one machine are this Python. Those of a cluster get `carried`, a zip with this run-time, and need pyarrow and
+    numpy. What Java prints on standard error is shown only if Spark does not start.
+
+    Raises:
+        JavaNotFound: there is no Java that Spark runs on.
+        SparkProblem: Spark does not start, or a job of the block failed.
+    """
+    ensure_java()
+    from pyspark.sql import SparkSession
+
+    local = master == "local" or master.startswith("local[")
+    if local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(name)
+    for option, value in {"spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}.items():
+        builder = builder.config(option, value)
+    for option, value in _LOCAL.items() if local else ():
+        builder = builder.config(option, value)
+    with told():
+        with _hushed() as printed:
+            try:
+                spark = builder.getOrCreate()
+            except Exception as error:
+                raise SparkProblem(f"it does not start: {_cause(printed()) or _first_line(error)}") from error
+        try:
+            if not local:
+                spark.sparkContext.addPyFile(str(carried))
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _hushed() -> Iterator[Callable[[], str]]:
+    """What is started inside prints on standard error into a file, as long as it lives; called, it gives what is there."""
+    with tempfile.TemporaryFile() as log:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        os.dup2(log.fileno(), 2)
+
+        def printed() -> str:
+            log.seek(0)
+            return log.read().decode(errors="replace")
+
+        try:
+            yield printed
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What Spark raises inside is a SparkProblem, with the cause in one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkProblem(_first_line(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Raw messages in files.
+
+    Attributes:
+        spark: the session.
+        path: of the files.
+        kind: their format, as Spark names it.
+        topic: whose messages are meant, where a column `__topic` tells: names without `-partition-N`.
+    """
+
+    spark: SparkSession
+    path: str
+    kind: str
+    topic: tuple[str, ...]
+
+    def read(self) -> DataFrame:
+        """The messages.
+
+        Raises:
+            SparkProblem: there are no files, or they are of another format.
+        """
+        with told():
+            return self._of_topic(self.spark.read.format(self.kind).load(self.path))
+
+    def stream(self, files_at_once: int) -> DataFrame:
+        """The messages as a stream, so many files in a step.
+
+        Raises:
+            SparkProblem: there are no files, or they are of another format.
+        """
+        with told():
+            schema = self.spark.read.format(self.kind).load(self.path).schema
+            reader = self.spark.readStream.format(self.kind).schema(schema)
+            # By default what is a week older than the newest file is passed over.
+            reader = reader.option("maxFileAge", "36500d").option("maxFilesPerTrigger", files_at_once)
+            return self._of_topic(reader.load(self._pattern()))
+
+    def query_of(self, checkpoint: str) -> str | None:
+        """The id of the streaming query whose checkpoint the folder is; None: there is none yet."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            (row,) = self.spark.read.text(f"{checkpoint}/metadata").collect()
+        except AnalysisException:
+            return None
+        found: str = json.loads(row["value"])["id"]
+        return found
+
+    def _pattern(self) -> str:
+        """The path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
+        gateway: Any = self.spark.sparkContext
+        path = gateway._jvm.org.apache.hadoop.fs.Path(self.path)  # noqa: SLF001  PySpark has no other way to ask
+        files = path.getFileSystem(gateway._jsc.hadoopConfiguration())  # noqa: SLF001  see above
+        if not files.exists(path) or files.getFileStatus(path).isDirectory():
+            return self.path
+        return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.path[:-1]) + f"[{self.path[-1]}]"
+
+    def _of_topic(self, messages: DataFrame) -> DataFrame:
+        if TOPIC not in messages.columns:
+            return messages
+        names = "|".join(map(re.escape, self.topic))
+        return messages.where(messages[TOPIC].rlike(f"^({names})(-partition-[0-9]+)?$"))
+
+
+def _cause(log: str) -> str:
+    """What Java died of, in the words of its log."""
+    found = re.findall(
+        r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE
+    )
+    return found[-1] if found else ""
+
+
+@contextmanager
+def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) -> Iterator[None]:
+    """While the block waits for Spark, `progress` is told how many tasks of the stages that run are done, and of how many."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not ended.wait(_LOOK_S):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            running = [stage for stage in stages if stage is not None]
+            if running:
+                progress(
+                    sum(stage.numCompletedTasks for stage in running),
+                    sum(stage.numTasks for stage in running),
+                )
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _first_line(error: BaseException) -> str:
+    """The line of Spark's many that says what happened: of a failed task the Python exception's own."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if any(line.startswith("Traceback ") for line in lines):
+        # What follows the last frame of the worker's traceback.
+        frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
+        behind = lines[frames[-1] + 1 :] if frames else lines
+        named = [line for line in behind if ": " in line and not line.startswith("at ")]
+        return named[0] if named else lines[0]
+    return re.sub(r" SQLSTATE: \w+$", "", lines[0])

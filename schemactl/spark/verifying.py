@@ -1,0 +1,247 @@
+"""Would every stored message be read? Counted where the messages are, so that nothing but the counts comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
+from .arrow_types import struct_of
+from .columns import KEYS, PAYLOADS, VERSIONS, Columns, Name, message_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MESSAGE_ID: Final = "__messageId"
+
+_ALL: Final = pc.CountOptions(mode="all")
+
+
+class Count(NamedTuple):
+    """The messages of one version.
+
+    Attributes:
+        version: its number; None: messages without one.
+        messages: how many there are.
+        unreadable: how many of them cannot be read.
+        known: how many of those the codec that is compared with cannot read either.
+    """
+
+    version: int | None
+    messages: int
+    unreadable: int
+    known: int
+
+
+class Unread(NamedTuple):
+    """A message that cannot be read.
+
+    Attributes:
+        part, row: where it is: the task that met it, and the row's number there, from 0.
+        version: the number of its schema.
+        reason: why not.
+        known: why the codec that is compared with cannot read it; None: it can.
+        payload: its bytes; None: it has none.
+        message_id: as the column `__messageId` has it (bytes in hex), if there is one.
+    """
+
+    part: int
+    row: int
+    version: int | None
+    reason: str
+    known: str | None
+    payload: bytes | None
+    message_id: str | None
+
+
+_ANSWER: Final = pa.schema(
+    [
+        ("count", pa.struct([(name, pa.int64()) for name in Count._fields])),
+        (
+            "first",
+            pa.struct(
+                [
+                    ("part", pa.int32()),
+                    ("row", pa.int64()),
+                    ("version", pa.int64()),
+                    ("reason", pa.string()),
+                    ("known", pa.string()),
+                    ("payload", pa.binary()),
+                    ("message_id", pa.string()),
+                ]
+            ),
+        ),
+    ]
+)
+"""What a task gives back: a row for each version with its counts, and a row for each of the first unreadable messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What reading every message came to.
+
+    Attributes:
+        counts: by version, those without one last.
+        first: the first that cannot be read, in the order of the input.
+    """
+
+    counts: tuple[Count, ...]
+    first: tuple[Unread, ...]
+
+    @property
+    def total(self) -> Count:
+        """All versions together."""
+        return Count(
+            None,
+            sum(count.messages for count in self.counts),
+            sum(count.unreadable for count in self.counts),
+            sum(count.known for count in self.counts),
+        )
+
+
+def verify(
+    messages: DataFrame,
+    codec: Codec,
+    *,
+    against: Codec | None = None,
+    shown: int = 10,
+    payload: Name = PAYLOADS,
+    version: Name | None = VERSIONS,
+    key: Name | None = KEYS,
+) -> Verified:
+    """Which of the messages `codec` reads, by version, and why not the first `shown` that it does not.
+
+    Args:
+        messages: as `decode` takes them, with its `payload`, `version` and `key`.
+        codec: of their topic.
+        against: another codec of the topic: what neither can read was lost before.
+        shown: how many unreadable messages are given back.
+        payload: as for `decode`.
+        version: as for `decode`.
+        key: as for `decode`.
+
+    Raises:
+        ValueError: a column is missing.
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    columns = message_columns(messages, codec, payload=payload, version=version, key=key)
+    needed = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
+    if MESSAGE_ID in columns.others:
+        needed.append(MESSAGE_ID)
+    found = (
+        messages.select(*needed)
+        .mapInArrow(
+            partial(_verify_part, codec=codec, against=against, columns=columns, shown=shown),
+            struct_of(_ANSWER),
+        )
+        .collect()
+    )
+    counts: dict[int | None, Count] = {}
+    for count in (Count(*row["count"]) for row in found if row["count"] is not None):
+        counts[count.version] = _sum(counts.get(count.version), count)
+    first = [Unread(*row["first"]) for row in found if row["first"] is not None]
+    order = sorted(counts.values(), key=lambda count: (count.version is None, count.version or 0))
+    return Verified(tuple(order), tuple(sorted(first, key=lambda unread: unread[:2])[:shown]))
+
+
+def _sum(count: Count | None, more: Count) -> Count:
+    return (
+        more
+        if count is None
+        else Count(more.version, *(a + b for a, b in zip(count[1:], more[1:], strict=True)))
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one task has counted so far."""
+
+    shown: int
+    part: int
+    rows: int = 0
+    counts: dict[int | None, Count] = field(default_factory=dict)
+    first: list[Unread] = field(default_factory=list)
+
+    def add(
+        self, batch: pa.RecordBatch, versions: pa.Array, reasons: pa.Array, known: pa.Array, columns: Columns
+    ) -> None:
+        """A batch more, with the reason why not for each of its rows."""
+        unreadable, both = reasons.is_valid(), pc.and_(reasons.is_valid(), known.is_valid())
+        table = pa.table(
+            {"version": versions, "unreadable": unreadable.cast(pa.int64()), "known": both.cast(pa.int64())}
+        )
+        sums = table.group_by("version").aggregate(
+            [("version", "count", _ALL), ("unreadable", "sum"), ("known", "sum")]
+        )
+        for row in sums.to_pylist():
+            more = Count(row["version"], row["version_count"], row["unreadable_sum"], row["known_sum"])
+            self.counts[more.version] = _sum(self.counts.get(more.version), more)
+        for row in pc.indices_nonzero(unreadable).to_pylist()[: self.shown - len(self.first)]:
+            self.first.append(
+                Unread(
+                    self.part,
+                    self.rows + row,
+                    versions[row].as_py(),
+                    reasons[row].as_py(),
+                    known[row].as_py(),
+                    batch.column(columns.payload)[row].as_py(),
+                    _message_id(batch, row),
+                )
+            )
+        self.rows += batch.num_rows
+
+
+def _message_id(batch: pa.RecordBatch, row: int) -> str | None:
+    if MESSAGE_ID not in batch.schema.names:
+        return None
+    found = batch.column(MESSAGE_ID)[row].as_py()
+    return found.hex() if isinstance(found, bytes) else None if found is None else str(found)
+
+
+def _verify_part(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    codec: Codec,
+    against: Codec | None,
+    columns: Columns,
+    shown: int,
+) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    tally = _Tally(shown, context.partitionId() if context is not None else 0)
+    for batch in batches:
+        payloads = batch.column(columns.payload)
+        given = None if columns.version is None else batch.column(columns.version)
+        keys = batch.column(columns.key) if codec.separated and columns.key is not None else None
+        reasons = codec.decode_batch(payloads, given, keys).errors
+        known = pa.nulls(len(payloads), pa.string())
+        if against is not None and reasons.null_count < len(reasons):
+            known = _known(against, reasons, payloads, given, keys)
+        versions = pa.nulls(len(payloads), pa.int64()) if given is None else numbers(given)[0]
+        tally.add(batch, versions, reasons, known, columns)
+    yield _answer(tally)
+
+
+def _known(
+    against: Codec, reasons: pa.Array, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None
+) -> pa.Array:
+    """Why the other codec cannot read what cannot be read; null where it can."""
+    rows = pc.indices_nonzero(reasons.is_valid())
+    taken = [None if column is None else column.take(rows) for column in (payloads, versions, keys)]
+    found = against.decode_batch(taken[0], *taken[1:]).errors
+    return pc.replace_with_mask(pa.nulls(len(reasons), pa.string()), reasons.is_valid(), found)
+
+
+def _answer(tally: _Tally) -> pa.RecordBatch:
+    rows = [
+        *({"count": count._asdict()} for count in tally.counts.values()),
+        *({"first": unread._asdict()} for unread in tally.first),
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=_ANSWER)

@@ -1,0 +1,76 @@
+"""`schemactl spark decode`: stored messages land once, whenever they come and however often it is started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import shop
+from pyspark.sql import SparkSession
+
+from examples.shop import messages
+from schemactl.cli.codecs import codec_of
+from schemactl.codec import Options
+from schemactl.history import read_here
+
+COUNT = 1_300
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = shop.make(tmp_path)
+    topics = read_here(str(made)).catalog.topics
+    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    (tmp_path / "archive").mkdir()
+    for seed in (1, 2):
+        messages.write(tmp_path / f"archive/{seed}.parquet", codecs, seed=seed, count=COUNT)
+    return made
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ("spark", "decode", "orders", "--out", "../lake", "--master", "local[2]", "--format", "json")
+    return shop.schemactl(folder, *command, *arguments)
+
+
+def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
+    folder: Path, spark: SparkSession
+) -> None:
+    late = folder.parent / "archive/2.parquet"
+    away = late.rename(folder.parent / "2.parquet")
+    first = run(folder, "--messages", "../archive", "--partition-by", "status")
+    assert (first.returncode, first.stderr) == (0, "")
+    told = json.loads(first.stdout)
+    # The 501st message of a topic is damaged on purpose.
+    assert (told["rows"], told["refused"], told["reader"]) == (COUNT - 1, 1, 5)
+    assert sum(one["rows"] + one["refused"] for one in told["versions"]) == COUNT
+
+    away.rename(late)
+    second = json.loads(run(folder, "--messages", "../archive", "--partition-by", "status").stdout)
+    assert (second["rows"], second["refused"]) == (COUNT - 1, 1)
+    third = run(folder, "--messages", "../archive", "--partition-by", "status")
+    assert (third.returncode, json.loads(third.stdout)["rows"]) == (0, 0)
+
+    lake = str(folder.parent / "lake")
+    assert spark.read.parquet(lake).count() == 2 * (COUNT - 1)
+    assert {path.name for path in Path(lake).glob("status=*")} == {
+        f"status={status}" for status in ("PLACED", "PAID", "SHIPPED", "CANCELLED")
+    }
+    refused = pq.read_table(f"{lake}/_refused").to_pylist()
+    assert len(refused) == 2
+    assert all(row["__error"] and row["__payload"] is not None for row in refused)
+
+
+def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path) -> None:
+    one = run(folder, "--messages", "../archive/1.parquet")
+    assert json.loads(one.stdout)["rows"] == COUNT - 1
+    table = pq.read_table(folder.parent / "archive/1.parquet")
+    others = table.filter([name != "persistent://shop/sales/orders" for name in table["__topic"].to_pylist()])
+    pq.write_table(others, folder.parent / "others.parquet")
+    none = run(folder, "--messages", "../others.parquet", "--out", "../other-lake")
+    assert (none.returncode, none.stdout) == (1, "")
+    assert none.stderr == (
+        f"schemactl: {folder.parent}/others.parquet holds no message of persistent://shop/sales/orders\n"
+    )

@@ -1,0 +1,115 @@
+"""`schemactl spark verify` on the example's messages: as approved, under a change that loses some, and under one that does not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shop
+from pyspark.sql import SparkSession
+
+from examples.shop import messages
+from schemactl.cli.codecs import codec_of
+from schemactl.codec import Codec, Definition, Options, Version
+from schemactl.history import read_here
+from schemactl.spark.verifying import verify
+
+COUNT = 1_300
+ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = shop.make(tmp_path_factory.mktemp("verify"))
+    topics = read_here(str(made)).catalog.topics
+    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    messages.write(made.parent / "messages.parquet", codecs, count=COUNT)
+    return made
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ("spark", "verify", "orders", "--messages", "../messages.parquet", "--master", "local[2]")
+    return shop.schemactl(folder, *command, *arguments)
+
+
+def test_every_message_is_counted_under_the_version_that_wrote_it(folder: Path) -> None:
+    done = run(folder)
+    # The 501st message of the topic is damaged on purpose.
+    assert (done.returncode, done.stderr) == (100, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == (
+        f"persistent://shop/sales/orders: {COUNT:,} messages, read with the approved schema, version 5"
+    )
+    table = [line.split() for line in lines[3 : lines.index("1 cannot be read:") - 1]]
+    assert [row[0] for row in table] == ["0", "1", "2", "3", "4", "5", "all"]
+    assert table[-1] == ["all", f"{COUNT:,}", "1"]
+    assert sum(int(row[-2]) for row in table[:-1]) == COUNT
+    assert "version 2, message 00000000000001f4: lines[0].price.currency, byte 44: " in done.stdout
+
+
+def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: Path) -> None:
+    orders = folder / shop.ORDERS
+    kept = orders.read_text(encoding="utf-8")
+    shop.edit(orders, ALIASED, '{"name": "customer", "type": "long"}')
+    try:
+        done = run(folder, "--candidate", "--only-new-loss", "--format", "json", "--shown", "1")
+    finally:
+        orders.write_text(kept, encoding="utf-8")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["messages"]) == (100, "", COUNT)
+    lost = {row["version"]: row["unreadable"] - row["unreadable_when_approved"] for row in told["versions"]}
+    assert {version for version, count in lost.items() if count} == {0, 1, 2, 3}
+    assert told["unreadable_when_approved"] == 1
+    (first,) = told["first_unreadable"]
+    assert "requires customer and has no default for it" in first["reason"]
+    assert first["reason_when_approved"] is None
+
+
+def test_what_was_lost_before_is_no_reason_against_a_change(folder: Path) -> None:
+    done = run(folder, "--candidate", "--only-new-loss")
+    assert done.returncode == 0
+    assert done.stdout.endswith("None of them would be lost by this change.\n")
+
+
+def test_messages_that_are_not_there_are_one_error(folder: Path) -> None:
+    done = run(folder, "--messages", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"schemactl: Spark: [PATH_NOT_FOUND] Path does not exist: file:{folder}/nowhere.\n"
+    for wrong in (["--only-new-loss"], ["--shown", "-1"], ["--candidate", "--recursion-depth", "-1"]):
+        assert run(folder, *wrong).returncode == 64
+
+
+def definition(*types: str) -> Definition:
+    fields = [{"name": f"f{at}", "type": kind} for at, kind in enumerate(types)]
+    return Definition("AVRO", json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+
+def test_the_first_are_the_first_of_the_input_whichever_task_met_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    codec = Codec(
+        [Version(0, definition("long")), Version(1, definition("boolean"))], reader=definition("long")
+    )
+    for part in range(4):
+        rows: list[dict[str, Any]] = [
+            {"value": b"\x02", "__schemaVersion": (None, 0, 1)[row % 3], "__messageId": f"{part}/{row}"}
+            for row in range(300)
+        ]
+        schema = pa.schema(
+            [("value", pa.binary()), ("__schemaVersion", pa.int64()), ("__messageId", pa.string())]
+        )
+        pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / f"{part}.parquet")
+    found = verify(spark.read.parquet(str(tmp_path)), codec, against=codec.read_as(1), shown=3)
+    assert [count[:4] for count in found.counts] == [(0, 400, 0, 0), (1, 400, 400, 0), (None, 400, 0, 0)]
+    assert found.total[1:] == (1_200, 400, 0)
+    assert [(unread.row, unread.payload) for unread in found.first] == [
+        (2, b"\x02"),
+        (5, b"\x02"),
+        (8, b"\x02"),
+    ]
+    assert {unread.message_id.split("/")[1] for unread in found.first if unread.message_id} == {"2", "5", "8"}
