@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from schemactl.staged import Look
+
 
 def main() -> int:
     """The exit code of one run of the command line."""
-    if sys.argv[1:] == ["check", "--staged"]:
-        _tell_on_sight()
+    look = _look() if sys.argv[1:] == ["check", "--staged"] else None
     from schemactl.cli import main as command_line
 
-    return command_line()
+    return command_line(look=look)
 
 
-def _tell_on_sight() -> None:
+def _look() -> Look:
     """The report is printed and the process ends, when the report can be told without working it out."""
     import gc
     import os
@@ -23,15 +26,17 @@ def _tell_on_sight() -> None:
 
     # Looking for garbage and tidying up at the end would take longer than the answer itself.
     gc.disable()
-    report = staged.answer()
+    look = staged.Look()
+    report = look.answer()
     gc.enable()
     if report is not None:
         try:
             print(report, flush=True)
         except OSError:
             # The command line knows what to do when nobody listens.
-            return
+            return look
         os._exit(0)
+    return look
 
 
 if __name__ == "__main__":

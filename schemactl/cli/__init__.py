@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.report.style import is_welcome
+
+if TYPE_CHECKING:
+    from schemactl.staged import Look
 
 COMMANDS: dict[str, str] = {
     "init": "start a project in this repository",
@@ -54,12 +57,14 @@ class Context:
         config: path of the project file, or None to look for `schemactl.yaml` upwards from `directory`.
         quiet: no progress and no warnings on standard error.
         color: the report may use ANSI colours.
+        look: what git has told of the index before.
     """
 
     directory: str
     config: str | None = None
     quiet: bool = False
     color: bool = False
+    look: Look | None = None
 
     def say(self, text: str) -> None:
         """`text` is on standard error, unless the user asked for quiet."""
@@ -189,8 +194,8 @@ def version() -> str:
     return installed("schemactl")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code of one run of the command line `argv` (without the program's name)."""
+def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
+    """The exit code of one run of the command line `argv` (without the program's name), after a `look` at the index."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     # Only the named command's module is imported: the hook must not pay for the others.
     named = [word for word in arguments if word in COMMANDS][:1]
@@ -199,9 +204,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         directory = Path(args.directory).absolute()
         if not directory.is_dir():
             raise UsageError(f"-C {args.directory}: there is no such folder")
-        context = Context(
-            directory=str(directory), config=args.config, quiet=args.quiet, color=is_welcome(args.color)
-        )
+        context = Context(str(directory), args.config, args.quiet, is_welcome(args.color), look)
         code = load(args.command).run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:

@@ -19,8 +19,9 @@ from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.check import CheckReport
-    from schemactl.history import History
+    from schemactl.history import History, IndexFiles, Repository
     from schemactl.model import Catalog, Project, TopicName
+    from schemactl.staged import Look
 
 FINDINGS = 100
 
@@ -79,8 +80,9 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
     with history.Repository.open(context.directory) as repository:
         files: history.IndexFiles | history.HashedFiles
         if args.staged:
-            files = history.IndexFiles(repository)
+            files = _index(repository, context.look)
             project = declare.load_project(context.directory, context.config, files=files)[0]
+            files.folders = project.roots
         elif repository.top is None:
             raise SchemactlError(
                 "a bare repository has no files to check",
@@ -145,6 +147,17 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
                 report=report,
             )
     return report
+
+
+def _index(repository: Repository, look: Look | None) -> IndexFiles:
+    """The files of the index, as far as a look has been at it already without asking git again."""
+    from schemactl.history import IndexFiles
+    from schemactl.history.files import Told
+    from schemactl.history.process import Adopted
+
+    if look and (git := look.take()):
+        repository.adopt(Adopted(git.id, requests=git.requests, answers=git.answers))
+    return IndexFiles(repository, Told(look.base, look.records) if look and look.base else None)
 
 
 def _foxtrot(approved: History) -> str:

@@ -8,10 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from schemactl.errors import HistoryError
+from schemactl.history.folders import USUAL
 from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project
-
-_USUAL = ("main", "master")
 
 
 def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
@@ -37,7 +36,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         and repository.commit("HEAD") is None
         and (not remotes or _is_empty(repository.common_directory / "FETCH_HEAD"))
     ):
-        return name or _USUAL[0], None
+        return name or "main", None
     if name:
         raise HistoryError(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
@@ -69,8 +68,7 @@ def _candidates(repository: Repository) -> list[str]:
             fix="name the one that records what was approved as `approved:` in schemactl.yaml",
         )
     # A checkout in CI often has origin/main without the note that this is the default branch.
-    fetched = [f"refs/remotes/origin/{name}" for name in _USUAL]
-    return [*defaults[:1], *fetched, *(f"refs/heads/{name}" for name in _USUAL)]
+    return [*defaults[:1], *USUAL]
 
 
 def refuse_shallow(repository: Repository) -> None:
@@ -108,6 +106,9 @@ def _short(ref: str) -> str:
 
 def _remotes(repository: Repository) -> dict[str, tuple[str, ...]]:
     """The remotes with the refspecs they are fetched by."""
+    own = repository.common_directory / "config"
+    if own.is_file() and b"[remote" not in own.read_bytes().lower():
+        return {}
     # GitPython's import is felt, so it happens only where something has to be explained.
     from git import Repo
 

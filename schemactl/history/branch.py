@@ -5,12 +5,19 @@ A merge commit or a squash records the end of a branch alone; a rebase merge or 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from schemactl.errors import HistoryError
+from schemactl.history.ancestry import Parting, parting
 from schemactl.history.approved import refuse_shallow
-from schemactl.history.record import HEAD, LOG, Step, steps
+from schemactl.history.process import FSCK
+from schemactl.history.record import Change, Step
 from schemactl.history.repository import Repository
+from schemactl.history.trees import differences
 from schemactl.model import Commit
+
+_DELETED = ("000000", "")
 
 
 class Branch(NamedTuple):
@@ -28,73 +35,64 @@ class Branch(NamedTuple):
     is_updated: bool
 
 
-class _Listed(NamedTuple):
-    """A commit of one side (`<` approved, `>` the branch) or of both (`-`), which the sides start from."""
+def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
+    """The newest commit that both have; None: they have none in common.
 
-    side: bytes
-    parents: list[str]
-    step: Step
+    Raises:
+        HistoryError: the clone is shallow, and was cut off before they meet.
+    """
+    found = _parting(repository, head=head, tip=tip)
+    return repository.commit(found.fork) if found.fork else None
 
 
 def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | None:
-    """What `head` has that the approved `tip` has not, from one git process; None when they have no commit in common.
+    """What `head` has that the approved `tip` has not; None when they have no commit in common.
 
     Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges.
 
     Raises:
         HistoryError: the clone is shallow, and was cut off before they meet.
     """
-    listed = _listed(repository, head=head, tip=tip)
-    fork = _fork(repository, listed, head=head, tip=tip)
-    if fork is None:
-        refuse_shallow(repository)
+    found = _parting(repository, head=head, tip=tip)
+    left = repository.commit(found.fork) if found.fork else None
+    if left is None:
         return None
-    own = {each for each, commit in listed.items() if commit.side == b">"}
-    at = head.id
-    if at in own and len(listed[at].parents) > 1 and listed[at].parents[0] not in own:
-        at = listed[at].parents[1]
+    own, nodes = found.own, found.nodes
+    at: str | None = head.id
+    if head.id in own and len(nodes[head.id].parents) > 1 and nodes[head.id].parents[0] not in own:
+        at = nodes[head.id].parents[1]
     line: list[Step] = []
     is_updated = False
-    while at in own:
-        _, parents, step = listed[at]
-        if all(parent in own for parent in parents[1:]):
-            line.append(step)
-        else:
-            is_updated = True
-        if not parents:
+    while at is not None and at in own:
+        parents = nodes[at].parents
+        first = parents[0] if parents else None
+        if first is None:
             # Either the repository's first commit, or where a shallow clone was cut off.
             refuse_shallow(repository)
-        at = parents[0] if parents else ""
-    return Branch(fork, tuple(reversed(line)), is_updated)
+        commit = repository.commit(at)
+        if commit and own.issuperset(parents[1:]):
+            line.append(Step(commit, [*_changes(repository, found, at, first)]))
+        else:
+            is_updated = True
+        at = first
+    return Branch(left, tuple(reversed(line)), is_updated)
 
 
-def _listed(repository: Repository, *, head: Commit, tip: Commit) -> dict[str, _Listed]:
-    """Every commit that one of the two has and the other has not, and those that both have and these start from."""
-    tokens = repository.stream(
-        *LOG, "--left-right", "--boundary", f"--format={HEAD} %m %P%x00%s", f"{tip.id}...{head.id}"
-    )
-    listed = {}
-    for (side, *parents), step in steps(tokens):
-        # What was approved meanwhile is known otherwise: of it the commits are enough.
-        kept = step if side == b">" else step._replace(changes=[])
-        listed[step.commit.id] = _Listed(side, [parent.decode() for parent in parents], kept)
-    return listed
+def _parting(repository: Repository, *, head: Commit, tip: Commit) -> Parting:
+    def read(ids: Sequence[str]) -> Sequence[bytes | None]:
+        found = [blob.content if blob else None for blob in repository.objects(ids)]
+        if None in found and not repository.shallow:
+            raise HistoryError(f"the repository has no commit {ids[found.index(None)]}", fix=FSCK)
+        return found
+
+    found = parting(read, head=head.id, tip=tip.id)
+    if found.fork is None:
+        refuse_shallow(repository)
+    return found
 
 
-def _fork(repository: Repository, listed: dict[str, _Listed], *, head: Commit, tip: Commit) -> Commit | None:
-    sides = {commit.side for commit in listed.values()}
-    if b"<" not in sides:
-        return tip
-    if b">" not in sides:
-        return head
-    # The newest commit that both have is one that both sides start from.
-    starts = [
-        {parent for commit in listed.values() if commit.side == side for parent in commit.parents}
-        for side in (b"<", b">")
-    ]
-    shared = [
-        commit.step.commit
-        for each, commit in listed.items()
-        if commit.side == b"-" and each in starts[0] & starts[1]
-    ]
-    return shared[0] if len(shared) == 1 else repository.merge_base(head, tip)
+def _changes(repository: Repository, found: Parting, commit: str, parent: str | None) -> Iterator[Change]:
+    """What a commit changed against its first parent."""
+    before = found.nodes[parent].tree if parent else None
+    for path, (_, now) in differences(repository, before, found.nodes[commit].tree).items():
+        yield Change(path, *(now or _DELETED))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, too_large
 from schemactl.errors import DeclarationError, HistoryError
+from schemactl.history import raw
 from schemactl.history.repository import Blob, Repository
+from schemactl.history.trees import Tree, differences
 from schemactl.model import Commit
 
 _KINDS: Mapping[str, Kind] = {
@@ -90,6 +93,13 @@ class GitFiles(ABC):
         return found.kind if found else "missing"
 
 
+class Told(NamedTuple):
+    """What git told of the index: how it differs from the commit with the id `base`, as `raw.DIFF_INDEX` asks for it."""
+
+    base: str
+    records: bytes
+
+
 class HashedFiles:
     """Files that are not Git's (see `declare.Files`), with the id that Git would give the content of each."""
 
@@ -128,70 +138,79 @@ class HashedFiles:
         return Entry(kind, blob.hexdigest())
 
 
-class TreeFiles(GitFiles):
-    """The files of one tree, listed."""
+class CommitFiles(GitFiles):
+    """The files of one commit; None: of none.
 
-    def __init__(self, repository: Repository, entries: Mapping[str, Entry]) -> None:
+    Attributes:
+        tree: has them.
+        folders: those whose files `paths` tells, so that a large repository costs no more than its declarations; "" is the
+            top.
+    """
+
+    def __init__(self, repository: Repository, commit: Commit | None) -> None:
         super().__init__(repository)
-        self.entries = entries
+        self.tree = Tree.of(repository, commit.id if commit else None)
+        self.folders: Sequence[str] = ("",)
 
     def paths(self) -> Iterable[str]:
-        """Every path, links and submodules among them."""
-        return self.entries
+        """Every path in the folders, links and submodules among them."""
+        return dict.fromkeys(chain.from_iterable(map(self.tree.leaves, self.folders)))
 
     def entry(self, path: str) -> Entry | None:
         """What is at `path`."""
-        return self.entries.get(path)
+        found = self.tree.leaf(path)
+        return entry(*found) if found else None
 
 
-class CommitFiles(TreeFiles):
-    """The files of one commit."""
-
-    def __init__(self, repository: Repository, commit: Commit) -> None:
-        entries: dict[str, Entry] = {}
-        for record in repository.stream("ls-tree", "-r", "-z", "--full-tree", commit.id):
-            facts, _, path = record.partition(b"\t")
-            mode, _, blob = facts.decode().split(" ")
-            if found := entry(mode, blob):
-                entries[path.decode("utf-8", "surrogateescape")] = found
-        super().__init__(repository, entries)
-
-
-class IndexFiles(TreeFiles):
+class IndexFiles(CommitFiles):
     """The files of the index that git uses here and now: what `git commit` would record.
 
     In a hook that is the index git made for this commit (`git commit -a`, `git commit PATH` and `git commit -p` have one
     of their own). Files noted by `git add --intent-to-add` are not in it yet.
 
+    Attributes:
+        unmerged: the paths that have a merge conflict, none of them a declaration's; the files are not in it either.
+
     Raises:
         HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, told: Told | None = None) -> None:
+        """`told` is what git has told of the index already."""
         if repository.top is None:
             raise HistoryError(
                 "a bare repository has no index, so nothing can be staged in it",
                 fix="check in a clone; `schemactl log` and `plan` work here",
             )
-        entries: dict[str, Entry] = {}
-        unmerged: list[str] = []
-        # Against the empty tree every entry is an addition, but for those of `--intent-to-add`.
-        tokens = repository.stream(
-            *("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative"),
-            *("--ignore-submodules=none", "--ita-invisible-in-index", "-O/dev/null"),
-            _EMPTY_TREE[repository.object_format],
-        )
-        for token in tokens:
-            _, mode, _, blob, status = token.decode().split(" ")
-            path = next(tokens).decode("utf-8", "surrogateescape")
-            if status == "U":
-                unmerged.append(path)
-            elif found := entry(mode, blob):
-                entries[path] = found
-        unmerged = [path for path in unmerged if path.endswith(SUFFIXES)]
+        commit = repository.commit(told.base if told else "HEAD")
+        super().__init__(repository, commit)
+        if told is None or commit is None:
+            base = commit.id if commit else _EMPTY_TREE[repository.object_format]
+            told = Told(base, repository.run(*raw.DIFF_INDEX, base))
+        self._differences, self.unmerged = raw.differences(told.records)
+        self._differences |= dict.fromkeys(self.unmerged, (None, None))
+        unmerged = [path for path in self.unmerged if path.endswith(SUFFIXES)]
         if unmerged:
             raise HistoryError(
                 f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
                 fix=f"resolve them, then `git add {' '.join(unmerged)}`",
             )
-        super().__init__(repository, entries)
+
+    def paths(self) -> Iterable[str]:
+        """Every path in the folders, links and submodules among them."""
+        found = self._differences
+        yield from (path for path in super().paths() if path not in found)
+        yield from (path for path, (_, now) in found.items() if now)
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at `path`."""
+        if path not in self._differences:
+            return super().entry(path)
+        _, now = self._differences[path]
+        return entry(*now) if now else None
+
+    def against(self, commit: Commit) -> bytes:
+        """What `git diff-index` tells of the index against a commit."""
+        tree = Tree.of(self.repository, commit.id)
+        before = differences(self.repository, tree.id, self.tree.id)
+        return raw.told(raw.after(before, self._differences), len(commit.id))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from schemactl.errors import HistoryError
 from schemactl.history.process import GitFailed, run
+from schemactl.history.stock import Stock
 
 
 class PartialClone:
@@ -17,28 +18,34 @@ class PartialClone:
         filter: what was left out: `blob:none`, `tree:0`.
     """
 
-    def __init__(self, directory: Path, remote: str, filter_: str) -> None:
+    def __init__(self, directory: Path, remote: str, filter_: str, stock: Stock) -> None:
         self.remote = remote
         self.filter = filter_
         self._directory = directory
-        self._here: set[bytes] | None = None
+        self._stock = stock
+        self._fetched: set[str] = set()
 
     @classmethod
-    def of(cls, directory: Path, common_directory: Path) -> PartialClone | None:
-        """The facts of the clone around `directory`; None: nothing was left out of it."""
-        if not any((common_directory / "objects" / "pack").glob("*.promisor")):
+    def of(
+        cls,
+        directory: Path,
+        common_directory: Path,
+        *,
+        object_format: str,
+        promisors: Mapping[str, str] | None,
+    ) -> PartialClone | None:
+        """The facts of the clone around `directory`; None: nothing was left out of it.
+
+        `promisors` are the remotes that promise to have the rest, with their filters; None: git is asked.
+        """
+        objects = common_directory / "objects"
+        if not any((objects / "pack").glob("*.promisor")):
             return None
-        keys = r"^remote\..*\.(promisor|partialclonefilter)$"
-        filters: dict[str, str] = {}
-        promisors = []
-        for entry in run(directory, "config", "--null", "--get-regexp", keys).decode().split("\0"):
-            key, _, value = entry.partition("\n")
-            remote, _, name = key.removeprefix("remote.").rpartition(".")
-            if name == "partialclonefilter":
-                filters[remote] = value
-            elif value == "true":
-                promisors.append(remote)
-        return cls(directory, promisors[0], filters.get(promisors[0], "")) if promisors else None
+        found = promisors or _promisors(directory)
+        if not found:
+            return None
+        remote, filter_ = next(iter(found.items()))
+        return cls(directory, remote, filter_, Stock(objects, object_format))
 
     def refuse_without_trees(self) -> None:
         """The clone has the names of every commit's files: only contents are fetched when needed.
@@ -59,14 +66,7 @@ class PartialClone:
         Raises:
             HistoryError: git cannot fetch them.
         """
-        if self._here is None:
-            # The one listing of objects that asks no remote for those that are missing.
-            listed = run(
-                *(self._directory, "cat-file", "--batch-all-objects", "--unordered"),
-                "--batch-check=%(objectname)",
-            )
-            self._here = set(listed.split())
-        missing = {blob_id.encode() for blob_id in blob_ids} - self._here
+        missing = self._stock.lacks({*blob_ids} - self._fetched)
         if not missing:
             return
         try:
@@ -75,7 +75,7 @@ class PartialClone:
                 *(self._directory, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),
                 *("--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"),
                 *("--filter=blob:none", "--stdin", self.remote),
-                standard_input=b"".join(blob_id + b"\n" for blob_id in sorted(missing)),
+                standard_input="".join(f"{blob_id}\n" for blob_id in sorted(missing)).encode(),
             )
         except GitFailed as failure:
             raise HistoryError(
@@ -83,4 +83,19 @@ class PartialClone:
                 f"{' '.join(failure.words.split())}",
                 fix=f"see to it that `git fetch {self.remote}` works, or use a whole clone",
             ) from failure
-        self._here |= missing
+        self._fetched |= missing
+
+
+def _promisors(directory: Path) -> dict[str, str]:
+    """The remotes that promise to have what is missing, with their filters."""
+    keys = r"^remote\..*\.(promisor|partialclonefilter)$"
+    filters: dict[str, str] = {}
+    promisors = []
+    for entry in run(directory, "config", "--null", "--get-regexp", keys).decode().split("\0"):
+        key, _, value = entry.partition("\n")
+        remote, _, name = key.removeprefix("remote.").rpartition(".")
+        if name == "partialclonefilter":
+            filters[remote] = value
+        elif value == "true":
+            promisors.append(remote)
+    return {remote: filters.get(remote, "") for remote in promisors}

@@ -25,6 +25,10 @@ class GitFailed(HistoryError):
         self.words = words
 
 
+class GitStopped(HistoryError):
+    """The process that reads objects has ended."""
+
+
 def run(directory: Path, *arguments: str, standard_input: bytes = b"") -> bytes:
     """The standard output of one git command.
 
@@ -87,6 +91,23 @@ class Process:
         if self._process.poll() is None:
             self._process.terminate()
         self._process.wait()
+
+
+class Adopted:
+    """A git command that somebody else started: its pipes, as those of `Process`."""
+
+    def __init__(self, process_id: int, *, requests: int, answers: int) -> None:
+        """`requests` and `answers` are file descriptors."""
+        self._process_id = process_id
+        self.requests = cast("BufferedWriter", os.fdopen(requests, "wb", CHUNK_BYTES))
+        self.answers = cast("BufferedReader", os.fdopen(answers, "rb", CHUNK_BYTES))
+
+    def close(self) -> None:
+        """The command is gone: it ends where its standard input does."""
+        with suppress(BrokenPipeError):
+            self.requests.close()
+        self.answers.close()
+        os.waitpid(self._process_id, 0)
 
 
 def _environment() -> dict[str, str]:

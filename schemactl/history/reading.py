@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from schemactl.declare import Declared, Files
 from schemactl.errors import HistoryError
-from schemactl.history.approved import approved, refuse_shallow
+from schemactl.history.approved import approved
 from schemactl.history.bare import load_project
-from schemactl.history.branch import Branch, branch
+from schemactl.history.branch import Branch, branch, fork
 from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
 from schemactl.history.state import History, state
@@ -84,18 +84,17 @@ def read_forked(
     if head is None or head.id == tip.id:
         return Forked(now, now, changes=partial(changes, repository, began=known, now=known))
     own = branch(repository, head=head, tip=tip) if stepwise else None
-    fork = own.fork if own else repository.merge_base(head, tip)
-    if fork is None:
-        refuse_shallow(repository)
+    left_at = own.fork if own else fork(repository, head=head, tip=tip)
+    if left_at is None:
         raise HistoryError(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
             fix="name the ref that this work started from, with --base or as `approved:` in the project file",
         )
     base, left = now, known
-    if fork.id != tip.id:
+    if left_at.id != tip.id:
         # Work may also start from a commit that a merge brought, beside the line of what was approved.
-        step = known.step_of(fork.id)
-        left = derivation.at(fork, keep=False) if step is None else known.at(step)
+        step = known.step_of(left_at.id)
+        left = derivation.at(left_at, keep=False) if step is None else known.at(step)
         base = state(repository, project, left, name)
     forked = Forked(now, base, changes=partial(changes, repository, began=left, now=known))
     if own is None or not own.steps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from io import BufferedReader
 from itertools import takewhile
@@ -13,8 +13,9 @@ from typing import NamedTuple, Self
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
+from schemactl.history import folders
 from schemactl.history.partial import PartialClone
-from schemactl.history.process import CHUNK_BYTES, FSCK, GitFailed, Process, run
+from schemactl.history.process import CHUNK_BYTES, FSCK, Adopted, GitFailed, GitStopped, Process, run
 from schemactl.model import Commit
 
 _GROUP_BYTES = 4096
@@ -25,7 +26,7 @@ other to read first."""
 class Blob(NamedTuple):
     """An object as `git cat-file` gives it: full hex id, type (blob, tree, commit, tag), size, content.
 
-    The content of what is larger than MAX_BYTES is left out: nothing of ours is.
+    The content of a blob that is larger than MAX_BYTES is left out: nothing of ours is.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Repository:
         default_branches: Sequence[str],
         shallow: bool,
         object_format: str,
+        promisors: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self.top = top
@@ -65,7 +67,8 @@ class Repository:
         self.default_branches = tuple(default_branches)
         self.shallow = shallow
         self.object_format = object_format
-        self._objects: Process | None = None
+        self._promisors = promisors
+        self._objects: Process | Adopted | None = None
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
@@ -74,9 +77,26 @@ class Repository:
         Raises:
             HistoryError: there is none, or git refuses to read it (another owner's), with git's own advice.
         """
+        path = Path(directory).resolve()
+        found = folders.find(str(path))
+        facts = folders.facts(found) if found else None
+        if found is None or facts is None:
+            return cls._asked(path)
+        return cls(
+            path,
+            top=Path(found.top).resolve(),
+            common_directory=Path(found.common).resolve(),
+            default_branches=facts.default_branches,
+            shallow=facts.shallow,
+            object_format=facts.object_format,
+            promisors=facts.promisors,
+        )
+
+    @classmethod
+    def _asked(cls, path: Path) -> Repository:
+        """What git says of the repository that `path` is in."""
         facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
         remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
-        path = Path(directory).resolve()
         try:
             # The one answer that may hold a newline comes last.
             answer = run(path, "rev-parse", *facts, *remotes, "--git-common-dir")
@@ -107,6 +127,10 @@ class Repository:
         if self._objects:
             self._objects.close()
             self._objects = None
+
+    def adopt(self, process: Adopted) -> None:
+        """`process`, a `git cat-file --batch` of this repository, answers from now on what objects are asked for."""
+        self._objects = process
 
     def run(self, *arguments: str, standard_input: bytes = b"") -> bytes:
         """The standard output of one git command; GitFailed when it ends with another status than 0."""
@@ -148,7 +172,12 @@ class Repository:
     @cached_property
     def partial(self) -> PartialClone | None:
         """What was left out of the clone; None: nothing."""
-        return PartialClone.of(self.directory, self.common_directory)
+        return PartialClone.of(
+            self.directory,
+            self.common_directory,
+            object_format=self.object_format,
+            promisors=self._promisors,
+        )
 
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
         """The blobs with these ids, in order; those that a partial clone lacks are fetched together.
@@ -169,20 +198,10 @@ class Repository:
             return None
         try:
             (found,) = self.objects([f"{ref}^{{commit}}"])
-        except HistoryError:
+        except GitStopped:
             # Some names stop git itself, `@{upstream}` of a branch without one for example.
             return None
         return _commit(found) if found else None
-
-    def merge_base(self, one: Commit, other: Commit) -> Commit | None:
-        """The best common ancestor of two commits; None when their histories share nothing."""
-        try:
-            found = self.run("merge-base", one.id, other.id).decode().strip()
-        except GitFailed as failure:
-            if failure.words.strip():
-                raise
-            return None
-        return self.commit(found)
 
     def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
         if self._objects is None:
@@ -192,8 +211,14 @@ class Repository:
             self._objects.requests.flush()
             return [_answer(self._objects.answers) for _ in lines]
         except (BrokenPipeError, EOFError) as error:
+            gone = self._objects
             self.close()
-            raise HistoryError(
+            if isinstance(gone, Adopted):
+                # Nobody heard what it said.
+                return self._ask(lines)
+            # Perhaps git does not read this repository at all.
+            self._asked(self.directory)
+            raise GitStopped(
                 "git stopped while it read objects; its own words are above", fix=FSCK
             ) from error
 
@@ -207,7 +232,7 @@ def _answer(answers: BufferedReader) -> Blob | None:
         return None
     object_id, kind, size = header.split()
     size_bytes = int(size)
-    if size_bytes <= MAX_BYTES:
+    if size_bytes <= MAX_BYTES or kind != b"blob":
         # With the newline in one call: there are many answers.
         content = answers.read(size_bytes + 1)
         if len(content) != size_bytes + 1 or content[-1:] != b"\n":
@@ -223,11 +248,17 @@ def _answer(answers: BufferedReader) -> Blob | None:
 
 def _commit(found: Blob) -> Commit:
     """The commit in a commit object: committer time and subject, as `git log` prints them."""
-    head, _, message = found.content.decode("utf-8", "replace").partition("\n\n")
-    time_s = 0
-    for line in head.split("\n"):
+    head, _, body = found.content.partition(b"\n\n")
+    time_s, encoding = 0, "utf-8"
+    for line in head.decode("utf-8", "replace").split("\n"):
         if line.startswith("committer "):
             time_s = int(line.rsplit(" ", 2)[1])
+        elif line.startswith("encoding "):
+            encoding = line.removeprefix("encoding ")
+    try:
+        message = body.decode(encoding, "replace")
+    except LookupError:
+        message = body.decode("utf-8", "replace")
     # The subject is the first paragraph, its lines joined (git-log, %s).
     paragraph = message.lstrip("\n").split("\n\n", 1)[0]
     return Commit(found.id, time_s, " ".join(line.strip() for line in paragraph.split("\n")).strip())

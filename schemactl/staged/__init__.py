@@ -9,21 +9,114 @@ from __future__ import annotations
 import os
 import sys
 
-from schemactl.staged.git import DIFF_INDEX, Folders, Git, find, stamp
+from schemactl.history.ancestry import parting
+from schemactl.history.folders import USUAL, Folders, default_branches, find, is_shallow, stamp
+from schemactl.history.raw import DIFF_INDEX
+from schemactl.staged.git import Git
 from schemactl.staged.standing import Standing, concerning
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MAX_COMMITS = 2_000
+"""So many commits are looked at for where work began."""
 
 
 def answer() -> str | None:
     """The report of a check of the index; None: work it out."""
+    look = Look()
     try:
-        folders = find(os.getcwd())
-        standing = Standing.read(folders) if folders else None
-        if folders is None or standing is None:
+        return look.answer()
+    finally:
+        look.close()
+
+
+class Look:
+    """A look at the index, and what git has told by its end: whoever works out the rest need not ask again.
+
+    Attributes:
+        base: the id of the commit that the index was compared with; "": it was not.
+        records: what git told of that, as `DIFF_INDEX` asks for it.
+    """
+
+    def __init__(self) -> None:
+        self.base = ""
+        self.records = b""
+        self._objects: Git | None = None
+
+    def answer(self) -> str | None:
+        """The report of a check of the index; None: work it out."""
+        try:
+            folders = find(os.getcwd())
+            standing = Standing.read(folders) if folders else None
+            if folders is None or standing is None:
+                return None
+            return self._answer(folders, standing)
+        except (OSError, ValueError):
+            # Git is missing, or something else than git answered, or something else was left.
             return None
-        return _answer(folders, standing)
-    except (OSError, ValueError):
-        # Git is missing, or something else than git answered, or something else was left.
-        return None
+
+    def objects(self) -> Git:
+        """The git process that reads objects here."""
+        if self._objects is None:
+            self._objects = Git("cat-file", "--batch", asks=True)
+        return self._objects
+
+    def take(self) -> Git | None:
+        """That process, if there is one, for somebody else to close."""
+        taken, self._objects = self._objects, None
+        return taken
+
+    def close(self) -> None:
+        """No git process of this look runs any more."""
+        if taken := self.take():
+            taken.close()
+
+    def _answer(self, folders: Folders, standing: Standing) -> str | None:
+        if (standing.program, standing.prefix) != (program().encode(), os.fsencode(folders.prefix)):
+            return None
+        told = Git(*DIFF_INDEX, standing.base.decode()).output()
+        if told is None:
+            return None
+        self.base, self.records = standing.base.decode(), told
+        records = concerning(told, roots=standing.roots, outside=standing.outside)
+        now = stamp(folders, os.fsdecode(standing.approved))
+        if now != standing.stamp:
+            if not self._is_where_it_was(folders, standing):
+                return None
+            standing.stamp = now
+            standing.write(folders)
+        if b"\0".join(records) != standing.records:
+            if not standing.topics or (standing.notes and standing.base != standing.tip):
+                return None
+            from schemactl.staged.judging import judged
+
+            return judged(standing, records, self.objects(), color=_is_colored())
+        return (standing.colored if _is_colored() else standing.plain).decode()
+
+    def _is_where_it_was(self, folders: Folders, standing: Standing) -> bool:
+        """Whether the approved history is the same, and HEAD left it at the same commit."""
+        branches = default_branches(folders)
+        if branches is None or "\n".join(branches) != os.fsdecode(standing.defaults) or is_shallow(folders):
+            return False
+
+        def read(names: Sequence[str]) -> list[bytes]:
+            found = [each[1] for each in self.objects().objects(names) if each]
+            if len(found) < len(names):
+                raise ValueError("a commit is missing")
+            return found
+
+        candidates = [os.fsdecode(standing.ref)]
+        if not standing.approved:
+            branches.sort(key=lambda name: not name.startswith("refs/remotes/origin/"))
+            candidates = [*branches[:1], *USUAL]
+        head, *found = self.objects().objects([f"{name}^{{commit}}" for name in ("HEAD", *candidates)])
+        tips = [(name, tip[0]) for name, tip in zip(candidates, found, strict=True) if tip]
+        tip = standing.tip.decode()
+        if head is None or tips[:1] != [(os.fsdecode(standing.ref), tip)]:
+            return False
+        return parting(read, head=head[0], tip=tip, limit=_MAX_COMMITS).fork == standing.base.decode()
 
 
 def program() -> str:
@@ -31,40 +124,6 @@ def program() -> str:
     package = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__init__.py")
     found = os.stat(package)
     return f"{package} {found.st_ino} {found.st_mtime_ns}"
-
-
-def refs(ref: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """The tip of `ref`, where HEAD left it, and the remotes' default branches; None: no history to go by."""
-    asked = ("--is-shallow-repository", "HEAD..." + os.fsdecode(ref))
-    told = Git("rev-parse", *asked, "--symbolic-full-name", "--glob=refs/remotes/*/HEAD").output() or b""
-    # Whether the history is cut off, the tip, HEAD, with a caret where they parted, then names.
-    lines = told.removesuffix(b"\n").split(b"\n")
-    bases = [line[1:] for line in lines if line.startswith(b"^")]
-    if lines[0] != b"false" or len(bases) != 1:
-        return None
-    return lines[1], bases[0], b"\n".join(lines[4:])
-
-
-def _answer(folders: Folders, standing: Standing) -> str | None:
-    if (standing.program, standing.prefix) != (program().encode(), os.fsencode(folders.prefix)):
-        return None
-    told = Git(*DIFF_INDEX, standing.base.decode()).output()
-    if told is None:
-        return None
-    records = concerning(told, roots=standing.roots, outside=standing.outside)
-    now = stamp(folders, os.fsdecode(standing.approved))
-    if now != standing.stamp:
-        if refs(standing.ref) != (standing.tip, standing.base, standing.defaults):
-            return None
-        standing.stamp = now
-        standing.write(folders)
-    if b"\0".join(records) != standing.records:
-        if not standing.topics or (standing.notes and standing.base != standing.tip):
-            return None
-        from schemactl.staged.judging import judged
-
-        return judged(standing, records, color=_is_colored())
-    return (standing.colored if _is_colored() else standing.plain).decode()
 
 
 def _is_colored() -> bool:

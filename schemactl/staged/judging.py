@@ -7,7 +7,6 @@ import posixpath
 from types import SimpleNamespace
 
 from schemactl.staged.avro import Definition, NotPlain, Outline, joined, known, parse
-from schemactl.staged.git import Git
 from schemactl.staged.standing import Standing, TopicLine
 
 TYPE_CHECKING = False
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from schemactl.history.cache import Cache
+    from schemactl.staged.git import Git
 
 MAX_TOPICS = 20
 """So many topics are judged on sight; more are a change that may take its time."""
@@ -32,20 +32,17 @@ _NEW_READS_OLD = frozenset(("BACKWARD", "FULL", "BACKWARD_TRANSITIVE", "FULL_TRA
 _OLD_READS_NEW = frozenset(("FORWARD", "FULL", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"))
 
 
-def judged(standing: Standing, records: Sequence[bytes], *, color: bool) -> str | None:
-    """The report on what `records` say of the index; None: work it out."""
+def judged(standing: Standing, records: Sequence[bytes], git: Git, *, color: bool) -> str | None:
+    """The report on what `records` say of the index; None: work it out. `git` reads objects."""
     changes = dict(zip(records[1::2], records[::2], strict=True))
     before = standing.records.split(b"\0")[1::2]
     # What was changed at the last check and is no longer was never looked at as it is now.
     if not changes.keys() >= set(before) or not all(map(_is_edit, changes.values(), changes)):
         return None
-    git = Git("cat-file", "--batch", asks=True)
     try:
         topics = _Judge(standing, git).topics(changes)
     except NotPlain:
         return None
-    finally:
-        git.close()
     return _report(standing, topics, color=color)
 
 

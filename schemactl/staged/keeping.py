@@ -11,9 +11,9 @@ from schemactl.check import CheckReport, Fork
 from schemactl.declare import PROJECT_FILE, Declared
 from schemactl.history import History, IndexFiles, Repository
 from schemactl.history.cache import derivation, location
+from schemactl.history.folders import Folders, find, stamp
 from schemactl.model import Catalog, Project, SchemaType
 from schemactl.report import render_check
-from schemactl.staged.git import DIFF_INDEX, Folders, Git, find, stamp
 from schemactl.staged.standing import Standing, TopicLine, concerning
 
 _TYPES: Final = (SchemaType.AVRO, SchemaType.JSON)
@@ -58,6 +58,7 @@ def keep(
         or approved.notes
         or report.count("error")
         or project.waivers
+        or files.unmerged
     ):
         return
     standing = Standing()
@@ -71,12 +72,8 @@ def keep(
     standing.roots = b"\0".join(map(os.fsencode, project.roots))
     used = {path for paths in declared.dependencies.values() for path in paths}
     standing.outside = b"\0".join(sorted(os.fsencode(path) for path in used if not _within(path, project)))
-    told = Git(*DIFF_INDEX, standing.base.decode()).output()
-    if told is None:
-        return
+    told = files.against(fork.commit)
     records = concerning(told, roots=standing.roots, outside=standing.outside)
-    if not _agree(records, files):
-        return
     standing.records = b"\0".join(records)
     standing.plain = render_check(report, "text").encode()
     standing.colored = render_check(report, "text", color=True).encode()
@@ -121,13 +118,3 @@ def _full(ref: str) -> str:
 
 def _within(path: str, project: Project) -> bool:
     return any(not root or path.startswith(root + "/") for root in project.roots)
-
-
-def _agree(records: list[bytes], files: IndexFiles) -> bool:
-    """Whether the index is still as it was when it was read."""
-    for facts, path in zip(records[::2], records[1::2], strict=True):
-        _, after, _, blob, _ = facts.decode().split(" ")
-        found = files.entries.get(os.fsdecode(path))
-        if (found.blob if found else None) != (None if after == "000000" else blob):
-            return False
-    return True

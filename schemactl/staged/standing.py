@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from schemactl.staged.git import Folders
+from schemactl.history.folders import Folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Standing:
         prefix: the folder below the top of the working tree where it ran.
         approved: the ref that the project names, b"" for none; `ref`: the one that was read.
         defaults: the remotes' default branches, one a line.
-        stamp: see `git.stamp`.
+        stamp: see `folders.stamp`.
         tip: the id of the newest approved commit; `base`: of the one where the work left it.
         roots: the folders of declarations, `outside`: the files beside them that definitions are made of; NUL between.
         records: what of the index concerned the project, as `diff-index` told it against `base`.

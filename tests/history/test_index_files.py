@@ -11,7 +11,8 @@ from scratch import Scratch
 
 from schemactl.cli import main
 from schemactl.errors import HistoryError
-from schemactl.history.files import CommitFiles, IndexFiles, TreeFiles
+from schemactl.history.branch import fork
+from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.repository import Repository
 
 HOOK = """#!@PYTHON@
@@ -46,7 +47,7 @@ def seen(scratch: Scratch) -> dict[str, str]:
     return found
 
 
-def contents(files: TreeFiles) -> dict[str, str]:
+def contents(files: CommitFiles) -> dict[str, str]:
     return {path: files.read(path).decode() for path in files.paths() if files.kind(path) == "file"}
 
 
@@ -250,4 +251,4 @@ def test_unrelated_histories_have_no_merge_base(scratch: Scratch) -> None:
         one, other = repository.commit("main"), repository.commit("fresh")
         assert one
         assert other
-        assert repository.merge_base(one, other) is None
+        assert fork(repository, head=one, tip=other) is None

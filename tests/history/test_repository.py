@@ -37,8 +37,11 @@ def test_another_owners_repository_is_refused_with_gits_own_advice(
 ) -> None:
     scratch = Scratch(tmp_path / "r")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(HistoryError, match="dubious ownership") as caught:
-        Repository.open(scratch.path)
+    with (
+        pytest.raises(HistoryError, match="dubious ownership") as caught,
+        Repository.open(scratch.path) as repository,
+    ):
+        repository.commit("HEAD")
     assert f"git config --global --add safe.directory {scratch.path}" in caught.value.fix
 
 
