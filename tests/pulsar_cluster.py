@@ -114,14 +114,17 @@ class Namespace:
 def namespace(
     broker: brokers.Broker, log: Path, *, retention: Mapping[str, int] = FOREVER
 ) -> Iterator[Namespace]:
-    """A new namespace that keeps its messages."""
+    """A new namespace that keeps its messages, and takes any version of a schema."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
     tenant = brokers.new_tenant()
     with closing(pulsar.Client(broker.service_url, operation_timeout_seconds=20, logger=logger)) as client:
         made = Namespace(broker, client, f"{tenant}/ns")
         made.call("PUT", f"/tenants/{tenant}", {"allowedClusters": ["standalone"]})
         bundles = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
-        made.call("PUT", "/namespaces/NAMESPACE", {"bundles": bundles, "retention_policies": dict(retention)})
+        policies = {"bundles": bundles, "retention_policies": dict(retention)}
+        made.call(
+            "PUT", "/namespaces/NAMESPACE", {**policies, "schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
+        )
         yield made
 
 

@@ -7,12 +7,13 @@ orders = decode(messages, codec)
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from .arrow_types import struct_of
 from .pulsar_options import connection_of, reading_of
 from .pulsar_reading import COLUMNS, PulsarBatch
+from .pulsar_streaming import PulsarStream
 
 
 class PulsarSource(DataSource):
@@ -45,6 +46,15 @@ class PulsarSource(DataSource):
         """
         self._check(schema)
         return PulsarBatch(connection_of(self.options, "a batch"), reading_of(self.options, "a batch"))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """A stream.
+
+        Raises:
+            ValueError: an option is unknown, missing or wrong, or other columns are asked for.
+        """
+        self._check(schema)
+        return PulsarStream(connection_of(self.options, "a stream"), reading_of(self.options, "a stream"))
 
     def _check(self, schema: StructType) -> None:
         if schema.names != COLUMNS.names:

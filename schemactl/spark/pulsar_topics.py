@@ -6,6 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import Any, Final
 
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, told
@@ -39,6 +40,46 @@ def partitions_of(client: Any, connection: Connection, topics: Topics) -> list[s
     return sorted(found)
 
 
+class Head:
+    """The last message of a partition, and a reader there that sees whether another one came; whoever opened it closes it.
+
+    Attributes:
+        position: of that message; None: there is none.
+    """
+
+    def __init__(self, client: Any, connection: Connection, topic: str, *, compacted: bool = False) -> None:
+        pulsar = client_package()
+        self.position: Position | None = None
+        self._client, self._topic = client, topic
+        self._out_of_reach = False
+        with told(connection, f"ask for the last message of {topic}"):
+            self._reader = open_reader(
+                client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
+            )
+            try:
+                if self._reader.has_message_available():
+                    self.position = position_of(self._reader.read_next(_ARRIVES_WITHIN_MS).message_id())
+            except pulsar.Timeout:
+                self._out_of_reach = True
+                self.position = _last_id(client, topic)
+            except pulsar.PulsarException:
+                close(self._reader)
+                raise
+
+    def has_moved(self) -> bool:
+        """Whether there is a later message, in one request; also if that cannot be told."""
+        try:
+            if self._out_of_reach:
+                return _last_id(self._client, self._topic) != self.position
+            return bool(self._reader.has_message_available())
+        except client_package().PulsarException:
+            return True
+
+    def close(self) -> None:
+        """The reader is closed."""
+        close(self._reader)
+
+
 def last_position(
     client: Any, connection: Connection, topic: str, *, compacted: bool = False
 ) -> Position | None:
@@ -47,20 +88,8 @@ def last_position(
     Raises:
         PulsarProblem: the cluster does not answer.
     """
-    pulsar = client_package()
-    with told(connection, f"ask for the last message of {topic}"):
-        reader = open_reader(
-            client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
-        )
-        try:
-            if not reader.has_message_available():
-                return None
-            try:
-                return position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
-            except pulsar.Timeout:
-                return _last_id(client, topic)
-        finally:
-            close(reader)
+    with closing(Head(client, connection, topic, compacted=compacted)) as head:
+        return head.position
 
 
 def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -> Position | None:

@@ -1,0 +1,207 @@
+"""Topics as a stream: offsets that Spark keeps in its checkpoint, and what lies between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from .pulsar_connection import Connection, close, open_client
+from .pulsar_options import Reading
+from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
+from .pulsar_reading import DataLoss, Range, messages_of, read_range
+from .pulsar_topics import Head, check_named, partitions_of, place_in
+
+
+def _limits() -> Any:
+    """What Spark has, since 4.2, to say how much a batch of a stream may read."""
+    try:
+        return import_module("pyspark.sql.streaming.datasource")
+    except ImportError:
+        return None
+
+
+_LIMITS: Final = _limits()
+
+
+class PulsarStream(DataSourceStreamReader):
+    """A stream, resumed from a checkpoint without loss or doubles.
+
+    An offset names, for each partition of each topic, the last message that was read. A batch is what lies between two offsets,
+    so it has the same rows however often it is read. Partitions and topics that appear later are read from their beginning.
+    """
+
+    def __init__(self, connection: Connection, reading: Reading) -> None:
+        if reading.max_messages_per_trigger is not None and _LIMITS is None:
+            raise ValueError(
+                "maxMessagesPerTrigger needs Spark 4.2 or newer: before, a stream in Python cannot limit a batch"
+            )
+        self.connection = connection.read_environment()
+        self.reading = reading
+        self._driver: _Driver | None = None
+        self._target: Offsets | None = None
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802  Spark's name
+        """Where the stream starts if there is no checkpoint."""
+        return offsets_to_json(self._on_driver().starts())
+
+    def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:  # noqa: N802  Spark's name
+        """Where the topics end now; with a limit, which Spark has since 4.2, not further than that.
+
+        Raises:
+            PulsarProblem: the cluster does not answer, or a topic is not there.
+        """
+        ends = self._on_driver().ends() if self._target is None else self._target
+        since = offsets_from_json(start or {})
+        # A topic that was emptied has no last message, which would be read again as its beginning.
+        ends = {topic: _later(position, since.get(topic)) for topic, position in ends.items()}
+        rows = getattr(limit, "max_rows", None)
+        if rows is not None:
+            ends = self._on_driver().within(since, ends, rows)
+        return offsets_to_json(ends)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
+        """`maxMessagesPerTrigger`, as Spark takes it since 4.2."""
+        rows = self.reading.max_messages_per_trigger
+        return _LIMITS.ReadAllAvailable() if rows is None else _LIMITS.ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """What there is now is all that the query reads."""
+        self._target = self._on_driver().ends()
+
+    def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> list[InputPartition]:
+        """A range for each partition of a topic that has messages between the offsets.
+
+        Raises:
+            DataLoss: a topic is gone, or has become another one, and `failOnDataLoss` is true.
+        """
+        since, until = offsets_from_json(start), offsets_from_json(end)
+        if self._driver is not None:
+            self._driver.saw(until)
+        gone = sorted(topic for topic, position in since.items() if position and topic not in until)
+        if gone:
+            self._missed(f"{', '.join(gone)}: not there any more")
+        ranges: list[InputPartition] = []
+        for topic, last in until.items():
+            first = since.get(topic)
+            if last is None:
+                continue
+            if first is not None and last.order < first.order:
+                self._missed(
+                    f"{topic} ends with {last}, and was read up to {first}: it is another topic of that name"
+                )
+                first = None
+            if first is None or first.order < last.order:
+                ranges.append(Range(topic, first, last))
+        return ranges
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The partition's messages, in order.
+
+        Raises:
+            DataLoss: some are gone, and `failOnDataLoss` is true.
+            PulsarProblem: the cluster does not answer, or a message does not come.
+        """
+        return read_range(self.connection, self.reading, partition)
+
+    def stop(self) -> None:
+        """The driver's client is closed."""
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
+
+    def _on_driver(self) -> _Driver:
+        # Made on use: executors get a copy of the stream, and need none.
+        if self._driver is None:
+            self._driver = _Driver(self.connection, self.reading)
+        return self._driver
+
+    def _missed(self, what: str) -> None:
+        if self.reading.fail_on_data_loss:
+            raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
+
+
+if _LIMITS is not None:
+    _LIMITS.SupportsTriggerAvailableNow.register(PulsarStream)
+
+
+class _Driver:
+    """The driver's client, and a head for each partition, so that asking for what is new takes one request each.
+
+    Attributes:
+        known: the last message that was seen of each topic.
+    """
+
+    def __init__(self, connection: Connection, reading: Reading) -> None:
+        self.connection = connection
+        self.reading = reading
+        self.client = open_client(connection)
+        self.heads: dict[str, Head] = {}
+        self.known: dict[str, Position | None] = {}
+
+    def starts(self) -> Offsets:
+        topics = partitions_of(self.client, self.connection, self.reading.topics)
+        check_named(self.reading.start, topics)
+        return {
+            topic: place_in(
+                self.client, self.connection, topic, self.reading.start, compacted=self.reading.compacted
+            )
+            for topic in topics
+        }
+
+    def ends(self) -> Offsets:
+        topics = partitions_of(self.client, self.connection, self.reading.topics)
+        for topic in self.heads.keys() - set(topics):
+            self.heads.pop(topic).close()
+        for topic in topics:
+            head = self.heads.get(topic)
+            if head is None or head.has_moved():
+                if head is not None:
+                    self.heads.pop(topic).close()
+                self.heads[topic] = Head(
+                    self.client, self.connection, topic, compacted=self.reading.compacted
+                )
+        self.known = {topic: _later(self.heads[topic].position, self.known.get(topic)) for topic in topics}
+        return self.known
+
+    def saw(self, offsets: Offsets) -> None:
+        """What was read, perhaps by a run before this one, stays known when it is removed."""
+        read = {topic: _later(position, self.known.get(topic)) for topic, position in offsets.items()}
+        self.known = {**self.known, **read}
+
+    def within(self, start: Offsets, end: Offsets, rows: int) -> Offsets:
+        """The same ends, or earlier ones so that there are at most `rows` messages from the start on: they are counted."""
+        waiting = [
+            (topic, last)
+            for topic, last in end.items()
+            if last is not None and last.order > _order(start.get(topic))
+        ]
+        found = dict(end)
+        for number, (topic, last) in enumerate(waiting):
+            share = -(-rows // (len(waiting) - number))
+            first = place = start.get(topic)
+            taken = 0
+            if share:
+                for _, position in messages_of(
+                    self.client, self.connection, self.reading, Range(topic, first, last)
+                ):
+                    place, taken = position, taken + 1
+                    if taken == share:
+                        break
+            found[topic] = last if taken < share else place
+            rows -= taken
+        return found
+
+    def close(self) -> None:
+        close(self.client)
+
+
+def _later(one: Position | None, other: Position | None) -> Position | None:
+    return max(one, other, key=_order)
+
+
+def _order(position: Position | None) -> tuple[float, ...]:
+    return (-1.0,) if position is None else position.order

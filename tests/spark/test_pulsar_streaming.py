@@ -1,0 +1,262 @@
+"""The data source `pulsar-schemactl` reads a live broker's topics as streams."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pyarrow as pa
+import pytest
+from pulsar_cluster import Namespace, namespace
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from schemactl.codec import Codec, Definition, Version
+from schemactl.spark import PulsarSource, decode
+from schemactl.spark.pulsar_options import connection_of, reading_of
+from schemactl.spark.pulsar_reading import DataLoss
+from schemactl.spark.pulsar_streaming import PulsarStream
+
+NUMBERS = [
+    json.dumps({"type": "record", "name": "N", "fields": [{"name": "id", "type": kind}]})
+    for kind in ("int", "long")
+]
+CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
+
+
+@pytest.fixture(scope="module")
+def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> SparkSession:
+    """Spark, which knows the data source."""
+    spark.dataSource.register(PulsarSource)
+    return spark
+
+
+@pytest.fixture
+def opened() -> Iterator[list[PulsarStream]]:
+    streams: list[PulsarStream] = []
+    yield streams
+    for stream in streams:
+        stream.stop()
+
+
+@dataclass
+class Run:
+    """A stream as Spark drives one: batch by batch, offsets through JSON."""
+
+    stream: PulsarStream
+    at: dict[str, str]
+
+    def batch(self, end: dict[str, str] | None = None) -> list[bytes]:
+        end = self.stream.latestOffset() if end is None else end
+        parts = self.stream.partitions(self.at, end)
+        self.at = json.loads(json.dumps(end))
+        return [
+            value
+            for part in parts
+            for found in self.stream.read(part)
+            for value in found.column("value").to_pylist()
+        ]
+
+
+def stream(space: Namespace, opened: list[PulsarStream], **options: str) -> PulsarStream:
+    given = {**space.options, **options}
+    opened.append(PulsarStream(connection_of(given, "a stream"), reading_of(given, "a stream")))
+    return opened[-1]
+
+
+def started(space: Namespace, opened: list[PulsarStream], **options: str) -> Run:
+    made = stream(space, opened, **options)
+    return Run(made, made.initialOffset())
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def test_each_message_is_in_one_batch(space: Namespace, opened: list[PulsarStream]) -> None:
+    topic = space.create("once")
+    space.send("once", numbered(0, 3))
+    late = started(space, opened, topic=topic)
+    early = started(space, opened, topic=topic, startingOffsets="earliest")
+    assert (late.batch(), early.batch()) == ([], numbered(0, 3))
+    for number in range(3, 9, 3):
+        space.send("once", numbered(number, number + 3))
+        assert late.batch() == early.batch() == numbered(number, number + 3)
+    assert late.batch() == early.batch() == []
+    space.unload("once")
+    assert late.batch() == []
+    space.send("once", numbered(9, 10))
+    assert late.batch() == numbered(9, 10)
+    for each in (late, early):
+        each.stream.stop()
+    assert space.subscriptions("once") == []
+
+
+def test_a_stream_that_starts_again_repeats_only_what_was_not_committed(
+    space: Namespace, opened: list[PulsarStream]
+) -> None:
+    topic = space.create("again")
+    first = started(space, opened, topic=topic)
+    space.send("again", numbered(0, 5))
+    begun = first.at
+    rows = first.batch()
+    space.send("again", numbered(5, 8))
+    second = Run(stream(space, opened, topic=topic), begun)
+    assert second.batch(first.at) == rows == numbered(0, 5)
+    assert second.batch() == numbered(5, 8)
+    # The offsets of a checkpoint are a start for whatever reads next.
+    third = started(space, opened, topic=topic, startingOffsets=json.dumps(first.at))
+    assert third.batch() == numbered(5, 8)
+
+
+def test_partitions_that_come_later_are_read_from_their_beginning(
+    space: Namespace, opened: list[PulsarStream]
+) -> None:
+    topic = space.create("wider", partitions=1)
+    run = started(space, opened, topic=topic)
+    space.call("POST", "/persistent/NAMESPACE/wider/partitions", 3)
+    space.send("wider-partition-2", numbered(0, 2))
+    assert run.batch() == numbered(0, 2)
+    assert len(run.at) == 3
+    pattern = started(space, opened, **{"admin.url": space.broker.url}, topicsPattern=f"{space.name}/late-.*")
+    assert pattern.at == {}
+    space.create("late-one")
+    space.send("late-one", numbered(5, 6))
+    assert pattern.batch() == numbered(5, 6)
+
+
+def test_a_topic_that_was_emptied_is_not_read_again(
+    broker: brokers.Broker, tmp_path: Path, opened: list[PulsarStream]
+) -> None:
+    with namespace(
+        broker, tmp_path / "log", retention={"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    ) as space:
+        topic = space.create("emptied")
+        run = started(space, opened, topic=topic)
+        space.send("emptied", numbered(0, 2))
+        assert run.batch() == numbered(0, 2)
+        before = run.at
+        while space.call("GET", "/persistent/NAMESPACE/emptied/internalStats")["numberOfEntries"]:
+            space.call("DELETE", "/persistent/NAMESPACE/emptied/truncate")
+            space.unload("emptied")
+        assert (run.batch(), run.at) == ([], before)
+        space.send("emptied", numbered(2, 3))
+        end = run.stream.latestOffset()
+        with pytest.raises(DataLoss, match="the first message there is"):
+            run.batch(end)
+        careless = Run(stream(space, opened, topic=topic, failOnDataLoss="false"), before)
+        assert careless.batch(end) == numbered(2, 3)
+
+
+def test_a_topic_that_is_gone_or_another_is_told(space: Namespace, opened: list[PulsarStream]) -> None:
+    topic = space.create("replaced")
+    space.send("replaced", numbered(0, 1))
+    kept = space.create("kept")
+    run = started(space, opened, topics=f"{topic},{kept}")
+    with pytest.raises(DataLoss, match=r"replaced: not there any more\. To go on"):
+        run.stream.partitions(run.at, {kept: "earliest"})
+    with pytest.raises(DataLoss, match="it is another topic of that name"):
+        run.stream.partitions({topic: "99999999:0:-1"}, run.stream.latestOffset())
+    careless = stream(space, opened, topics=f"{topic},{kept}", failOnDataLoss="false")
+    assert Run(careless, {topic: "99999999:0:-1"}).batch() == numbered(0, 1)
+
+
+@dataclass
+class MaxRows:
+    """As `ReadMaxRows` of Spark 4.2."""
+
+    max_rows: int
+
+
+def test_a_batch_keeps_to_the_limit_that_spark_gives(space: Namespace, opened: list[PulsarStream]) -> None:
+    topic = space.create("limited", partitions=2)
+    run = started(space, opened, topic=topic)
+    space.send("limited-partition-0", numbered(0, 10))
+    space.send("limited-partition-1", numbered(10, 13))
+    run.stream.prepareForTriggerAvailableNow()
+    space.send("limited-partition-1", numbered(13, 14))
+    batches = [run.batch(run.stream.latestOffset(run.at, MaxRows(5))) for _ in range(4)]
+    assert [len(rows) for rows in batches] == [5, 4, 4, 0]
+    assert sorted(int(value) for rows in batches for value in rows) == list(range(13))
+    with pytest.raises(ValueError, match=r"maxMessagesPerTrigger needs Spark 4\.2"):
+        stream(space, opened, topic=topic, maxMessagesPerTrigger="5")
+
+
+def payloads(start: int, end: int, version: int) -> list[bytes | None]:
+    return [CODEC.read_as(version).encode_one({"id": number}, version) for number in range(start, end)]
+
+
+def kill_once(batches: Iterable[pa.RecordBatch], *, mark: str) -> Iterator[pa.RecordBatch]:
+    """The worker that gets the first batch is killed with it."""
+    for batch in batches:
+        if batch.num_rows and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield batch
+
+
+def test_a_query_is_resumed_from_its_checkpoint_without_loss_or_doubles(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("resumed", *NUMBERS, partitions=2)
+
+    def run(**more: Any) -> None:
+        messages = source.readStream.format("pulsar-schemactl").options(**space.options, topic=topic)
+        raw = messages.option("startingOffsets", "earliest").load()
+        rows = decode(raw, CODEC, payload="value", version="__schemaVersion", key="__key")
+        if more:
+            rows = rows.mapInArrow(partial(kill_once, **more), rows.schema)
+        query = (
+            rows.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .option("path", str(tmp_path / "rows"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+    space.send("resumed", payloads(0, 50, 0), version=0)
+    run()
+    space.send("resumed", payloads(50, 80, 1), version=1)
+    with pytest.raises(StreamingQueryException):
+        run(mark=str(tmp_path / "killed"))
+    space.send("resumed", payloads(80, 100, 1), version=1)
+    run()
+    run()
+    found = source.read.parquet(str(tmp_path / "rows")).select("id", "__schemaVersion", "__error").collect()
+    assert sorted((row["id"], row["__schemaVersion"]) for row in found) == [
+        (number, 0 if number < 50 else 1) for number in range(100)
+    ]
+
+
+def test_a_running_query_gets_what_is_sent_meanwhile(source: SparkSession, space: Namespace) -> None:
+    topic = space.create("running")
+    messages = source.readStream.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+    query = messages.writeStream.format("memory").queryName("running").start()
+    try:
+        query.processAllAvailable()
+        for number in range(2):
+            space.send("running", numbered(10 * number, 10 * number + 10))
+            query.processAllAvailable()
+        found = source.sql("select value from running").collect()
+        assert sorted(int(row["value"]) for row in found) == list(range(20))
+    finally:
+        query.stop()
+        query.awaitTermination()
+    assert space.subscriptions("running") == []
