@@ -81,6 +81,7 @@ DOORS: dict[str, set[str]] = {
     "fastavro": set(),
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},
+    "ptars": {"codec"},
     "pyspark": {"spark"},
     "pyarrow": {"codec", "spark"},
     "numpy": {"codec", "spark"},

@@ -61,7 +61,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Reading
     if reader.type == "JSON":
         return json_payload.reading(reader, options)
     if reader.type in _PROTOBUF:
-        return proto_payload.reading(reader, options)
+        return proto_payload.reading(writer, reader, options)
     return primitive.reading(writer, options)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .columns import TIMESTAMP
 from .errors import Unreadable
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
-from .proto_wire import find_fault
+from .proto_wire import find_fault, missing_fields
 from .values import to_python
 
 _MICROS: Final = 1_000_000
@@ -39,9 +39,15 @@ def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
             find_fault(payload, message_class.DESCRIPTOR)
             raise Unreadable(f"the bytes are no message {name}") from None
         if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())
+            find_fault(payload, message_class.DESCRIPTOR)
+            missing = ", ".join(missing_fields(message))
             raise Unreadable(f"required fields are missing: {missing}")
-        return read(message)
+        try:
+            return read(message)
+        except Unreadable:
+            # Of text, the walk knows the byte, too.
+            find_fault(payload, message_class.DESCRIPTOR)
+            raise
 
     return read_payload
 
@@ -86,10 +92,20 @@ def _entries(name: str, key: _Read | None, value: _Read | None, *, as_python: bo
 
     def read_entries(message: Any) -> Any:
         held = getattr(message, name)
-        # Not by `items()`: what is not there would be put there by asking for it.
-        return collect((key(one) if key else one, value(held[one]) if value else held[one]) for one in held)
+        # A map has no order: sorted, equal messages give equal values. Not by `items()`: what is not there would be put
+        # there by asking for it.
+        return collect(
+            (key(one) if key else one, value(held[one]) if value else held[one]) for one in _sorted(held)
+        )
 
     return read_entries
+
+
+def _sorted(keys: Any) -> list[Any]:
+    try:
+        return sorted(keys)
+    except TypeError:
+        raise Unreadable("text that is not UTF-8") from None
 
 
 def _value(shape: Shape, *, as_python: bool) -> _Read | None:
@@ -107,8 +123,17 @@ def _value(shape: Shape, *, as_python: bool) -> _Read | None:
             return lambda number: names.get(number) or str(number)
         case Scalar() if pa.types.is_decimal(shape.type):
             return None if as_python else decimal.Decimal
+        case Scalar(any_bytes=True):
+            return _text
         case Scalar():
             return None
+
+
+def _text(held: str | bytes) -> str:
+    # What protobuf did not look at comes as bytes where it is no text.
+    if isinstance(held, bytes):
+        raise Unreadable("text that is not UTF-8")
+    return held
 
 
 def _timestamp(*, as_python: bool) -> _Read:

@@ -69,12 +69,20 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number, text, bytes or an enum: `kind` is the type's name in a `.proto`, `names` an enum's values."""
+    """A number, text, bytes or an enum.
+
+    Attributes:
+        kind: the type's name in a `.proto`.
+        names: an enum's values.
+        open_enum: an enum that also holds numbers without a name.
+        any_bytes: a text that protobuf does not look at, so that it need not be UTF-8: that of proto2.
+    """
 
     kind: str
     type: pa.DataType
     names: dict[int, str] | None = None
     open_enum: bool = False
+    any_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +98,21 @@ class Part:
 
     Attributes:
         name: as the `.proto` has it.
+        number: what says on the wire that it is this one.
         shape: of its value, or of each of its values.
         repeated: it is a list, or (with `key`) a map.
         presence: it may be unset, and is null then.
+        required: a message without it is none.
         key: the shape of a map's keys.
         oneof: the name of the group of which at most one field is set.
     """
 
     name: str
+    number: int
     shape: Shape
     repeated: bool
     presence: bool
+    required: bool
     key: Scalar | None = None
     oneof: str | None = None
 
@@ -143,6 +155,21 @@ def root_of(definition: Definition, options: Options) -> Root:
         CodecUnavailable: protobuf is not installed, or a PROTOBUF definition has no descriptor set.
         InvalidDefinition: the descriptor set cannot be used, or a message holds itself and no depth is given.
     """
+    descriptor = descriptor_of(definition)
+    from google.protobuf import message_factory
+
+    shape = _Shaper(options).message(descriptor, {})
+    assert shape is not None  # noqa: S101  the outermost message is never cut: its depth is 0
+    return Root(message_factory.GetMessageClass(descriptor), shape)
+
+
+def descriptor_of(definition: Definition) -> Any:
+    """The descriptor of the root message, as `root_of`.
+
+    Raises:
+        CodecUnavailable: protobuf is not installed, or a PROTOBUF definition has no descriptor set.
+        InvalidDefinition: the descriptor set cannot be used.
+    """
     text = definition.text if definition.type == "PROTOBUF_NATIVE" else definition.proto
     if not text:
         raise CodecUnavailable(
@@ -150,7 +177,7 @@ def root_of(definition: Definition, options: Options) -> Root:
             "`proto:` and `message:` beside it"
         )
     try:
-        from google.protobuf import descriptor_pool, message_factory
+        from google.protobuf import descriptor_pool
         from google.protobuf.descriptor_pb2 import FileDescriptorSet
         from google.protobuf.message import DecodeError
     except ImportError:
@@ -167,12 +194,9 @@ def root_of(definition: Definition, options: Options) -> Root:
     try:
         _add_all(pool, files.file)
         package = pool.FindFileByName(file_name).package
-        descriptor = _message(pool, name, package)
+        return _message(pool, name, package)
     except (KeyError, TypeError) as error:
         raise InvalidDefinition(f"the descriptor set cannot be used: {error}") from None
-    shape = _Shaper(options).message(descriptor, {})
-    assert shape is not None  # noqa: S101  the outermost message is never cut: its depth is 0
-    return Root(message_factory.GetMessageClass(descriptor), shape)
 
 
 def _add_all(pool: Any, files: Any) -> None:
@@ -203,6 +227,7 @@ class _Shaper:
 
     def __init__(self, options: Options) -> None:
         self._limit = options.recursion_depth
+        self._looked_at: dict[str, bool] = {}
 
     def message(self, descriptor: Any, depths: dict[str, int]) -> Message | None:
         name = descriptor.full_name
@@ -229,9 +254,11 @@ class _Shaper:
         oneof = field.containing_oneof
         return Part(
             field.name,
+            field.number,
             shape,
             repeated=field.is_repeated,
             presence=field.has_presence,
+            required=field.is_required,
             key=key,
             # The oneof that protoc makes for `optional` has one field, and says nothing more.
             oneof=oneof.name if oneof is not None and len(oneof.fields) > 1 else None,
@@ -243,10 +270,19 @@ class _Shaper:
         moment = _MOMENTS.get(field.message_type.full_name)
         return Moment(moment) if moment is not None else self.message(field.message_type, depths)
 
-    @staticmethod
-    def _scalar(field: Any) -> Scalar:
+    def _scalar(self, field: Any) -> Scalar:
         kind = _KINDS[field.type]
+        if kind == "string":
+            return Scalar(kind, SCALARS[kind], any_bytes=not self._is_proto3(field.file))
         if field.enum_type is None:
             return Scalar(kind, SCALARS[kind])
         names = {value.number: value.name for value in reversed(field.enum_type.values)}
         return Scalar(kind, SCALARS[kind], names, not field.enum_type.is_closed)
+
+    def _is_proto3(self, file: Any) -> bool:
+        """Whether protobuf itself refuses text that is not UTF-8 in messages of the file."""
+        from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+        if file.name not in self._looked_at:
+            self._looked_at[file.name] = FileDescriptorProto.FromString(file.serialized_pb).syntax == "proto3"
+        return self._looked_at[file.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from .errors import Unreadable
@@ -24,6 +25,30 @@ def find_fault(payload: bytes, descriptor: Any) -> None:
         Unreadable: the first fault, with the byte where it shows and the field it is in.
     """
     _Walk(payload).message(descriptor, 0, len(payload), depth=0, group=None)
+
+
+def missing_fields(message: Any) -> Iterator[str]:
+    """The required fields that a message lacks, as paths; protobuf's own search for them crashes on nested ones.
+
+    All of the message's text is UTF-8.
+    """
+    for field in message.DESCRIPTOR.fields:
+        if field.is_required and not message.HasField(field.name):
+            yield field.name
+    for field, held in message.ListFields():
+        entry = field.message_type
+        if entry is None:
+            continue
+        name = f"({field.full_name})" if field.is_extension else field.name
+        if entry.GetOptions().map_entry:
+            if entry.fields_by_name["value"].message_type is not None:
+                for key in held:
+                    yield from (f"{name}[{key!r}].{path}" for path in missing_fields(held[key]))
+        elif field.is_repeated:
+            for place, item in enumerate(held):
+                yield from (f"{name}[{place}].{path}" for path in missing_fields(item))
+        else:
+            yield from (f"{name}.{path}" for path in missing_fields(held))
 
 
 class _Walk:

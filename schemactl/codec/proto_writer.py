@@ -12,6 +12,7 @@ from .columns import TIMESTAMP
 from .errors import Unwritable
 from .fitting import raw, text
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+from .proto_wire import missing_fields
 from .values import to_storage
 
 _MICROS: Final = 1_000_000
@@ -41,7 +42,7 @@ def writer(root: Root) -> Callable[[Any], bytes]:
         message = message_class()
         fill(message, value)
         if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())
+            missing = ", ".join(missing_fields(message))
             raise Unwritable(f"required fields are missing: {missing}")
         written: bytes = message.SerializeToString(deterministic=True)
         return written

@@ -25,7 +25,7 @@ _VERSION: Final = re.compile(
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?")
 
-_OPTIONAL: Final = ("spark", "pulsar")
+_OPTIONAL: Final = ("spark", "pulsar", "ptars")
 """Extras of schemactl that parts of the run-time need, which the wheel has, too."""
 
 

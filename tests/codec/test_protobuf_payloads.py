@@ -229,6 +229,42 @@ def test_required_fields_that_are_missing_make_an_error() -> None:
         codec.encode_one({"b": 1})
 
 
+def test_required_fields_that_are_missing_in_nested_messages_are_named() -> None:
+    codec = codec_of(
+        """
+        syntax = "proto2"; package shop;
+        message Order { repeated Line lines = 1; map<string, Line> by_sku = 2; optional Line line = 3; }
+        message Line { required int32 id = 1; optional Line bonus = 2; }
+        """,
+        recursion_depth=2,
+    )
+    payload = b"\x0a\x02\x08\x01\x0a\x04\x08\x01\x12\x00\x12\x05\x0a\x01k\x12\x00\x1a\x00"
+    with pytest.raises(Unreadable) as refused:
+        codec.decode_one(payload)
+    missing = "lines[1].bonus.id, by_sku['k'].id, line.id"
+    assert refused.value.reason == f"required fields are missing: {missing}"
+    reasons = codec.decode_batch(pa.array([b"", payload])).errors.to_pylist()
+    assert reasons == [None, refused.value.reason]
+
+
+def test_text_of_proto2_that_is_not_utf_8_is_refused_as_that_of_proto3() -> None:
+    codec = codec_of(
+        'syntax = "proto2"; package shop; message Order { optional string s = 1; map<string, int32> m = 2; }'
+    )
+    for payload, reason in ((b"\x0a\x02a\xff", "s, byte 3"), (b"\x12\x03\x0a\x01\xff", "m.key, byte 4")):
+        with pytest.raises(Unreadable) as refused:
+            codec.decode_one(payload)
+        assert refused.value.reason == f"{reason}: text that is not UTF-8"
+        assert codec.decode_batch(pa.array([b"", payload])).errors.to_pylist() == [None, refused.value.reason]
+
+
+def test_a_map_comes_in_the_order_of_its_keys() -> None:
+    payload = b"".join(MESSAGE(names={key: ""}).SerializeToString() for key in (5, -3, 100, 0))
+    for payloads in (pa.array([payload]), pa.array([payload + payload])):
+        rows = CODEC.decode_batch(payloads).rows
+        assert [key for key, _ in rows.column("names").to_pylist()[0]] == [-3, 0, 5, 100]
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -79,6 +79,7 @@ def test_it_needs_what_its_run_time_needs() -> None:
         f"schemactl[codec]>={metadata.version('schemactl')}",
         'schemactl[spark]; extra == "spark"',
         'schemactl[pulsar]; extra == "pulsar"',
+        'schemactl[ptars]; extra == "ptars"',
     ]
     carried = needed(wheel_of())
     assert sorted(re.split(r"[<>=]", name)[0] for name in carried if "extra" not in name) == [

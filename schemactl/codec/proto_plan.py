@@ -1,0 +1,181 @@
+"""Protobuf messages in columns, by the package ptars: which it can serve, and what is asked of it.
+
+ptars reads quickly and believes much: of a field that comes twice, of two members of a oneof, of a map's key that comes
+twice, it makes something else than protobuf. So it is asked for columns *and* to write them again: a payload that comes out
+as it went in says exactly what its columns say, and every other is for protobuf itself to judge. For that to hold, ptars
+gets a message of ours that stands for the topic's: each field optional, so that what was sent can be told from what was
+not; enums as numbers, maps as lists of entries, Timestamp and Duration as plain messages, recursion written out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+
+_MAX_NUMBER: Final = 10_000
+_MAX_FIELDS: Final = 5_000
+"""ptars keeps a table up to the highest field number for each message; beyond these it would take too much memory."""
+
+_STRING: Final = 9
+_GROUP: Final = 10
+_MESSAGE: Final = 11
+_BYTES: Final = 12
+_INT32: Final = 5
+_INT64: Final = 3
+_UINT64: Final = 4
+_ENUM: Final = 14
+
+_SENT_AS: Final = {
+    **dict.fromkeys((1, 6, 16), 6),
+    **dict.fromkeys((2, 7, 15), 7),
+    **dict.fromkeys((9, 11, 12), _BYTES),
+    **dict.fromkeys((3, 4, 5, 8, 13, 14, 17, 18), _UINT64),
+}
+"""The type that takes whatever a field of a type sends, by `FieldDescriptorProto.Type`; groups are not served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that has a column.
+
+    Attributes:
+        part: what it is.
+        fields: of its message, or of the messages in it, in the columns' order.
+        one_by_one: a list whose numbers are written one by one, as ptars never does.
+    """
+
+    part: Part
+    fields: tuple[Field, ...] = ()
+    one_by_one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How ptars is asked.
+
+    Attributes:
+        fields: of the root message.
+        handler: of ptars, for the message that stands for it, in which a field is called `f` and its number.
+    """
+
+    fields: tuple[Field, ...]
+    handler: Any
+
+
+def column_name(number: int) -> str:
+    """What ptars calls the column of a field."""
+    return f"f{number}"
+
+
+def plan_of(root: Root, writer: Any = None) -> Plan | None:
+    """The plan for messages of `root`; None: ptars is not installed, or cannot serve them.
+
+    Args:
+        root: what is read, or written.
+        writer: the descriptor of the message that wrote, whose other fields are passed over.
+    """
+    if not root.shape.parts:
+        return None
+    try:
+        import ptars
+    except ImportError:
+        return None
+    from google.protobuf import descriptor_pool
+
+    maker = _Maker()
+    try:
+        name, fields = maker.message(root.shape, root.message_class.DESCRIPTOR, writer)
+    except _NotServed:
+        return None
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(maker.file)
+    stand_in = pool.FindMessageTypeByName(name)
+    config = ptars.PtarsConfig(list_value_name="element")
+    return Plan(fields, ptars.HandlerPool([stand_in.file], config=config).get_for_message(stand_in))
+
+
+class _NotServed(Exception):
+    """The message has something that ptars cannot read."""
+
+
+class _Maker:
+    """Makes the messages that stand for those of a topic."""
+
+    def __init__(self) -> None:
+        from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+        self.file = FileDescriptorProto(name="columns.proto", syntax="proto2")
+        self._count = 0
+
+    def message(self, shape: Message, descriptor: Any, writer: Any) -> tuple[str, tuple[Field, ...]]:
+        """The name of the message that stands for `descriptor`, and the fields of `shape`."""
+        made = self._begin()
+        parts = {part.number: part for part in shape.parts}
+        theirs = dict(writer.fields_by_number) if writer is not None else {}
+        fields = {}
+        for number, field in sorted(descriptor.fields_by_number.items()):
+            part, other = parts.get(number), theirs.pop(number, None)
+            if field.type == _GROUP or (part is None and field.is_required):
+                raise _NotServed
+            if part is not None:
+                fields[number] = self._field(made, part, field, other)
+        for number, field in sorted(theirs.items()):
+            if field.type in _SENT_AS:
+                packed = field.is_packed
+                self._add(
+                    made, number, _BYTES if packed else _SENT_AS[field.type], repeated=field.is_repeated
+                )
+        return made.name, tuple(fields[number] for number in parts)
+
+    def _field(self, made: Any, part: Part, field: Any, other: Any) -> Field:
+        if part.key is None:
+            kind, inner, fields = self._value(part.shape, field, other)
+            added = self._add(made, part.number, kind, repeated=part.repeated, message=inner)
+            if field.is_packed:
+                added.options.packed = True
+            packable = part.repeated and kind not in (_STRING, _MESSAGE, _BYTES)
+            return Field(part, fields, one_by_one=packable and not field.is_packed)
+        entry = self._begin()
+        self._add(entry, 1, self._value(part.key, field.message_type.fields_by_number[1], None)[0])
+        written = _message_of(other)
+        kind, inner, fields = self._value(
+            part.shape,
+            field.message_type.fields_by_number[2],
+            None if written is None else written.fields_by_number.get(2),
+        )
+        self._add(entry, 2, kind, message=inner)
+        self._add(made, part.number, _MESSAGE, repeated=True, message=entry.name)
+        return Field(part, fields)
+
+    def _value(self, shape: Shape, field: Any, other: Any) -> tuple[int, str, tuple[Field, ...]]:
+        """The type of a value, the message it is, and that one's fields."""
+        match shape:
+            case Message():
+                name, fields = self.message(shape, field.message_type, _message_of(other))
+                return _MESSAGE, name, fields
+            case Moment():
+                moment = self._begin()
+                self._add(moment, 1, _INT64)
+                self._add(moment, 2, _INT32)
+                return _MESSAGE, moment.name, ()
+            case Scalar():
+                return (_INT32 if field.type == _ENUM else field.type), "", ()
+
+    def _begin(self) -> Any:
+        return self.file.message_type.add(name=f"M{len(self.file.message_type)}")
+
+    def _add(self, made: Any, number: int, kind: int, *, repeated: bool = False, message: str = "") -> Any:
+        self._count += 1
+        if number > _MAX_NUMBER or self._count > _MAX_FIELDS:
+            raise _NotServed
+        added = made.field.add(name=column_name(number), number=number, type=kind, label=3 if repeated else 1)
+        if message:
+            added.type_name = f".{message}"
+        return added
+
+
+def _message_of(field: Any) -> Any:
+    """The message that a field holds; None: it is no message, or a group."""
+    return field.message_type if field is not None and field.type == _MESSAGE else None

@@ -1,0 +1,180 @@
+"""Protobuf payloads column by column: nothing but speed may tell that from message by message."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_protobuf import ProtoMaker, definition_of
+
+from schemactl.codec import Codec, Decoded, Definition, Options, Version
+from schemactl.codec.columns import to_numbers
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+
+pytest.importorskip("ptars")
+
+
+@contextmanager
+def absent() -> Iterator[None]:
+    """Without ptars, as far as imports can tell."""
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "ptars"}
+    sys.modules["ptars"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["ptars"]
+        sys.modules.update(kept)
+
+
+def comparable(array: pa.Array) -> Any:
+    """Its values, with NaN equal to itself and zero not to minus zero."""
+    return repr(to_numbers(array).to_pylist())
+
+
+def check_same(codec: Codec, payloads: pa.Array, versions: pa.Array | None = None) -> Decoded:
+    with absent():
+        one_by_one = Codec(codec.versions, reader=codec.reader, options=codec.options)
+        expected = one_by_one.decode_batch(payloads, versions)
+    found = codec.decode_batch(payloads, versions)
+    assert found.errors.to_pylist() == expected.errors.to_pylist()
+    found.rows.validate(full=True)
+    assert found.rows.schema == expected.rows.schema
+    for name, column, wanted in zip(
+        found.rows.schema.names, found.rows.columns, expected.rows.columns, strict=True
+    ):
+        assert (name, comparable(column)) == (name, comparable(wanted))
+    with absent():
+        written = one_by_one.encode_batch(expected.rows)
+    again = codec.encode_batch(found.rows)
+    assert again.payloads.to_pylist() == written.payloads.to_pylist()
+    assert again.errors.to_pylist() == written.errors.to_pylist()
+    return found
+
+
+@given(st.integers(min_value=0, max_value=2**32), st.integers(1, 2))
+@settings(max_examples=150, deadline=None)
+def test_columns_are_those_of_protobuf_itself(seed: int, depth: int) -> None:
+    maker = ProtoMaker(seed, groups=seed % 10 == 0)
+    codec = Codec([Version(0, maker.definition())], options=Options(recursion_depth=depth))
+    payloads = [maker.payload(deterministic=seed % 3 > 0) for _ in range(40)]
+    payloads += [maker.damaged(maker.payload()) for _ in range(seed % 2 * 60)]
+    maker.random.shuffle(payloads)
+    check_same(codec, pa.array([None, *payloads]))
+
+
+@given(st.integers(min_value=0, max_value=2**32))
+@settings(max_examples=150, deadline=None)
+def test_columns_of_another_version_are_those_of_protobuf_itself(seed: int) -> None:
+    maker = ProtoMaker(seed)
+    versions = [Version(0, maker.definition()), Version(1, definition_of(maker.changed(), maker.root))]
+    codec = Codec(versions, reader=versions[seed % 2].schema, options=Options(recursion_depth=1))
+    payloads = [maker.payload() for _ in range(40)]
+    payloads += [maker.damaged(maker.payload()) for _ in range(seed % 4 * 20)]
+    numbers = [maker.random.choice([0, 0, 1, None]) for _ in payloads]
+    check_same(codec, pa.array(payloads), pa.array(numbers, pa.int64()))
+
+
+def codec_of(text: str, **options: Any) -> Codec:
+    info = compile_proto(Proto("M", "a.proto", {"a.proto": text.encode()}))
+    return Codec(
+        [Version(0, Definition("PROTOBUF_NATIVE", info.schema.decode()))], options=Options(**options)
+    )
+
+
+def left_over(codec: Codec, payloads: list[bytes]) -> list[bool] | None:
+    """Which payloads are not read column by column; None: none is."""
+    reader: Any = codec._message_reader(0)
+    return None if reader.reading.lanes is None else reader.reading.lanes(pa.array(payloads))[1].tolist()
+
+
+PLAIN = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message M {
+  enum E { A = 0; B = 1; }
+  sint64 a = 1; repeated int32 b = 2; map<string, M2> c = 3; google.protobuf.Timestamp d = 4; E e = 17;
+  oneof one { string f = 6; bytes g = 700; }
+}
+message M2 { optional uint64 x = 1; double y = 2; }
+"""
+
+
+def test_what_is_plain_is_read_and_written_column_by_column() -> None:
+    codec = codec_of(PLAIN)
+    values = [
+        {},
+        {"a": -1, "b": [1, -2], "c": {"k": {"x": 2**64 - 1, "y": -0.0}, "": {"x": None, "y": 0.0}}, "e": "B"},
+        {"d": 5, "f": "", "e": "7"},
+    ]
+    payloads = [codec.encode_one(value) or b"" for value in values]
+    assert left_over(codec, payloads) == [False] * 3
+    rows = check_same(codec, pa.array(payloads)).rows
+    writer: Any = codec._message_writer(0)
+    # Several entries of a map are protobuf's to order, and a number without a name is to be understood.
+    assert writer.writing.lanes(rows.to_struct_array())[1].tolist() == [False, True, True]
+
+
+def test_a_slice_of_a_batch_is_its_rows() -> None:
+    codec = codec_of(PLAIN)
+    payloads = pa.array([codec.encode_one({"a": number, "b": [number]}) for number in range(90)])
+    assert check_same(codec, payloads[7:60]).rows.column("a").to_pylist() == list(range(7, 60))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'syntax = "proto2"; message M { optional group G = 1 { optional int32 x = 1; } }',
+        'syntax = "proto3"; message M { int32 x = 536870911; }',
+        'syntax = "proto2"; message N {} message M { required N n = 1; optional int32 x = 2; }',
+        'syntax = "proto3"; message M {}',
+    ],
+)
+def test_what_columns_cannot_serve_is_read_message_by_message(text: str) -> None:
+    codec = codec_of(text)
+    assert left_over(codec, [b""]) is None
+    check_same(codec, pa.array([b"", b"\x0a\x00", b"\x10\x01"]))
+
+
+def test_a_message_that_holds_itself_often_is_not_written_out_in_full() -> None:
+    codec = codec_of('syntax = "proto3"; message M { M l = 1; M r = 2; int32 x = 3; }', recursion_depth=3)
+    payloads = [b"", b"\x0a\x02\x18\x07", b"\x0a\x04\x0a\x02\x18\x07", b"\x0a\x06\x0a\x04\x0a\x02\x18\x07"]
+    assert left_over(codec, payloads) == [False, False, False, True]
+    check_same(codec, pa.array(payloads))
+
+
+def test_what_comes_twice_is_left_to_protobuf() -> None:
+    codec = codec_of(PLAIN)
+    one_of_two = b"\x32\x01a\xe2\x2b\x01b"
+    a_key_twice = b"\x1a\x03\x0a\x01k\x1a\x03\x0a\x01k"
+    a_field_twice = b"\x08\x02\x08\x04"
+    payloads = [b"\x08\x02", one_of_two, a_key_twice, a_field_twice]
+    assert left_over(codec, payloads) == [False, True, True, True]
+    check_same(codec, pa.array(payloads))
+
+
+def test_a_length_that_no_message_can_have_is_told_and_nothing_is_printed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    codec = codec_of(PLAIN)
+    huge = b"\xf7" + b"\xff" * 8 + b"\x01"
+    payloads = [b"\x08\x02", b"\x32" + huge, b"\xe2\x2b" + huge, b"\x12" + huge, b"\x08" + huge] * 20
+    decoded = check_same(codec, pa.array(payloads))
+    assert decoded.errors.is_valid().to_pylist() == [False, True, True, True, False] * 20
+    assert capfd.readouterr() == ("", "")
+
+
+def test_few_bad_messages_leave_the_others_to_columns() -> None:
+    codec = codec_of(PLAIN)
+    payloads = [codec.encode_one({"a": number}) or b"" for number in range(1000)]
+    payloads[500] = b"\x08"
+    left = left_over(codec, payloads)
+    assert left is not None
+    assert left[500]
+    assert sum(left) <= 32
+    check_same(codec, pa.array(payloads))
