@@ -469,7 +469,8 @@ class Finding:
     """Something a report shows: a rule that fires, placed in a file, for somebody.
 
     Attributes:
-        verdict: whose verdict it is: the broker's, the data's, or the declaration's own (policies, history).
+        verdict: whose verdict it is: the broker's, the data's, the declaration's own (policies, history), or that of the
+            tables that the topic feeds.
         message: what happens and for whom, in full sentences.
         fix: what to write instead; may be empty.
         field: the path of the field for people (`Order.lines[].price`), "" for the whole.
@@ -483,7 +484,7 @@ class Finding:
 
     rule: str
     severity: Severity
-    verdict: Literal["broker", "data", "declaration"]
+    verdict: Literal["broker", "data", "declaration", "tables"]
     topic: TopicName | None
     source: Source | None
     message: str

@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "history": {"errors", "model", "source", "formats", "declare"},
     "changes": {"errors", "model", "formats", "broker"},
     "correspondence": {"errors", "model", "broker", "changes", "json_values"},
-    "check": {"errors", "model", "rules", "formats", "broker", "compat", "wording"},
+    "check": {"errors", "model", "rules", "formats", "broker", "compat", "wording", "tables"},
     "registry": {"errors", "model", "formats", "broker"},
     "serve": {"errors", "model", "formats", "broker", "registry"},
     "plan": {
@@ -58,6 +58,7 @@ ROOMS: dict[str, set[str]] = {
         "model",
         "rules",
         "check",
+        "tables",
         "plan",
         "apply",
         "wording",
@@ -69,6 +70,7 @@ ROOMS: dict[str, set[str]] = {
     "codec": set(),
     "spark": {"codec"},
     "codegen": {"errors", "model", "formats"},
+    "tables": {"errors", "model", "formats", "codegen"},
 }
 ON_TOP = {"cli", "__main__", "__init__"}
 """May import anything below."""

@@ -138,7 +138,9 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
     known, line = run.versions(name), _line(name, stepwise)
     _, (strategy, level) = run.strategies(name)
     end = identity(topic.schema)
-    is_end_bad = any(finding.severity == "error" and finding.verdict != "declaration" for finding in found)
+    is_end_bad = any(
+        finding.severity == "error" and finding.verdict in ("broker", "data") for finding in found
+    )
     for position in range(len(known), len(line)):
         version = line[position]
         if version.info is None or version.commit is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.errors import Source
 from schemactl.model import (
@@ -16,6 +16,9 @@ from schemactl.model import (
     TopicName,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from schemactl.tables import Impact
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies"
@@ -35,6 +38,7 @@ class TopicCheck:
         stepwise: the number this content gets if each commit of the branch is approved by itself; None: not asked, or
             the same.
         verdict: both verdicts; None where nothing is uploaded.
+        tables: what becomes of tables that the topic feeds; None: the project generates no columns, or there are none.
     """
 
     topic: TopicName
@@ -46,6 +50,7 @@ class TopicCheck:
     stepwise: int | None = None
     verdict: Verdict | None = None
     source: Source | None = None
+    tables: Impact | None = None
 
     @property
     def is_pending(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schemactl.check import policies, schemas
+from schemactl.check import policies, schemas, tables
 from schemactl.check.merging import declared as declared_in
 from schemactl.check.merging import is_same_schema
 from schemactl.check.proposal import Proposal
@@ -35,6 +35,9 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         findings += policies.reader(run, proposal)
         seen, found = _schema(run, seen, proposal, before.schema if before else None)
         findings += found
+        if before:
+            seen = replace(seen, tables=tables.impact_of(run, proposal, before))
+            findings += tables.findings(run, proposal, seen.tables)
     elif before and before.schema:
         seen = replace(seen, change="schema removed")
         findings += run.find(

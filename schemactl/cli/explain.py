@@ -13,7 +13,7 @@ from schemactl.rules import Rule, rules
 
 _WIDTH = 100
 
-_VERDICTS = ("data", "broker", "declaration")
+_VERDICTS = ("data", "broker", "declaration", "tables")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

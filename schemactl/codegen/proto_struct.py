@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from schemactl.codegen import spark_type as spark
 from schemactl.codegen.spark_type import Field, SparkType, Struct
-from schemactl.codegen.struct import Options, SparkRefuses
+from schemactl.codegen.struct import MAX_PLACES, Options, SparkRefuses, too_wide
 from schemactl.formats import protobuf_native
 
 _UINT64: Final = spark.Decimal(20, 0)
@@ -58,6 +58,7 @@ class _Converter:
 
     def __init__(self, options: Options) -> None:
         self._limit = options.recursive_field_max_depth
+        self._left = MAX_PLACES
         self._words = protobuf_native.load("descriptor")
 
     def message(self, message: Any, depths: dict[str, int]) -> Struct | None:
@@ -92,6 +93,9 @@ class _Converter:
         return Field(field.name, found, nullable=field.cardinality != self._words.REQUIRED)
 
     def _value(self, field: Any, depths: dict[str, int]) -> SparkType | None:
+        self._left -= 1
+        if self._left < 0:
+            raise too_wide()
         if not field.is_message:
             return _SCALARS[self._words.KIND_NAMES[field.kind]]
         moment = _MOMENTS.get(field.type_name)

@@ -64,6 +64,10 @@ _NANOSECONDS: Final[dict[tuple[str, str], SparkType]] = {
 }
 
 
+MAX_PLACES: Final = 100_000
+"""So many places a StructType may have, its named types written out wherever they are used: no table is as wide."""
+
+
 class SparkRefuses(SchemactlError):
     """Spark has no type for the schema; `error` is the simple name of the exception it throws."""
 
@@ -135,12 +139,16 @@ class _Converter:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._release = options.release
+        self._left = MAX_PLACES
         self._logical = dict(_LOGICAL)
         if self._release >= (4, 3) and not options.nanoseconds_as_bigint:
             self._logical |= _NANOSECONDS
 
     def convert(self, schema: avro.Schema, depths: dict[str, int]) -> Converted | None:
         converted: Converted | None
+        self._left -= 1
+        if self._left < 0:
+            raise too_wide()
         match schema:
             case avro.Primitive():
                 converted = Converted(self._primitive(schema), nullable=schema.type == "null")
@@ -229,6 +237,11 @@ class _Converter:
             )
         names.add(name.lower())
         return self._options.stable_union_prefix + name
+
+
+def too_wide() -> SparkRefuses:
+    """The refusal of a type that would have more than MAX_PLACES."""
+    return SparkRefuses("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
 
 
 def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:

@@ -58,11 +58,20 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
     found = _value(info, options, release)
     if found is None:
         return None
-    if isinstance(found.type, Struct) and (
-        info.type not in _AVRO_PAYLOADS or isinstance(parse(info.schema, release), Record)
-    ):
+    if isinstance(found.type, Struct) and is_record(info, release):
         return found.type
     return Struct((Field("value", found.type, found.nullable),))
+
+
+def is_record(info: SchemaInfo, release: Release) -> bool:
+    """Whether the fields of a value are columns of their own; else it is one column `value`.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    if info.type in _AVRO_PAYLOADS:
+        return isinstance(parse(info.schema, release), Record)
+    return protobuf_of(info) is not None
 
 
 def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:

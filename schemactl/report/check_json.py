@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemactl.check import CheckReport, TopicCheck
 from schemactl.model import Answer, Breakage, Finding, Witness
+
+if TYPE_CHECKING:
+    from schemactl.tables import Change
 
 FORMAT_VERSION = 1
 
@@ -51,6 +54,17 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         if verdict.data
         else "compatible",
         "incompatibilities": [_breakage(breakage) for breakage in (verdict.data or ())] if verdict else [],
+        "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "effect": change.effect,
+        "column": change.column,
+        "former": ".".join(change.former),
+        "before": change.before,
+        "after": change.after,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemactl.check import CheckReport
 from schemactl.model import Finding
-from schemactl.report.check_text import change, summary, verdicts
+from schemactl.report.check_text import change, summary, tables, tables_head, verdicts
 
 MARKER = "<!-- schemactl:report:check -->"
 """Its first line, so that a comment can be found again and replaced."""
@@ -18,10 +18,11 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
-            f"| `{t.topic}` | {change(t)} | {t.strategy} | {' | '.join(verdicts(t))} |" for t in report.topics
+            _row(f"`{t.topic}`", change(t), str(t.strategy), *verdicts(t), *tables(t, report))
+            for t in report.topics
         ]
-        head = f"| topic | change | strategy | broker ({report.release}) | data |\n|---|---|---|---|---|"
-        blocks.append("\n".join([head, *rows]))
+        names = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
+        blocks.append("\n".join([_row(*names), "|" + "---|" * len(names), *rows]))
     size = sum(len(block) for block in blocks)
     for position, finding in enumerate(report.findings):
         block = _finding(finding)
@@ -33,6 +34,10 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             break
         blocks.append(block)
     return "\n\n".join(blocks)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _finding(finding: Finding) -> str:

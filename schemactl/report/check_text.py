@@ -45,11 +45,22 @@ def _finding(finding: Finding, *, color: bool) -> str:
 
 
 def _topics(report: CheckReport) -> str:
-    head = ("topic", "change", "strategy", f"broker ({report.release})", "data")
+    head = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
     rows = [
-        (str(topic.topic), change(topic), topic.strategy.value, *verdicts(topic)) for topic in report.topics
+        (str(topic.topic), change(topic), topic.strategy.value, *verdicts(topic), *tables(topic, report))
+        for topic in report.topics
     ]
     return "\n".join(table([head, *rows]))
+
+
+def tables_head(report: CheckReport) -> tuple[str, ...]:
+    """The head of a last column, for what becomes of tables; () where no topic feeds any."""
+    return ("tables",) if any(topic.tables for topic in report.topics) else ()
+
+
+def tables(topic: TopicCheck, report: CheckReport) -> tuple[str, ...]:
+    """The cell in that column."""
+    return tuple(topic.tables.summary if topic.tables else "-" for _ in tables_head(report))
 
 
 def change(topic: TopicCheck) -> str:

@@ -24,7 +24,7 @@ class Rule:
     """
 
     id: str
-    verdict: Literal["data", "broker", "declaration"]
+    verdict: Literal["data", "broker", "declaration", "tables"]
     severity: Literal["error", "warning", "note"]
     summary: str
     why: str
@@ -34,7 +34,7 @@ class Rule:
     asked_with: str = ""
 
 
-_CHAPTERS = ("avro", "protobuf", "key_value", "broker", "declaration")
+_CHAPTERS = ("avro", "protobuf", "key_value", "broker", "declaration", "tables")
 """The modules of this package, in the order of the catalogue."""
 
 

@@ -12,6 +12,7 @@ _CHAPTERS = {
     "data": "What readers meet",
     "broker": "What a broker answers",
     "declaration": "What the declarations and their history say",
+    "tables": "What becomes of tables",
 }
 """The rules that `check` looks for, by their verdict."""
 

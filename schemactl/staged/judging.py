@@ -181,6 +181,7 @@ class _Judge:
             latest=number - 1,
             stepwise=None,
             verdict=fine,
+            tables=None,
         )
 
     def _versions(self, schema: str, kind: str, history: Cache, left: Cache) -> list[Definition]:

@@ -88,7 +88,9 @@ def keep(
         path=project.path,
         waivers=project.waivers,
     ).encode()
-    standing.topics = b"" if report.findings else b"".join(_topics(declared, project, fork, approved.catalog))
+    # What a change does to tables is worked out.
+    plain = not report.findings and project.generate is None
+    standing.topics = b"".join(_topics(declared, project, fork, approved.catalog)) if plain else b""
     standing.write(folders)
 
 

@@ -54,7 +54,7 @@ class Standing:
         plain: the report; `colored`: for a terminal.
         release, label, checked, notes: of the report.
         history, derivation: where the history is kept, and what of.
-        topics: every declared topic, see `TopicLine`; nothing where there was a warning.
+        topics: every declared topic, see `TopicLine`; nothing where there was a warning, or where topics feed tables.
     """
 
     __slots__ = _NAMES

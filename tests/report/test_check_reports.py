@@ -85,6 +85,31 @@ def test_markdown_starts_with_its_marker_and_neutralises_markup(reports: dict[st
     assert reports["markdown"].count("<details>") == reports["markdown"].count("</details>") == 2
 
 
+def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    shop.edit(
+        folder / shop.ORDERS,
+        '{"name": "street", "type": "string"}',
+        '{"name": "street", "type": ["string", "long"]}, {"name": "by", "type": ["null", "string"], "default": null}',
+    )
+    wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
+    done = shop.schemactl(folder, "check", "--format=text", *wanted)
+    assert done.returncode == 0, done.stdout
+    said = {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
+    for text in (done.stdout, *said.values()):
+        assert "delivery.street goes from string to struct" in text
+        assert "delivery.by string: added column" in text
+    assert re.search(r"^topic .* tables\n.*orders .* rewrite, added column$", done.stdout, re.MULTILINE)
+    assert "| rewrite, added column |" in said["markdown"]
+    (topic,) = json.loads(said["json"])["topics"]
+    assert [(each["effect"], each["column"], each["after"]) for each in topic["tables"]] == [
+        ("rewrite", "delivery.street", "struct<member0:string,member1:bigint>"),
+        ("added column", "delivery.by", "string"),
+    ]
+    levels = [line.split(" ", 1)[0] for line in said["github"].splitlines() if line.startswith("::")]
+    assert levels == ["::warning", "::notice"]
+
+
 def test_the_readme_shows_the_screen_as_it_is(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)

@@ -1,0 +1,149 @@
+"""What the columns of a topic were called before: by the aliases of Avro's fields, by protobuf's field numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from schemactl.codegen.struct import Options
+from schemactl.codegen.topic_struct import is_record, protobuf_of
+from schemactl.formats import protobuf_native
+from schemactl.formats.avro import schema as avro
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.key_value import split
+from schemactl.model import Release, SchemaInfo, SchemaType
+
+Path = tuple[str, ...]
+"""A place in a StructType: names of fields, and `element` and `value` for the insides of arrays and maps."""
+
+_AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+
+
+def former_names(
+    reader: SchemaInfo, older: Sequence[SchemaInfo], options: Options, release: Release
+) -> dict[Path, tuple[str, ...]]:
+    """The former names of every column that has some, the newest first; the name of another column of today is none.
+
+    In Avro aliases say them, the reader's own and then those of older versions: what was called `a`, `b` and `c` in turn is
+    found as `a` even if the reader has the alias `b` alone. In protobuf a field is its number.
+
+    Args:
+        reader: what the columns are made of; Spark has a type for it (`topic_struct.struct_of`).
+        older: the older versions, the newest first; versions of another type say nothing.
+        options: for the StructType.
+        release: whose Avro reads the definitions.
+
+    Raises:
+        InvalidSchema: a definition does not parse.
+    """
+    names = _Names(max(options.recursive_field_max_depth, 1))
+    older = [each for each in older if each.type is reader.type]
+    if reader.type is not SchemaType.KEY_VALUE:
+        at: Path = () if is_record(reader, release) else ("value",)
+        return dict(names.of(reader, older, at, release))
+    now, then = split(reader), [split(each) for each in older]
+    keys = [each.key for each in then if each.key.type is now.key.type]
+    values = [each.value for each in then if each.value.type is now.value.type]
+    return {
+        **dict(names.of(now.key, keys, ("key",), release)),
+        **dict(names.of(now.value, values, ("value",), release)),
+    }
+
+
+class _Names:
+    """One look; a record inside itself is followed as deep as the StructType does."""
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+
+    def of(
+        self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path, release: Release
+    ) -> Iterator[tuple[Path, tuple[str, ...]]]:
+        if reader.type in _AVRO_PAYLOADS:
+            schemas = [parse(each.schema, release) for each in older]
+            yield from self._in_avro(parse(reader.schema, release), schemas, at, ())
+            return
+        natives = [native for each in (reader, *older) if (native := protobuf_of(each))]
+        if protobuf_of(reader) is not None:
+            roots = [protobuf_native.load("wrapper").parse(native.schema).root for native in natives]
+            yield from self._in_message(roots[0], roots[1:], at, ())
+
+    def _in_avro(
+        self, reader: avro.Schema, older: Sequence[avro.Schema], at: Path, inside: tuple[str, ...]
+    ) -> Iterator[tuple[Path, tuple[str, ...]]]:
+        branches = _branches(reader)
+        if len(branches) != 1:
+            for number, branch in enumerate(branches):
+                then = [found[number] for each in older if len(found := _branches(each)) > max(number, 1)]
+                yield from self._in_avro(branch, then, (*at, f"member{number}"), inside)
+            return
+        # Nullable or not, it is the same column.
+        only = [found[0] for each in older if len(found := _branches(each)) == 1]
+        match branches[0]:
+            case avro.Array(items=items):
+                then = [each.items for each in only if isinstance(each, avro.Array)]
+                yield from self._in_avro(items, then, (*at, "element"), inside)
+            case avro.Map(values=values):
+                then = [each.values for each in only if isinstance(each, avro.Map)]
+                yield from self._in_avro(values, then, (*at, "value"), inside)
+            case avro.Record() as record if inside.count(record.full_name) < self._depth:
+                records = [each for each in only if isinstance(each, avro.Record)]
+                for field in record.fields:
+                    names, fields = _followed(record, field, records)
+                    place = (*at, field.name)
+                    if names:
+                        yield place, names
+                    schemas = [each.schema for each in fields]
+                    yield from self._in_avro(field.schema, schemas, place, (*inside, record.full_name))
+
+    def _in_message(
+        self, reader: Any, older: Sequence[Any], at: Path, inside: tuple[str, ...]
+    ) -> Iterator[tuple[Path, tuple[str, ...]]]:
+        """Messages and fields are those of formats.protobuf_native.descriptor."""
+        if inside.count(reader.full_name) >= self._depth:
+            return
+        today = {field.name for field in reader.fields().values()}
+        for number, field in reader.fields().items():
+            then = [found for each in older if (found := each.fields().get(number))]
+            place = (*at, field.name)
+            names = tuple(dict.fromkeys(each.name for each in then if each.name not in today))
+            if names:
+                yield place, names
+            yield from self._in_field(field, then, place, (*inside, reader.full_name))
+
+    def _in_field(
+        self, field: Any, then: Sequence[Any], place: Path, inside: tuple[str, ...]
+    ) -> Iterator[tuple[Path, tuple[str, ...]]]:
+        words = protobuf_native.load("descriptor")
+        then = [each for each in then if each.is_message and each.cardinality == field.cardinality]
+        if not field.is_message:
+            return
+        messages = [each.file.image.message(each.type_name) for each in (field, *then)]
+        if field.cardinality == words.MAP:
+            values = [each.fields()[2] for each in messages]
+            yield from self._in_field(values[0], values[1:], (*place, "value"), inside)
+            return
+        if field.cardinality == words.REPEATED:
+            place = (*place, "element")
+        yield from self._in_message(messages[0], messages[1:], place, inside)
+
+
+def _branches(schema: avro.Schema) -> list[avro.Schema]:
+    """What a value may be besides null."""
+    if isinstance(schema, avro.Union):
+        return [branch for branch in schema.branches if branch.type != "null"]
+    return [schema]
+
+
+def _followed(
+    record: avro.Record, field: avro.Field, older: Sequence[avro.Record]
+) -> tuple[tuple[str, ...], list[avro.Field]]:
+    """The former names of a field, and what it was in each older record that has it."""
+    names, fields = [field.name, *(name for name in field.aliases if name not in record.fields_by_name)], []
+    for each in older:
+        then = next((each.fields_by_name[name] for name in names if name in each.fields_by_name), None)
+        if then is not None:
+            fields.append(then)
+            before = (then.name, *then.aliases)
+            names += [name for name in before if name not in names and name not in record.fields_by_name]
+    return tuple(names[1:]), fields

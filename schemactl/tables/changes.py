@@ -1,0 +1,135 @@
+"""Two StructTypes compared: what tables with the one must undergo to take rows of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from schemactl.codegen.former_names import Path
+from schemactl.codegen.spark_type import Array, Atomic, Decimal, Field, Map, SparkType, Struct
+from schemactl.tables.widening import widens
+
+Effect = Literal[
+    "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"
+]
+
+EFFECTS: Final[tuple[Effect, ...]] = Effect.__args__  # type: ignore[attr-defined]
+"""The ones that ask most of a table's owner first."""
+
+_SHOWN: Final = 60
+"""Of a type's text."""
+
+_SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one column.
+
+    Attributes:
+        path: of the column as it is now, or was last if it is gone; see `Path`.
+        before: its type, as SQL has it; "" for an added one. `after`: "" for one that is gone.
+        former: the path that it had, if that was another.
+    """
+
+    effect: Effect
+    path: Path
+    before: str
+    after: str
+    former: Path = ()
+
+    @property
+    def column(self) -> str:
+        """The path for people: `address.zip`, `items.element.sku`."""
+        return ".".join(self.path)
+
+
+def changes(old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]]) -> tuple[Change, ...]:
+    """What is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
+
+    Columns are found by their names as Spark finds them, without regard to case; their order is of no account.
+
+    Args:
+        old: of the rows that tables have.
+        new: of the rows that they get.
+        former_names: of the new columns.
+    """
+    return tuple(_Comparison(former_names).structs((), (), old, new))
+
+
+def effects(found: Sequence[Change]) -> tuple[Effect, ...]:
+    """What happens, each once, the gravest first."""
+    there = {change.effect for change in found}
+    return tuple(effect for effect in EFFECTS if effect in there)
+
+
+class _Comparison:
+    def __init__(self, former_names: Mapping[Path, Sequence[str]]) -> None:
+        self._former_names = former_names
+
+    def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[Change]:
+        """What is different between the struct at `was` and what it has become, at `at`."""
+        left = {field.name.casefold(): field for field in old.fields}
+        pairs = [(field, left.pop(field.name.casefold(), None)) for field in new.fields]
+        for field, same in pairs:
+            path = (*at, field.name)
+            before = same or self._renamed(path, left)
+            if before is None:
+                yield Change("added column", path, "", sql(field.type))
+                continue
+            former = (*was, before.name)
+            if same is None:
+                yield Change("renamed column", path, sql(before.type), sql(field.type), former)
+            yield from self._types(former, path, before.type, field.type)
+            if field.nullable and not before.nullable:
+                yield Change("may be null", path, sql(before.type), sql(field.type))
+        for field in left.values():
+            yield Change("column no longer written", (*was, field.name), sql(field.type), "")
+
+    def _renamed(self, path: Path, left: dict[str, Field]) -> Field | None:
+        """The column that is called otherwise now, taken from those that are left."""
+        names = (name.casefold() for name in self._former_names.get(path, ()))
+        return next((left.pop(name) for name in names if name in left), None)
+
+    def _types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[Change]:
+        match old, new:
+            case Struct(), Struct():
+                yield from self.structs(was, at, old, new)
+            case Array(), Array():
+                yield from self._insides(was, at, "element", old.element, new.element)
+                if new.contains_null and not old.contains_null:
+                    yield Change("may be null", (*at, "element"), sql(old.element), sql(new.element))
+            case Map(), Map():
+                yield from self._insides(was, at, "key", old.key, new.key)
+                yield from self._insides(was, at, "value", old.value, new.value)
+                if new.value_contains_null and not old.value_contains_null:
+                    yield Change("may be null", (*at, "value"), sql(old.value), sql(new.value))
+            case _ if old != new:
+                effect: Effect = "type widened" if widens(old, new) else "rewrite"
+                yield Change(effect, at, sql(old), sql(new))
+
+    def _insides(self, was: Path, at: Path, name: str, old: SparkType, new: SparkType) -> Iterator[Change]:
+        yield from self._types((*was, name), (*at, name), old, new)
+
+
+def sql(spark_type: SparkType) -> str:
+    """The type as SQL has it; of a long one the beginning."""
+    text = _sql(spark_type)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _sql(spark_type: SparkType) -> str:
+    match spark_type:
+        case Atomic(name):
+            return _SQL_NAMES.get(name, name)
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Array(element):
+            return f"array<{_sql(element)}>"
+        case Map(value, key=key):
+            return f"map<{_sql(key)},{_sql(value)}>"
+        case Struct(fields):
+            # As many as can be shown: a struct may hold thousands.
+            shown = fields[:_SHOWN]
+            return f"struct<{','.join(f'{field.name}:{_sql(field.type)}' for field in shown)}>"

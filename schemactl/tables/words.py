@@ -1,0 +1,57 @@
+"""What becomes of tables, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from schemactl.tables.changes import Change, Effect, effects
+
+_READ_AS: Final = frozenset(
+    frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz"))
+)
+"""What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
+
+_ADVICE: Final[dict[Effect, str]] = {
+    "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
+    "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",
+    "renamed column": "RENAME COLUMN in a Delta table with column mapping before new rows come",
+    "column no longer written": "DROP NOT NULL in a Delta table that demands the column",
+    "may be null": "DROP NOT NULL in a Delta table that demands the column",
+}
+
+_PARQUET: Final = "Read folders of Parquet with the StructType of today, not with mergeSchema"
+
+
+def said(change: Change) -> str:
+    """What becomes of one column, in a line."""
+    column = change.column
+    match change.effect:
+        case "added column":
+            return f"{column} {change.after}: added column, null in the rows that are there."
+        case "column no longer written":
+            return f"{column} {change.before}: column no longer written, null in new rows."
+        case "renamed column":
+            former = ".".join(change.former)
+            return f"{column} {change.after}: renamed column, was {former}, where the rows that are there have it."
+        case "type widened":
+            return f"{column}: type widened from {change.before} to {change.after}; Spark reads old files as that."
+        case "may be null":
+            return f"{column} {change.after}: may be null from now on."
+        case "rewrite":
+            turned = f"{column} goes from {change.before} to {change.after}"
+            if frozenset((change.before, change.after)) in _READ_AS:
+                return (
+                    f"{turned}. A Delta table must be written anew; old Parquet files are read as that where the StructType "
+                    "is given."
+                )
+            return (
+                f"{turned}. They must be written anew: Spark does not read the old files as that, or takes their bits for "
+                "other values."
+            )
+
+
+def advice(found: Sequence[Change]) -> str:
+    """What the owner of a table is to do about the changes."""
+    asked = dict.fromkeys(_ADVICE[effect] for effect in effects(found) if effect in _ADVICE)
+    return f"{_PARQUET}; {'; '.join(asked)}." if asked else ""

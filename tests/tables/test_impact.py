@@ -1,0 +1,269 @@
+"""What a change of a definition is to tables, by its StructTypes alone. What Spark makes of it: tests/spark/test_tables.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemactl.codegen import spark_type as types
+from schemactl.codegen.former_names import former_names
+from schemactl.codegen.spark_type import Array, Decimal, Field, Map, SparkType, Struct
+from schemactl.codegen.struct import MAX_PLACES, Options
+from schemactl.formats import key_value
+from schemactl.formats.protobuf_native.compile import Proto, compile_all
+from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+from schemactl.tables import Impact, advice, changes, impact, pointer, said
+from schemactl.tables.widening import widens
+
+GENERATE = Generate("shop_schemas")
+
+
+def avro(value: Any, kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
+    return SchemaInfo(kind, json.dumps(value).encode())
+
+
+def record(*fields: Any, name: str = "Order") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def field(name: str, of: Any, *aliases: str) -> dict[str, Any]:
+    return {"name": name, "type": of, **({"aliases": aliases} if aliases else {})}
+
+
+def look(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> Impact:
+    found = impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
+    assert found is not None
+    return found
+
+
+def told(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> list[tuple[str, str]]:
+    return [(change.effect, change.column) for change in look(old, new, *older).changes]
+
+
+ATOMS: list[SparkType] = [
+    *(types.Atomic(name) for name in ("byte", "short")),
+    *(types.INTEGER, types.LONG, types.FLOAT, types.DOUBLE, types.STRING, types.BINARY, types.BOOLEAN),
+    *(types.DATE, types.TIMESTAMP, types.TIMESTAMP_NTZ, types.TIME),
+    *(
+        Decimal(precision, scale)
+        for precision in (1, 9, 10, 11, 20, 38)
+        for scale in (0, 2, 10)
+        if scale <= precision
+    ),
+]
+
+
+def test_widening_is_an_order() -> None:
+    pairs = {pair for pair in permutations(ATOMS, 2) if widens(*pair)}
+    assert not any((new, old) in pairs for old, new in pairs)
+    for old, middle in pairs:
+        assert {new for before, new in pairs if before == middle} <= {
+            new for before, new in pairs if before == old
+        }
+
+
+def struct_types() -> st.SearchStrategy[Struct]:
+    leaf = st.sampled_from(ATOMS)
+    inner = st.recursive(
+        leaf,
+        lambda of: st.one_of(
+            st.builds(Array, of, st.booleans()), st.builds(Map, of, st.booleans()), structs_of(of)
+        ),
+        max_leaves=6,
+    )
+    return structs_of(inner)
+
+
+def structs_of(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Struct]:
+    names = st.sampled_from("abcd")
+    fields = st.lists(
+        st.builds(Field, names, of, st.booleans()), max_size=4, unique_by=lambda each: each.name
+    )
+    return fields.map(lambda found: Struct(tuple(found)))
+
+
+@given(struct_types(), struct_types())
+def test_changes_there_and_back_tell_of_the_same_columns(one: Struct, other: Struct) -> None:
+    there, back = changes(one, other, {}), changes(other, one, {})
+    turned = {"added column": "column no longer written", "column no longer written": "added column"}
+    structural = {(turned[each.effect], each.path) for each in there if each.effect in turned}
+    assert structural == {(each.effect, each.path) for each in back if each.effect in turned}
+    typed = ("rewrite", "type widened")
+    assert {each.path for each in there if each.effect in typed} == {
+        each.path for each in back if each.effect in typed
+    }
+
+
+@given(struct_types(), st.randoms())
+def test_the_order_of_columns_is_of_no_account(one: Struct, random: Any) -> None:
+    fields = [*one.fields]
+    random.shuffle(fields)
+    assert changes(one, Struct(tuple(fields)), {}) == ()
+
+
+@pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
+def test_enum_symbols_docs_and_defaults_are_nothing_to_tables(kind: SchemaType) -> None:
+    old = avro(record(field("status", {"type": "enum", "name": "S", "symbols": ["A"]})), kind)
+    status = {"type": "enum", "name": "S", "symbols": ["A", "B"], "default": "A", "doc": "d"}
+    new = avro(record({**field("status", status), "default": "B"}), kind)
+    assert look(old, new) == Impact()
+    assert look(old, new).summary == "nothing"
+
+
+def test_the_gravest_effect_comes_first_in_the_summary() -> None:
+    old = avro(record(field("a", "int"), field("b", "string"), field("c", "int")))
+    new = avro(record(field("x", "int"), field("a", "long"), field("b", "int")))
+    assert look(old, new).summary == "rewrite, type widened, added column, column no longer written"
+
+
+def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
+    address = record(field("postcode", "int"), name="Address")
+    home = record(field("zip", "long", "postcode"), name="Address")
+    old, new = avro(record(field("address", address))), avro(record(field("home", ["null", home], "address")))
+    assert [(each.effect, each.column, each.former) for each in look(old, new).changes] == [
+        ("renamed column", "home", ("address",)),
+        ("renamed column", "home.zip", ("address", "postcode")),
+        ("type widened", "home.zip", ()),
+        ("may be null", "home", ()),
+    ]
+
+
+def names(reader: SchemaInfo, *older: SchemaInfo) -> dict[str, tuple[str, ...]]:
+    found = former_names(reader, older, Options(), Release.R4_0)
+    return {".".join(path): each for path, each in found.items()}
+
+
+def test_former_names_are_followed_through_every_version() -> None:
+    first, second = avro(record(field("a", "int"))), avro(record(field("b", "int", "a")))
+    assert names(avro(record(field("c", "int", "b"))), second, first) == {"c": ("b", "a")}
+    assert names(avro(record(field("c", "int", "b"))), first) == {"c": ("b",)}
+    # Another column is called `a` today.
+    assert names(avro(record(field("c", "int", "b"), field("a", "int"))), second, first) == {"c": ("b",)}
+
+
+def test_former_names_are_found_at_every_depth() -> None:
+    line = record(field("sku", "string", "article"), name="Line")
+    places = {"type": "map", "values": record(field("zip", "string", "postcode"), name="Place")}
+    new = avro(
+        record(
+            field("items", {"type": "array", "items": line}),
+            field("places", ["null", places]),
+            field("choice", ["string", record(field("x", "int", "y"), name="Choice")]),
+        )
+    )
+    assert names(new) == {
+        "items.element.sku": ("article",),
+        "places.value.zip": ("postcode",),
+        "choice.member1.x": ("y",),
+    }
+
+
+def test_in_protobuf_a_field_is_its_number() -> None:
+    head = 'syntax = "proto3"; package web; '
+    texts = [
+        head
+        + "message Click { string url = 1; Page page = 2; repeated Page seen = 3; } message Page { int32 n = 1; }",
+        head + "message Click { string href = 1; Page page = 2; repeated Page seen = 3; string by = 4; } "
+        "message Page { int64 number = 1; }",
+    ]
+    old, new = compile_all([Proto("web.Click", "c.proto", {"c.proto": text.encode()}) for text in texts])
+    assert isinstance(old, SchemaInfo)
+    assert isinstance(new, SchemaInfo)
+    assert told(old, new) == [
+        ("renamed column", "href"),
+        ("renamed column", "page.number"),
+        ("type widened", "page.number"),
+        ("renamed column", "seen.element.number"),
+        ("type widened", "seen.element.number"),
+        ("added column", "by"),
+    ]
+
+
+def test_the_halves_of_a_key_value_are_columns() -> None:
+    text = SchemaInfo(SchemaType.STRING)
+    old = key_value.join(key=text, value=avro(record(field("id", "int"))), encoding="INLINE")
+    new = key_value.join(key=text, value=avro(record(field("no", "long", "id"))), encoding="INLINE")
+    assert told(old, new) == [("renamed column", "value.no"), ("type widened", "value.no")]
+    assert pointer(new, ("value", "no"), Release.R4_0) == "/value/fields/0"
+
+
+def test_what_has_no_columns_has_no_impact() -> None:
+    external, order = SchemaInfo(SchemaType.EXTERNAL), avro(record(field("a", "int")))
+    assert impact(external, order, generate=GENERATE, release=Release.R4_0) is None
+    assert impact(order, external, generate=GENERATE, release=Release.R4_0) is None
+
+
+def test_the_release_of_spark_decides_on_times() -> None:
+    old = avro(record(field("at", "long")))
+    new = avro(record(field("at", {"type": "long", "logicalType": "time-micros"})))
+    assert told(old, new) == []
+    later = impact(old, new, generate=Generate("p", spark="4.2"), release=Release.R4_0)
+    assert later is not None
+    assert [each.effect for each in later.changes] == ["rewrite"]
+    assert said(later.changes[0]).startswith("at goes from bigint to time(6). They must be written anew")
+
+
+def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
+    line = record(field("sku", ["null", "string", "int"]), name="Line")
+    info = avro(record(field("id", "int"), field("items", ["null", {"type": "array", "items": line}])))
+    for path, expected in {
+        ("items",): "/fields/1",
+        ("items", "element", "sku"): "/fields/1/type/1/items/fields/0",
+        ("items", "element", "sku", "member1"): "/fields/1/type/1/items/fields/0/type/2",
+        ("items", "element", "gone"): "/fields/1/type/1/items",
+        ("gone",): "",
+    }.items():
+        assert pointer(info, path, Release.R4_0) == expected
+
+
+def test_a_definition_made_to_exhaust_is_refused_in_bounded_work() -> None:
+    fields = []
+    inner: Any = "int"
+    for number in range(60):
+        inner = record(
+            field("a", inner), field("b", f"N{number - 1}" if number else "int"), name=f"N{number}"
+        )
+    fields.append(field("x", inner))
+    wide = avro(record(*fields))
+    found = look(avro(record(field("x", "int"))), wide)
+    assert found.refusal == f"written out, it has more than {MAX_PLACES:,} columns and parts"
+    assert impact(wide, wide, generate=GENERATE, release=Release.R4_0) is None
+
+
+def test_a_definition_that_nests_too_deep_is_not_compared() -> None:
+    inner: Any = "int"
+    for _ in range(900):
+        inner = {"type": "array", "items": inner}
+    deep = avro(record(field("x", inner)))
+    assert impact(deep, deep, generate=GENERATE, release=Release.R4_0) is None
+
+
+def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
+    old = avro(record(field("a", "int"), field("b", "string"), field("c", "int")))
+    new = avro(record(field("x", "int"), field("a", ["null", "long"]), field("d", "int", "c")))
+    found = look(old, new).changes
+    assert [said(each) for each in found] == [
+        "x int: added column, null in the rows that are there.",
+        "a: type widened from int to bigint; Spark reads old files as that.",
+        "a bigint: may be null from now on.",
+        "d int: renamed column, was c, where the rows that are there have it.",
+        "b string: column no longer written, null in new rows.",
+    ]
+    for word in ("delta.enableTypeWidening", "mergeSchema", "RENAME COLUMN", "DROP NOT NULL", "Parquet"):
+        assert word in advice(found)
+
+
+def test_neither_spark_nor_arrow_nor_numpy_is_imported() -> None:
+    script = (
+        "import sys, schemactl.tables\n"
+        "sys.exit(', '.join({'pyspark', 'pyarrow', 'numpy', 'google.protobuf'} & set(sys.modules)) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
