@@ -7,12 +7,19 @@ orders = decode(messages, codec)
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from .arrow_types import struct_of
-from .pulsar_options import connection_of, reading_of
+from .pulsar_options import connection_of, reading_of, sending_of
 from .pulsar_reading import COLUMNS, PulsarBatch
+from .pulsar_sending import Fields, PulsarStreamWriter, PulsarWriter, Sender
 from .pulsar_streaming import PulsarStream
 
 
@@ -55,6 +62,33 @@ class PulsarSource(DataSource):
         """
         self._check(schema)
         return PulsarStream(connection_of(self.options, "a stream"), reading_of(self.options, "a stream"))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
+        """A sink.
+
+        Raises:
+            ValueError: an option is unknown, missing or wrong, or the rows have other columns than a message.
+            PulsarProblem: the version is not registered, or pulsar-client cannot send with it.
+        """
+        if overwrite:
+            raise ValueError('what a topic holds cannot be overwritten: write with mode("append")')
+        return PulsarWriter(self._sender(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001  Spark's signature
+        """A sink for a stream, which appends.
+
+        Raises as `writer`.
+        """
+        if overwrite:
+            raise ValueError('what a topic holds cannot be overwritten: write with outputMode("append")')
+        return PulsarStreamWriter(self._sender(schema))
+
+    def _sender(self, schema: StructType) -> Sender:
+        connection = connection_of(self.options, "a sink").read_environment()
+        sending = sending_of(self.options)
+        sender = Sender(connection, sending, Fields.of(schema, sending))
+        sender.check()
+        return sender
 
     def _check(self, schema: StructType) -> None:
         if schema.names != COLUMNS.names:

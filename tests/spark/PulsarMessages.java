@@ -20,6 +20,11 @@ public class PulsarMessages {
                     producer.send(new KeyValue<>(null, 9));
                 }
             }
+            try (Producer<byte[]> producer = client.newProducer().topic(namespace + "keyed").create()) {
+                for (String key : new String[] {"a", "b", "order-17", "grün", "日本", "\uD83D\uDE00", "x".repeat(100)}) {
+                    producer.newMessage().key(key).value(new byte[0]).send();
+                }
+            }
             try (Producer<byte[]> producer = client.newProducer().topic(namespace + "chunked")
                     .enableBatching(false).enableChunking(true).chunkMaxMessageSize(1000).create()) {
                 producer.send(new byte[] {1});

@@ -22,6 +22,7 @@ from schemactl.spark import decode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch
+from schemactl.spark.pulsar_sending import java_hash
 from schemactl.spark.pulsar_source import PulsarSource
 
 
@@ -95,7 +96,7 @@ def test_messages_of_all_versions_and_partitions_are_decoded(source: SparkSessio
                 "orders", [order(each, version) for each in range(number, number + 20)], version=version
             )
     messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
-    rows = decode(messages, ORDERS, payload="value", version="__schemaVersion", key="__key").collect()
+    rows = decode(messages, ORDERS).collect()
     assert sorted(row["id"] for row in rows) == list(range(60))
     assert Counter(row["__schemaVersion"] for row in rows) == {0: 20, 1: 20, 2: 20}
     assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {
@@ -110,12 +111,13 @@ def test_messages_of_all_versions_and_partitions_are_decoded(source: SparkSessio
 def test_what_java_sends_is_read_as_it_was_meant(
     source: SparkSession, space: Namespace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    space.create("keyed", partitions=5)
     send_from_java(Path(__file__).parent / "PulsarMessages.java", tmp_path_factory.mktemp("classes"), space)
     for encoding in ("INLINE", "SEPARATED"):
         topic = space.topic(f"pairs-{encoding.lower()}")
         messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
         codec = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT32"), encoding), "c")])
-        rows = decode(messages, codec, payload="value", version="__schemaVersion", key="__key").collect()
+        rows = decode(messages, codec).collect()
         found = [(row["key"], row["value"], row["__schemaVersion"], row["__error"]) for row in rows]
         assert found == [("grün", 7, 0, None), ("b", None, 0, None), (None, 9, 0, None)]
     one, gone, binary, chunked = read(batch(space, topic=space.topic("chunked")))
@@ -131,6 +133,11 @@ def test_what_java_sends_is_read_as_it_was_meant(
     assert chunked["value"] == b"x" * 5_000
     again = read(batch(space, **{"topic": space.topic("chunked"), "key.encoding": "base64"}))
     assert [row["__key"] for row in again] == [None, b"no bytes", b"\xff\x00\x01", None]
+    # A sink sends a key to the partition where Java's producers send it.
+    keyed = read(batch(space, topic=space.topic("keyed")))
+    assert len(keyed) == 7
+    for row in keyed:
+        assert row["__topic"].endswith(f"-{java_hash(row['__key'].decode()) % 5}")
     # Behind a message in chunks, which is the last.
     start = json.dumps({space.topic("chunked"): told(again[3])})
     assert values(space, topic=space.topic("chunked"), startingOffsets=start) == []

@@ -1,0 +1,264 @@
+"""Rows become messages of a declared version. What is not registered is refused; nothing is registered on the way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
+
+from .columns import ERROR, KEYS, PAYLOADS
+from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
+from .pulsar_options import Sending
+from .pulsar_positions import full_topic_name
+from .pulsar_topics import topic_of
+
+_COLUMNS: Final[dict[str, DataType]] = {
+    **dict.fromkeys((*PAYLOADS, *KEYS), BinaryType()),
+    "__topic": StringType(),
+    "__eventTime": TimestampType(),
+    "__messageProperties": MapType(StringType(), StringType()),
+    ERROR: StringType(),
+}
+
+_SENDABLE: Final = {"AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE"}
+"""The types that pulsar-client names to a broker as they are; of any other it sends messages without a version."""
+
+_IN_A_ROW: Final = 1_000
+"""Messages without a key that go to one partition before the next one has its turn, so that batches are full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Which of the rows' columns hold what; None: none does."""
+
+    payload: str
+    key: str | None
+    topic: str | None
+
+    @classmethod
+    def of(cls, rows: StructType, sending: Sending) -> Fields:
+        """Those of rows that are to be sent.
+
+        Raises:
+            ValueError: one is missing, is of another type, is there twice, or is none that a message has.
+        """
+        for field in rows:
+            wanted = _COLUMNS.get(field.name)
+            if wanted is None:
+                raise ValueError(
+                    f"a message has no {field.name}: drop the column. It has {', '.join(_COLUMNS)}"
+                )
+            if field.dataType.simpleString() != wanted.simpleString():
+                raise ValueError(
+                    f"{field.name} is {field.dataType.simpleString()}: a message has {wanted.simpleString()} there"
+                )
+        payloads, keys = ([name for name in rows.names if name in names] for names in (PAYLOADS, KEYS))
+        if len(payloads) != 1 or len(keys) > 1:
+            raise ValueError(
+                f"the rows need one payload column, {' or '.join(PAYLOADS)}, and at most one of {', '.join(KEYS)}; "
+                f"they have {', '.join(rows.names)}"
+            )
+        topic = "__topic" if "__topic" in rows.names else None
+        if topic is None and sending.topic is None:
+            raise ValueError("where to? Give the option topic, or a column __topic")
+        return cls(payloads[0], keys[0] if keys else None, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Sends rows.
+
+    A message is sent once by each attempt of a task: one that fails and is repeated sends its messages again.
+    """
+
+    connection: Connection
+    sending: Sending
+    fields: Fields
+
+    def check(self) -> None:
+        """Nothing, if the version is there. On the driver, so that nothing is sent in vain.
+
+        Raises:
+            PulsarProblem: it is not, or pulsar-client cannot send with it.
+        """
+        if self.sending.topic is not None:
+            with connected(self.connection) as client:
+                self.schema_of(client, self.sending.topic)
+
+    def schema_of(self, client: Any, topic: str) -> Any:
+        """The version's schema as the broker holds it; given back to it word for word, it finds it and registers nothing.
+
+        Raises:
+            PulsarProblem: the version is not there, or pulsar-client cannot send with it.
+        """
+        pulsar, version = client_package(), self.sending.version
+        with told(self.connection, f"ask for version {version} of the schema of {topic}"):
+            try:
+                info = client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
+            except pulsar.TopicNotFound:
+                raise PulsarProblem(
+                    f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
+                ) from None
+        kind = info.schema_type().name
+        if kind not in _SENDABLE:
+            raise PulsarProblem(
+                f"version {version} of {topic} is {kind}, with which pulsar-client cannot send; it can with "
+                f"{', '.join(sorted(_SENDABLE))}"
+            )
+        return info
+
+    def send(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """All rows are sent, and the brokers have them.
+
+        Raises:
+            PulsarProblem: a row is no message, or the cluster does not take one.
+        """
+        producers: dict[str, _Producer] = {}
+        with connected(self.connection) as client:
+            for batch in batches:
+                for row in _rows(batch, self.fields, self.sending):
+                    if row.topic not in producers:
+                        producers[row.topic] = _Producer(self, client, row.topic)
+                    producers[row.topic].send(row)
+            for producer in producers.values():
+                producer.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    topic: str
+    payload: bytes | None
+    key: str | None
+    more: dict[str, Any]
+
+
+def _rows(batch: pa.RecordBatch, fields: Fields, sending: Sending) -> Iterator[_Row]:
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if "__eventTime" in columns:
+        columns["__eventTime"] = columns["__eventTime"].cast(pa.int64())
+    for row in pa.RecordBatch.from_pydict(columns).to_pylist():
+        if row.get(ERROR) is not None:
+            # Its payload is null, which would be a message that deletes its key.
+            raise PulsarProblem(
+                f"a row could not be encoded ({row[ERROR]}): set such rows aside before they are sent"
+            )
+        topic = row[fields.topic] if fields.topic else None
+        if topic is None and sending.topic is None:
+            raise PulsarProblem("a row has no __topic, and there is no option topic")
+        more: dict[str, Any] = {}
+        if row.get("__eventTime") is not None:
+            more["event_timestamp"] = row["__eventTime"] // 1_000
+        if row.get("__messageProperties"):
+            more["properties"] = dict(row["__messageProperties"])
+        key = row[fields.key] if fields.key else None
+        yield _Row(full_topic_name(topic or sending.topic or ""), row[fields.payload], _text(key), more)
+
+
+def _text(key: bytes | None) -> str | None:
+    if key is None:
+        return None
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise PulsarProblem(
+            f"the key {key!r} is no text in UTF-8, and pulsar-client sends no other"
+        ) from None
+
+
+class _Producer:
+    """Sends to one topic with the declared version; the client closes it."""
+
+    def __init__(self, sender: Sender, client: Any, topic: str) -> None:
+        pulsar = client_package()
+        self._sender = sender
+        self._topic = topic
+        self._failed: list[str] = []
+        info = sender.schema_of(client, topic)
+        with told(sender.connection, f"send to {topic}"):
+            self._producer = client.create_producer(
+                topic,
+                schema=_ready_made(pulsar, info),
+                send_timeout_millis=round(sender.sending.send_timeout_s * 1000),
+                block_if_queue_full=True,
+                batching_enabled=True,
+                message_router=_Router(),
+            )
+
+    def send(self, row: _Row) -> None:
+        with told(self._sender.connection, f"send to {self._topic}"):
+            self._producer.send_async(row.payload, self._sent, partition_key=row.key, **row.more)
+        self._refuse_failed()
+
+    def finish(self) -> None:
+        """All are confirmed."""
+        with told(self._sender.connection, f"send to {self._topic}"):
+            self._producer.flush()
+        self._refuse_failed()
+        close(self._producer)
+
+    def _sent(self, result: Any, _: Any) -> None:
+        if result.name != "Ok":
+            self._failed.append(result.name)
+
+    def _refuse_failed(self) -> None:
+        if self._failed:
+            raise PulsarProblem(f"{self._topic} did not take a message: {self._failed[0]}")
+
+
+class _Router:
+    """The partition of each message: by its key where Java's producers put it, so that the messages of a key stay in order."""
+
+    def __init__(self) -> None:
+        self._sent = random.randrange(_IN_A_ROW**2)  # noqa: S311  so that tasks do not all begin with one partition
+
+    def __call__(self, message: Any, partitions: int) -> int:
+        key = message.partition_key()
+        if key:
+            return java_hash(key) % partitions
+        self._sent += 1
+        return self._sent // _IN_A_ROW % partitions
+
+
+def java_hash(key: str) -> int:
+    """What Pulsar's JavaStringHash makes of a key: `String.hashCode` without its sign."""
+    found = 0
+    units = key.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        found = (31 * found + (high << 8 | low)) & 0xFFFFFFFF
+    return found & 0x7FFFFFFF
+
+
+def _ready_made(pulsar: Any, info: Any) -> Any:
+    """The registered schema for payloads that are bytes already."""
+    schema = pulsar.schema.BytesSchema()
+    schema._schema_info = info  # noqa: SLF001  the package makes no schema of a text
+    return schema
+
+
+@dataclass
+class PulsarWriter(DataSourceArrowWriter):
+    """The sink of a batch."""
+
+    sender: Sender
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In a task: its rows are sent."""
+        self.sender.send(iterator)
+        return WriterCommitMessage()
+
+
+@dataclass
+class PulsarStreamWriter(DataSourceStreamArrowWriter):
+    """The sink of a stream."""
+
+    sender: Sender
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In a task: its rows are sent."""
+        self.sender.send(iterator)
+        return WriterCommitMessage()

@@ -1,0 +1,233 @@
+"""The data source `pulsar-schemactl` as a sink: messages of a declared version, and nothing registered for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pyarrow as pa
+import pytest
+from pulsar_cluster import Namespace, namespace
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
+
+from schemactl.codec import Codec, Definition, Version
+from schemactl.spark import PulsarSource, decode, encode
+from schemactl.spark.pulsar_connection import PulsarProblem
+from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
+from schemactl.spark.pulsar_reading import PulsarBatch
+from schemactl.spark.pulsar_sending import Fields, Sender
+
+FIELDS: list[dict[str, Any]] = [
+    {"name": "id", "type": "long"},
+    {"name": "note", "type": "string", "default": ""},
+    {"name": "size", "type": "int", "default": 0},
+]
+DEFINITIONS = [json.dumps({"type": "record", "name": "N", "fields": FIELDS[:count]}) for count in (1, 2, 3)]
+CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(DEFINITIONS)])
+
+MESSAGES = pa.schema(
+    [
+        ("payload", pa.binary()),
+        ("key", pa.binary()),
+        ("__topic", pa.string()),
+        ("__eventTime", pa.timestamp("us", tz="UTC")),
+        ("__messageProperties", pa.map_(pa.string(), pa.string())),
+    ]
+)
+KINDS: dict[str, DataType] = {
+    "binary": BinaryType(),
+    "bigint": LongType(),
+    "string": StringType(),
+    "timestamp": TimestampType(),
+    "map": MapType(StringType(), StringType()),
+}
+
+
+def columns(text: str) -> StructType:
+    """The columns that are written as `name kind, name kind`."""
+    made = StructType()
+    for name, kind in (each.split() for each in text.split(", ")):
+        made = made.add(name, KINDS[kind])
+    return made
+
+
+IN_SPARK = columns(
+    "payload binary, key binary, __topic string, __eventTime timestamp, __messageProperties map"
+)
+
+
+@pytest.fixture(scope="module")
+def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> SparkSession:
+    """Spark, which knows the data source."""
+    spark.dataSource.register(PulsarSource)
+    return spark
+
+
+def sender(space: Namespace, *, version: int, topic: str | None = None) -> Sender:
+    given = {**space.options, "schema.version": str(version), **({"topic": topic} if topic else {})}
+    sending = sending_of(given)
+    return Sender(connection_of(given, "a sink"), sending, Fields.of(IN_SPARK, sending))
+
+
+def sent(space: Namespace, *rows: tuple[Any, ...], version: int, topic: str | None = None) -> None:
+    cells = [list(column) for column in zip(*rows, strict=True)]
+    arrays = [pa.array(cell, kind) for cell, kind in zip(cells, MESSAGES.types, strict=True)]
+    sender(space, version=version, topic=topic).send(
+        iter([pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)])
+    )
+
+
+def read(space: Namespace, topic: str) -> list[dict[str, Any]]:
+    given = {**space.options, "topic": topic}
+    reader = PulsarBatch(connection_of(given), reading_of(given, "a batch"))
+    return [row for part in reader.partitions() for found in reader.read(part) for row in found.to_pylist()]
+
+
+def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
+    source: SparkSession, space: Namespace
+) -> None:
+    topic = space.create("round", *DEFINITIONS, partitions=2)
+    before = space.schemas("round")
+    rows = source.sql("select id, concat('n', id) note, cast(null as binary) key from range(200)")
+    messages = encode(rows.select("id", "note"), CODEC, version=1)
+    writer = messages.write.format("pulsar-schemactl").options(**space.options, topic=topic)
+    writer.mode("append").option("schema.version", "1").save()
+    again = decode(source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load(), CODEC)
+    found = sorted(
+        (row["id"], row["note"], row["size"], row["__schemaVersion"], row["__error"])
+        for row in again.collect()
+    )
+    assert found == [(number, f"n{number}", 0, 1, None) for number in range(200)]
+    assert space.schemas("round") == before
+
+
+def test_a_stream_is_sent_on(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
+    start, end = space.create("from", *DEFINITIONS), space.create("to", *DEFINITIONS)
+    space.send("from", [CODEC.read_as(0).encode_one({"id": number}, 0) for number in range(20)], version=0)
+    raw = source.readStream.format("pulsar-schemactl").options(**space.options, topic=start)
+    rows = decode(raw.option("startingOffsets", "earliest").load(), CODEC).select(
+        *CODEC.columns.names, "__eventTime"
+    )
+    query = (
+        encode(rows, CODEC)
+        .writeStream.format("pulsar-schemactl")
+        .options(**space.options, topic=end)
+        .option("schema.version", "2")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    found = read(space, end)
+    assert sorted(CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in found) == list(
+        range(20)
+    )
+    assert {row["__schemaVersion"] for row in found} == {2}
+    assert len(space.schemas("to")) == 3
+
+
+def test_what_a_message_has_is_sent(space: Namespace) -> None:
+    one = space.create("one", *DEFINITIONS[:1])
+    other = space.create("other", *DEFINITIONS[:1], partitions=3)
+    at = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+    rows = [
+        (b"\x02", b"gr\xc3\xbcn", None, at, {"a": "ä"}),
+        (None, b"gone", None, None, None),
+        (b"", None, other, None, None),
+        *[(b"\x04", b"same", other, None, None)] * 3,
+    ]
+    sent(space, *rows, version=0, topic=one)
+    first, gone = read(space, one)
+    assert (first["value"], first["__key"], first["__eventTime"]) == (b"\x02", "grün".encode(), at)
+    assert first["__messageProperties"] == [("a", "ä")]
+    assert (gone["value"], gone["__key"], gone["__eventTime"]) == (None, b"gone", None)
+    elsewhere = read(space, other)
+    assert sorted(row["value"] for row in elsewhere) == [b"", b"\x04", b"\x04", b"\x04"]
+    assert len({row["__topic"] for row in elsewhere if row["__key"]}) == 1
+    assert {row["__schemaVersion"] for row in elsewhere} == {0}
+
+
+def test_a_version_that_is_not_registered_is_refused_and_stays_so(
+    source: SparkSession, space: Namespace
+) -> None:
+    topic = space.create("strict", DEFINITIONS[0])
+    rows = source.sql("select cast('x' as binary) payload")
+    writer = rows.write.format("pulsar-schemactl").options(**space.options).mode("append")
+    with pytest.raises(
+        (AnalysisException, PythonException), match=r"no version 1 of a schema, .*`schemactl apply` does"
+    ):
+        writer.option("topic", topic).option("schema.version", "1").save()
+    for missing in (space.create("bare"), space.topic("nowhere")):
+        with pytest.raises(PulsarProblem, match="no version 0 of a schema"):
+            sender(space, version=0, topic=missing).check()
+        with pytest.raises(PulsarProblem, match="no version 0 of a schema"):
+            sent(space, (b"x", None, missing, None, None), version=0)
+    assert [number for number, _, _ in space.schemas("strict")] == [0]
+    assert space.schemas("bare") == []
+    assert space.topic("nowhere") not in space.call("GET", "/persistent/NAMESPACE")
+    assert read(space, topic) == []
+
+
+def test_types_that_the_client_cannot_name_are_refused(space: Namespace) -> None:
+    space.create("numbers", "", kind="INT32")
+    with pytest.raises(
+        PulsarProblem, match="is INT32, with which pulsar-client cannot send; it can with AVRO, JSON"
+    ):
+        sender(space, version=0, topic=space.topic("numbers")).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("payload binary, __schemaVersion bigint", {}, "a message has no __schemaVersion: drop the column"),
+        ("payload string", {}, "payload is string: a message has binary there"),
+        ("payload binary, value binary", {}, "need one payload column"),
+        ("key binary", {}, "need one payload column"),
+        ("payload binary, key binary, __key binary", {}, "at most one of key, __key"),
+        ("payload binary", {"topic": ""}, "where to"),
+    ],
+)
+def test_rows_that_are_no_messages_are_refused_before_a_job_runs(
+    text: str, options: dict[str, str], said: str
+) -> None:
+    given = {"service.url": "pulsar://b:1", "topic": "t", "schema.version": "0", **options}
+    sending = sending_of({name: value for name, value in given.items() if value})
+    with pytest.raises(ValueError, match=said):
+        Fields.of(columns(text), sending)
+
+
+def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> None:
+    topic = space.create("reasons", DEFINITIONS[0])
+    sending = sending_of({**space.options, "schema.version": "0", "topic": topic})
+    with_error = Sender(
+        connection_of(space.options),
+        sending,
+        Fields.of(columns("payload binary, __error string"), sending),
+    )
+    rows = pa.RecordBatch.from_pydict(
+        {"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]}
+    )
+    with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): set such rows aside"):
+        with_error.send(iter([rows]))
+    with pytest.raises(PulsarProblem, match="is no text in UTF-8"):
+        sent(space, (b"\x02", b"\xff", None, None, None), version=0, topic=topic)
+    assert read(space, topic) == []
+
+
+def test_a_topic_is_not_overwritten(source: SparkSession, space: Namespace) -> None:
+    rows = source.sql("select cast('x' as binary) payload")
+    writer = rows.write.format("pulsar-schemactl").options(**space.options, topic=space.topic("x"))
+    with pytest.raises(AnalysisException, match="cannot be overwritten"):
+        writer.option("schema.version", "0").mode("overwrite").save()
