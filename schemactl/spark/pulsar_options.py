@@ -32,6 +32,7 @@ _READING: Final = (
     "pollTimeoutMs",
     "key.encoding",
     "pulsar.reader.readCompacted",
+    "pulsar.reader.receiverQueueSize",
 )
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "a batch": (*_CONNECTION, *_READING, "endingOffsets", "endingTime"),
@@ -65,6 +66,7 @@ class Reading:
         poll_timeout_s: how long a message that the broker has may fail to come.
         key_encoding: whether keys are text, or bytes in base64; "auto" takes them for base64 where the schema is KEY_VALUE.
         compacted: read the compacted topic.
+        queue: how many messages the client fetches ahead.
         max_messages_per_trigger: of a stream, for all topics together.
     """
 
@@ -75,6 +77,7 @@ class Reading:
     poll_timeout_s: float
     key_encoding: KeyEncoding
     compacted: bool
+    queue: int
     max_messages_per_trigger: int | None
 
 
@@ -132,6 +135,7 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
         poll_timeout_s=options.seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),
         compacted=options.flag("pulsar.reader.readCompacted", default=False),
+        queue=options.count("pulsar.reader.receiverQueueSize") or 1_000,
         max_messages_per_trigger=options.count("maxMessagesPerTrigger"),
     )
 

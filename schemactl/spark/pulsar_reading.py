@@ -43,9 +43,6 @@ MAX_BATCH_ROWS: Final = 10_000
 MAX_BATCH_BYTES: Final = 2**24
 """A record batch ends with the message that reaches either."""
 
-_QUEUE: Final = 1_000
-"""Messages that the client fetches ahead."""
-
 _SLICE_MS: Final = 1_000
 """How often a read that waits looks whether there is anything to wait for."""
 
@@ -136,7 +133,7 @@ def messages_of(
         # The message at the start itself comes too, as a proof that nothing behind it was removed: Pulsar removes whole ledgers.
         start = pulsar.MessageId.earliest if part.start is None else message_id_of(part.start)
         reader = open_reader(
-            client, part.topic, start, inclusive=True, queue=_QUEUE, compacted=reading.compacted
+            client, part.topic, start, inclusive=True, queue=reading.queue, compacted=reading.compacted
         )
     seen, first = part.start, True
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from .columns import ERROR, KEYS, PAYLOADS
@@ -243,18 +243,6 @@ def _ready_made(pulsar: Any, info: Any) -> Any:
 @dataclass
 class PulsarWriter(DataSourceArrowWriter):
     """The sink of a batch."""
-
-    sender: Sender
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In a task: its rows are sent."""
-        self.sender.send(iterator)
-        return WriterCommitMessage()
-
-
-@dataclass
-class PulsarStreamWriter(DataSourceStreamArrowWriter):
-    """The sink of a stream."""
 
     sender: Sender
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from .arrow_types import struct_of
 from .pulsar_options import connection_of, reading_of, sending_of
 from .pulsar_reading import COLUMNS, PulsarBatch
-from .pulsar_sending import Fields, PulsarStreamWriter, PulsarWriter, Sender
+from .pulsar_sending import Fields, PulsarWriter, Sender
 from .pulsar_streaming import PulsarStream
 
 
@@ -81,6 +81,8 @@ class PulsarSource(DataSource):
         """
         if overwrite:
             raise ValueError('what a topic holds cannot be overwritten: write with outputMode("append")')
+        from .pulsar_stream_sending import PulsarStreamWriter
+
         return PulsarStreamWriter(self._sender(schema))
 
     def _sender(self, schema: StructType) -> Sender:

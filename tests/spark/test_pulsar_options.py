@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.spark.pulsar_connection import PulsarProblem
+from schemactl.spark.pulsar_connection import PulsarProblem, open_client
 from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
 from schemactl.spark.pulsar_positions import (
     Position,
@@ -26,12 +26,14 @@ WITH_BEARER = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 TLS = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 OAUTH = "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"
 
+# Small numbers meet.
+NUMBERS = st.integers(0, 3) | st.integers(0, 2**62)
 POSITIONS = st.builds(
     Position,
-    st.integers(0, 2**62),
-    st.integers(0, 2**62),
+    NUMBERS,
+    NUMBERS,
     st.integers(-1, 100),
-    st.integers(-1, 2**20),
+    st.integers(-1, 3) | st.integers(-1, 2**20),
 )
 
 
@@ -114,6 +116,22 @@ def test_a_token_comes_from_the_driver_s_environment_or_from_a_file_and_is_not_s
     assert from_file.bearer() == "renewed"
 
 
+def test_certificates_and_client_credentials_are_files_that_the_client_takes(tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").write_text('{"client_id": "i", "client_secret": "s3cret"}')
+    credentials = f'{{"issuerUrl": "https://issuer", "privateKey": "file://{tmp_path}/credentials.json"}}'
+    for plugin, params in ((TLS, "tlsCertFile:/c.pem,tlsKeyFile:/k.pem"), (OAUTH, credentials)):
+        given = {
+            "service.url": "pulsar+ssl://broker:6651",
+            "pulsar.client.tlsTrustCertsFilePath": "/ca.pem",
+            "pulsar.client.authPluginClassName": plugin,
+            "pulsar.client.authParams": params,
+        }
+        connection = connection_of(given)
+        assert connection.authentication is not None
+        assert connection.read_environment() == connection
+        open_client(connection).close()
+
+
 def test_a_sink_needs_the_version_it_sends_with() -> None:
     with pytest.raises(ValueError, match=r"schema.version is missing"):
         sending_of(TOPIC)
@@ -149,13 +167,12 @@ def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: Position) -
 
 
 @given(POSITIONS, POSITIONS)
-def test_the_place_before_a_message_is_before_it_and_before_nothing_else(
-    one: Position, other: Position
-) -> None:
+def test_between_a_message_and_the_place_before_it_is_no_other(one: Position, other: Position) -> None:
     before = one.before()
     assert before.order < one.order
-    if other.order < one.order and not (other.batch == -1 and other[:2] == one[:2]):
-        assert other.order <= before.order
+    # A whole entry is one message, or it is the messages in it.
+    meet = one[:2] == other[:2] and -1 in (one.batch, other.batch)
+    assert meet or not before.order < other.order < one.order
 
 
 def test_offsets_of_the_connector_for_the_jvm_are_understood() -> None:

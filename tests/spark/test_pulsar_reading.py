@@ -6,24 +6,27 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace, namespace, send_from_java
+from pulsar_cluster import Namespace, namespace, pulsar, send_from_java
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
-from schemactl.spark import decode
+from schemactl.spark import decode, land
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch
+from schemactl.spark.pulsar_positions import Position
+from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch, Range
 from schemactl.spark.pulsar_sending import java_hash
 from schemactl.spark.pulsar_source import PulsarSource
+from schemactl.spark.pulsar_streaming import PulsarStream
 
 
 def record(*fields: dict[str, Any]) -> str:
@@ -138,11 +141,37 @@ def test_what_java_sends_is_read_as_it_was_meant(
     assert len(keyed) == 7
     for row in keyed:
         assert row["__topic"].endswith(f"-{java_hash(row['__key'].decode()) % 5}")
-    # Behind a message in chunks, which is the last.
+    # A stream sees with little that nothing came behind a message in chunks, which no reader can be placed at.
+    given = {**space.options, "topic": space.topic("chunked")}
+    stream = PulsarStream(connection_of(given), reading_of(given, "a stream"))
+    with closing_stream(stream):
+        at = stream.latestOffset()
+        assert list(at.values()) == ["{}:{}:-1".format(*last_chunk(again[3]))]
+        began = time.monotonic()
+        assert stream.latestOffset() == at
+        assert time.monotonic() - began < 1.5
+    tail = Position(*last_chunk(again[3]))
+    reader = batch(space, topic=space.topic("chunked"), pollTimeoutMs="1000")
+    with pytest.raises(PulsarProblem, match=r"the next one did not come within 1 s \(pollTimeoutMs\)"):
+        read(reader, [Range(space.topic("chunked"), tail, tail._replace(entry=tail.entry + 1))])
+    # Behind it.
     start = json.dumps({space.topic("chunked"): told(again[3])})
     assert values(space, topic=space.topic("chunked"), startingOffsets=start) == []
     space.send("chunked", [b"after"])
     assert values(space, topic=space.topic("chunked"), startingOffsets=start) == [b"after"]
+
+
+def last_chunk(row: Mapping[str, Any]) -> tuple[int, int]:
+    found = pulsar.MessageId.deserialize(row["__messageId"])
+    return found.ledger_id(), found.entry_id()
+
+
+@contextmanager
+def closing_stream(stream: PulsarStream) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        stream.stop()
 
 
 def told(row: Mapping[str, Any]) -> list[int]:
@@ -217,6 +246,25 @@ def test_a_read_goes_on_where_the_topic_is_unloaded_in_its_midst(space: Namespac
     found += batches
     read_values = [value for each in found for value in each.column("value").to_pylist()]
     assert read_values == numbered(0, 3 * MAX_BATCH_ROWS)
+
+
+def test_a_compacted_topic_has_the_last_message_of_each_key(space: Namespace) -> None:
+    topic = space.create("compacted")
+    for number in range(6):
+        space.send("compacted", numbered(number, number + 1), partition_key=f"k{number % 2}")
+    space.call("PUT", "/persistent/NAMESPACE/compacted/compaction")
+    while space.call("GET", "/persistent/NAMESPACE/compacted/compaction")["status"] != "SUCCESS":
+        time.sleep(0.1)
+    assert values(space, topic=topic) == numbered(0, 6)
+    assert values(space, **{"topic": topic, "pulsar.reader.readCompacted": "true"}) == numbered(4, 6)
+
+
+def test_what_is_read_can_be_landed(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
+    topic = space.create("landed", *DEFINITIONS)
+    space.send("landed", [order(number, 1) for number in range(10)] + [b"\xff"], version=1)
+    messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+    landed = land(messages, ORDERS, str(tmp_path / "orders"))
+    assert (landed.rows, landed.refused) == (10, 1)
 
 
 def test_several_topics_and_a_pattern(space: Namespace) -> None:
