@@ -97,6 +97,10 @@ def deep_default(levels: int) -> str:
 
 
 EMPTY = '{"type":"record","name":"R","fields":[]}'
+ENDLESS = (
+    '{"type":"record","name":"D","fields":[{"name":"d","default":{},"type":{"type":"record","name":"C","fields":'
+    '[{"name":"c","type":{"type":"map","values":"C"},"default":{"a":{}}}]}}]}'
+)
 SELF = '{"type":"record","name":"S","fields":[{"name":"s","type":"S"}%s]}'
 
 PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
@@ -120,6 +124,7 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), fields(1, "int")),
     "a default of 900 arrays": lambda: (deep_default(900), EMPTY),
     "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),
+    "a default that never ends": lambda: (ENDLESS, EMPTY),
     "a property of 900 arrays": lambda: ('{"type":"int","p":' + "[" * 900 + "]" * 900 + "}", '"string"'),
     "a record that must contain itself": lambda: (SELF % "", SELF % ',{"name":"t","type":"int"}'),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import PRIMITIVES, evolutions, schemas
@@ -123,3 +124,15 @@ def test_layout_changes_neither_identity_nor_canonical_form(
 def test_identities_are_equal_just_where_schemas_are(pair: tuple[Json, Json], release: Release) -> None:
     one, other = (parse(json.dumps(definition), release) for definition in pair)
     assert equal(one, other) is equal(other, one) is (identity_key(one) == identity_key(other))
+
+
+def test_what_is_wrong_in_the_schema_goes_before_what_follows_it() -> None:
+    text = '{"type": "record", "name": "R", "fields": [{"name": "f", "type": "int", "default": "x"}]} x'
+    for release in Release:
+        with pytest.raises(InvalidAvro, match="follows the schema"):
+            parse(text, release)
+        with pytest.raises(InvalidAvro, match=r"the default of R\.f"):
+            parse(text, release, validate_defaults=True)
+        with pytest.raises(InvalidAvro, match='"Nobody" is not defined'):
+            parse('{"type": "array", "items": "Nobody"} x', release)
+        assert len(list(problems(text, release))) == 2

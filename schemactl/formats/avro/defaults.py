@@ -198,7 +198,8 @@ class DefaultCheck:
         place = (id(schema), id(value))
         known = self._known.get(place)
         if known is None:
-            known = True
+            # A default that leads back into itself never ends. Where it does, another one was refused already.
+            known = self._known[place] = True
             for part, item in _parts(schema, value):
                 if item is NO_DEFAULT or not (yield self._is_valid(part, item, unfinished)):
                     known = False

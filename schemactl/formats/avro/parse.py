@@ -11,7 +11,7 @@ from schemactl.formats.avro.dialects import Avro111, Avro1120, Avro1122
 from schemactl.formats.avro.plain import read_plain
 from schemactl.formats.avro.recursion import room
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.text import MAX_DEPTH, InvalidAvro, decode, read
+from schemactl.formats.avro.text import MAX_DEPTH, InvalidAvro, TrailingText, decode, read
 from schemactl.model import Release
 
 FRAMES_OF_THE_DEEPEST: Final = 4 * MAX_DEPTH
@@ -56,16 +56,28 @@ def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
 def _read_strictly(text: bytes | str, release: Release, defaults: FieldDefaults) -> Schema:
     decoded = decode(text)
     try:
-        return _DIALECTS[release](decoded, read(decoded), defaults).read()
+        return _read_in_dialect(decoded, release, defaults)
     except RecursionError:
         defaults.forget()
         with room(FRAMES_OF_THE_DEEPEST):
-            return _DIALECTS[release](decoded, read(decoded), defaults).read()
+            return _read_in_dialect(decoded, release, defaults)
 
 
 def _read(text: str, release: Release) -> Schema:
-    json = read(text)
-    return read_plain(json) or _DIALECTS[release](text, json, None).read()
+    try:
+        plain = read_plain(read(text))
+    except TrailingText:
+        plain = None
+    return plain or _read_in_dialect(text, release, None)
+
+
+def _read_in_dialect(text: str, release: Release, defaults: FieldDefaults | None) -> Schema:
+    try:
+        json = read(text)
+    except TrailingText as trailing:
+        _DIALECTS[release](text, trailing.value, defaults).read()
+        raise
+    return _DIALECTS[release](text, json, defaults).read()
 
 
 _DIALECTS: Final[Mapping[Release, type[DefinitionReader]]] = {

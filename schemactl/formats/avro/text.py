@@ -49,6 +49,14 @@ class InvalidAvro(InvalidSchema):
         self.exception = exception
 
 
+class TrailingText(InvalidAvro):
+    """Something follows the JSON `value`; Java's parser sees that only when it has made a schema of the value."""
+
+    def __init__(self, what: str, *, fix: str, value: Any) -> None:
+        super().__init__(what, fix=fix)
+        self.value = value
+
+
 def decode(text: bytes | str) -> str:
     """The text of a definition; what is not UTF-8 becomes U+FFFD, as in the broker."""
     return text if isinstance(text, str) else text.decode("utf-8", errors="replace")
@@ -65,7 +73,8 @@ def read(text: str) -> Any:
     """The JSON value in `text`.
 
     Raises:
-        InvalidAvro: it is not JSON that Jackson reads with Avro's settings, or something follows the value.
+        TrailingText: something follows the value.
+        InvalidAvro: it is not JSON that Jackson reads with Avro's settings.
     """
     if len(text) <= _SHORT and "/" not in text:
         try:
@@ -91,9 +100,10 @@ def _read_with_care(text: str) -> Any:
     rest = text[end:].lstrip(JAVA_SPACES)
     if rest:
         position = len(text) - len(rest)
-        raise InvalidAvro(
+        raise TrailingText(
             f"{_excerpt(rest)} follows the schema at {_place(text, position)}; expected the end of the definition",
             fix="remove what stands after the schema; comments may stand before its end only",
+            value=value,
         )
     return value
 
