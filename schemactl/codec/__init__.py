@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from .columns import Options
 from .definition import Definition, KeyValue, Version
-from .errors import CodecError, CodecUnavailable, InvalidDefinition, UnknownVersion, Unreadable, Unwritable
+from .errors import (
+    BatchTooLarge,
+    CodecError,
+    CodecUnavailable,
+    InvalidDefinition,
+    UnknownVersion,
+    Unreadable,
+    Unwritable,
+)
 from .topic import Codec, Decoded, Encoded
 
 __all__ = [
+    "BatchTooLarge",
     "Codec",
     "CodecError",
     "CodecUnavailable",

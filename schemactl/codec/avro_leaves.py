@@ -11,6 +11,7 @@ import numpy as np
 
 from .columns import TIME, Leaf
 from .errors import Unreadable
+from .lanes import FEW_EMPTY
 from .resolver import Symbols
 from .schema import Decimal, Fixed, Primitive, Schema
 from .values import DAY_MICROS, EXACT, MAX_MILLIS
@@ -18,8 +19,8 @@ from .values import DAY_MICROS, EXACT, MAX_MILLIS
 Read = Callable[[bytes, int], tuple[Any, int]]
 """From the payload and a position to the value and the position behind it; raises Unreadable."""
 
-MAX_EMPTY_ITEMS: Final = 1_000_000
-"""Of one array whose items take no bytes: nothing in the message bounds their number."""
+MAX_EMPTY_ITEMS: Final = 10_000
+"""Of one message: nothing in it bounds the number of items that take no bytes."""
 
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
@@ -87,11 +88,16 @@ def read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
             raise Unreadable(f"a block of {size} bytes", start)
     if count * item_size > len(data) - at:
         raise Unreadable(f"a block of {count} items, but {len(data) - at} bytes are left", start)
-    if count > MAX_EMPTY_ITEMS and item_size == 0:
+    if item_size == 0 and count > max_empty_items(data):
         raise Unreadable(
-            f"a block of {count} items that take no bytes; {MAX_EMPTY_ITEMS} are read at most", start
+            f"a block of {count} items that take no bytes; {max_empty_items(data)} are read at most", start
         )
     return count, at
+
+
+def max_empty_items(data: bytes) -> int:
+    """Of one list: every list of a message takes two bytes at the least. A default's may be as long as it is."""
+    return max(FEW_EMPTY, 2 * MAX_EMPTY_ITEMS // (len(data) + 1))
 
 
 def read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:

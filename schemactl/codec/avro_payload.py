@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from . import avro_reader, avro_writer, resolver
-from .columns import Options, shape_of
+from .columns import Options, Shape, shape_of
 from .definition import Definition
+from .errors import InvalidDefinition
 from .lane_reader import compile_lanes
 from .lane_writer import lane_writer
 from .reading import Reading
-from .schema import parse
+from .schema import Enum, Schema, children, parse
 from .writing import Writing
+
+_TOO_DEEP: Final = "the definition is nested deeper than can be followed"
+
+
+def shape(definition: Definition, options: Options) -> Shape:
+    """The columns for values of an Avro definition.
+
+    Raises:
+        InvalidDefinition: Spark and Arrow have no type for it.
+    """
+    try:
+        return shape_of(parse(definition.text), options)
+    except RecursionError:
+        raise InvalidDefinition(_TOO_DEEP) from None
 
 
 def reading(writer: Definition, reader: Definition, options: Options) -> Reading:
@@ -18,18 +35,10 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Reading
     Raises:
         InvalidDefinition: a definition cannot be used.
     """
-    schema = parse(reader.text)
-    shape = shape_of(schema, options)
-    action = resolver.resolve(parse(writer.text), schema)
-    people = avro_reader.reader(action, shape, options, as_python=True)
-    storage = avro_reader.reader(action, shape, options)
-    return Reading(
-        shape.type,
-        lambda payload: avro_reader.read_whole(people, payload, options),
-        lambda payload: avro_reader.read_whole(storage, payload, options),
-        program=compile_lanes(action, shape, options),
-        strict=options.strict,
-    )
+    try:
+        return _reading(writer, parse(reader.text), options)
+    except RecursionError:
+        raise InvalidDefinition(_TOO_DEEP) from None
 
 
 def writing(writer: Definition, options: Options) -> Writing:
@@ -38,5 +47,36 @@ def writing(writer: Definition, options: Options) -> Writing:
     Raises:
         InvalidDefinition: the definition cannot be used.
     """
-    shape = shape_of(parse(writer.text), options)
-    return Writing(shape.type, avro_writer.writer(shape), lane_writer(shape))
+    try:
+        values = shape(writer, options)
+        return Writing(values.type, avro_writer.writer(values), lane_writer(values))
+    except RecursionError:
+        raise InvalidDefinition(_TOO_DEEP) from None
+
+
+def _reading(writer: Definition, schema: Schema, options: Options) -> Reading:
+    shape = shape_of(schema, options)
+    action = resolver.resolve(parse(writer.text), schema)
+    people = avro_reader.reader(action, shape, options, as_python=True)
+    storage = avro_reader.reader(action, shape, options)
+    program = compile_lanes(action, shape, options)
+    return Reading(
+        shape.type,
+        lambda payload: avro_reader.read_whole(people, payload, options),
+        lambda payload: avro_reader.read_whole(storage, payload, options),
+        program=program,
+        strict=options.strict,
+        growth=(1 + len(program.pool)) * max(1, _longest_symbol(schema, set())),
+    )
+
+
+def _longest_symbol(schema: Schema, seen: set[int]) -> int:
+    """In bytes, of all the enums in the schema."""
+    if id(schema) in seen:
+        return 0
+    seen.add(id(schema))
+    symbols = schema.symbols if isinstance(schema, Enum) else ()
+    return max(
+        max(map(len, symbols), default=0),
+        max((_longest_symbol(part, seen) for part in children(schema)), default=0),
+    )

@@ -9,11 +9,11 @@ from typing import Any
 
 from . import resolver
 from .avro_leaves import (
-    MAX_EMPTY_ITEMS,
     Read,
     decimals,
     fixed,
     integers,
+    max_empty_items,
     numbers,
     read_bytes,
     read_count,
@@ -24,7 +24,7 @@ from .avro_leaves import (
 )
 from .columns import Choice, Group, Items, Leaf, Options, Shape
 from .defaults import encode_default
-from .errors import InvalidDefinition, Unreadable
+from .errors import LONG_NAME, InvalidDefinition, Unreadable, shortened
 from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name, min_size
 from .values import text, to_python
 
@@ -148,7 +148,7 @@ class _Compiler:
                     try:
                         entries[key], at = part(data, at)
                     except Unreadable as error:
-                        error.inside(f"[{key!r}]")
+                        error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
                         raise
 
         return read_map
@@ -267,8 +267,8 @@ def _array(part: Read, part_size: int) -> Read:
             count, at = read_count(data, at, part_size)
             if count == 0:
                 return items, at
-            if part_size == 0 and len(items) + count > MAX_EMPTY_ITEMS:
-                raise Unreadable(f"more than {MAX_EMPTY_ITEMS} items that take no bytes", at)
+            if part_size == 0 and len(items) + count > max_empty_items(data):
+                raise Unreadable(f"more than {max_empty_items(data)} items that take no bytes", at)
             try:
                 for _ in range(count):
                     item, at = part(data, at)

@@ -4,11 +4,23 @@ CodecError
 ├── Unreadable         a message's bytes are not what its schema says; `reason` names the place
 ├── Unwritable         a value does not fit the schema it is to be written with; `reason` names the place
 ├── UnknownVersion     the codec has no schema of that number
+├── BatchTooLarge      a column of a decoded batch would be larger than Arrow's arrays can be
 ├── InvalidDefinition  a schema's definition cannot be used
 └── CodecUnavailable   there is no codec for that schema type
 """
 
 from __future__ import annotations
+
+from typing import Final
+
+_LONG_REASON: Final = 1000
+LONG_NAME: Final = 100
+"""Characters of a key in a path."""
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, or its beginning if it is longer than that: messages may hold megabytes, reasons need not."""
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 class CodecError(Exception):
@@ -24,7 +36,7 @@ class _Placed(CodecError):
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
-        self.what = what
+        self.what = shortened(what, _LONG_REASON)
         self.path = ""
 
     def inside(self, part: str) -> None:
@@ -66,6 +78,10 @@ class Unwritable(_Placed):
 
 class UnknownVersion(CodecError):
     """The codec has no schema of that number."""
+
+
+class BatchTooLarge(CodecError):
+    """A column of a decoded batch would be larger than 2 GiB."""
 
 
 class InvalidDefinition(CodecError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from .columns import TIME, Choice, Group, Items, Leaf, Shape
-from .errors import Unwritable
+from .errors import LONG_NAME, Unwritable, shortened
 from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive, Union
 from .values import EXACT, to_storage
 
@@ -133,7 +133,7 @@ def _map(part: Fit) -> Fit:
             for key, item in _pairs(value):
                 ready.append((text(key), part(item)))
         except Unwritable as error:
-            error.inside(f"[{key!r}]")
+            error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
             raise
         return ready
 

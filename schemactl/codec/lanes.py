@@ -7,6 +7,7 @@ nothing was marked on the way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,10 +23,10 @@ _FRONT: Final = 24
 _BACK: Final = 64
 """Zero bytes around the batch, so that a gather of whole words near an edge stays inside."""
 
-_MAX_BYTES: Final = 2**31 - 1
+MAX_ARRAY_BYTES: Final = 2**31 - 1
 """Of a binary array: its offsets have 32 bits."""
 
-_FEW_EMPTY: Final = 16
+FEW_EMPTY: Final = 16
 """Items that take no bytes are bounded by nothing: a block of more is left to the scalar path."""
 
 _ONE: Final = np.uint64(1)
@@ -57,7 +58,11 @@ class Lanes:
     """
 
     def __init__(self, payloads: pa.BinaryArray, pool: bytes = b"") -> None:
-        """Holds `payloads`, null ones as if they were empty, and the bytes of `pool`."""
+        """Holds `payloads`, null ones as if they were empty, and the bytes of `pool`.
+
+        Raises:
+            pa.ArrowCapacityError: together they are more than one array holds.
+        """
         count = self.count = len(payloads)
         offsets = np.frombuffer(payloads.buffers()[1], np.int32)[
             payloads.offset : payloads.offset + count + 1
@@ -65,6 +70,8 @@ class Lanes:
         first, last = int(offsets[0]), int(offsets[-1])
         self.pool_start = _FRONT
         front = _FRONT + len(pool) + _FRONT
+        if front + last - first + _BACK > MAX_ARRAY_BYTES:
+            raise pa.ArrowCapacityError("the batch is too large to be read at once")
         self.data = np.empty(front + last - first + _BACK, np.uint8)
         self.data[:front] = 0
         self.data[-_BACK:] = 0
@@ -82,6 +89,7 @@ class Lanes:
         self.bad: Mask = self._marks[:-1]
         self._words = self.view("<u8")
         self._even = pa.array([], pa.int32())
+        self._copied = 0
 
     def view(self, dtype: str) -> Any:
         """The bytes as items of `dtype`, one starting at every byte."""
@@ -172,10 +180,10 @@ class Lanes:
         if item_size:
             wrong |= count > room
         elif len(rows) and rows[0] != self.count:
-            wrong |= count > _FEW_EMPTY
+            wrong |= count > FEW_EMPTY
         if item_size > 1:
             # Bounded first, so that the product is no more than 64 bits.
-            wrong |= np.minimum(count, _MAX_BYTES) * min(item_size, _MAX_BYTES) > room
+            wrong |= np.minimum(count, MAX_ARRAY_BYTES) * min(item_size, MAX_ARRAY_BYTES) > room
         if sizes is not None:
             wrong |= sizes > np.maximum(room, 0)
         if wrong.any():
@@ -185,10 +193,18 @@ class Lanes:
         return count, after, sizes
 
     def binary(self, spans: Ints) -> pa.BinaryArray:
-        """The bytes of each span: a start and a stop."""
+        """The bytes of each span: a start and a stop.
+
+        Raises:
+            pa.ArrowCapacityError: of this batch more has been asked for than one array holds.
+        """
         count = len(spans)
         if count == 0:
             return pa.array([], pa.binary())
+        # A few bytes of a pool may be asked for many times.
+        self._copied += int((spans[:, 1] - spans[:, 0]).sum())
+        if self._copied > MAX_ARRAY_BYTES:
+            raise pa.ArrowCapacityError("the batch is too large to be read at once")
         # One array over everything whose even elements are the spans and whose odd ones are the gaps between.
         offsets = np.empty(2 * count + 1, np.int32)
         offsets[:-1] = spans.reshape(-1)
@@ -233,8 +249,27 @@ class Lanes:
 
 
 def take_or_null(values: pa.Array, index: Ints, *, nulls: Mask | None = None) -> pa.Array:
-    """`values` at `index`, null where `nulls`."""
-    return values.take(pa.array(index, mask=nulls))
+    """`values` at `index`, null where `nulls`.
+
+    Raises:
+        pa.ArrowCapacityError: there is more than one array holds.
+    """
+    try:
+        return values.take(pa.array(index, mask=nulls))
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowCapacityError(str(error)) from None
+
+
+def joined(parts: Sequence[pa.Array]) -> pa.Array:
+    """One array.
+
+    Raises:
+        pa.ArrowCapacityError: there is more than one array holds.
+    """
+    try:
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(list(parts))
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowCapacityError(str(error)) from None
 
 
 def whole(two: Any) -> Any:
@@ -261,7 +296,7 @@ def binary(ends: Ints, data: Any) -> pa.BinaryArray:
     Raises:
         pa.ArrowCapacityError: there are more than one array holds (2 GiB).
     """
-    if len(ends) and ends[-1] > _MAX_BYTES:
+    if len(ends) and ends[-1] > MAX_ARRAY_BYTES:
         raise pa.ArrowCapacityError(f"{ends[-1]} bytes do not fit one array")
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends

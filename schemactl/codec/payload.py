@@ -7,11 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 from . import avro_payload, json_payload, primitive, proto_payload
-from .columns import Group, Options, shape_of
+from .columns import Group, Options
 from .definition import Definition
 from .errors import CodecUnavailable
 from .reading import Reading, unreadable
-from .schema import parse
 from .writing import Writing
 
 _AVRO_DESCRIBED: Final = frozenset({"AVRO", "JSON"})
@@ -41,7 +40,7 @@ def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool
         return primitive.column_type(schema.type, options), False
     if schema.type in _PROTOBUF:
         return proto_payload.column_type(schema, options), True
-    shape = shape_of(parse(schema.text), options)
+    shape = avro_payload.shape(schema, options)
     return shape.type, isinstance(shape, Group)
 
 

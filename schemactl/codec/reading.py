@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from .avro_leaves import MAX_EMPTY_ITEMS
 from .errors import Unreadable
 from .lane_reader import Program, decode_lanes
-from .lanes import Ints, Mask, take_or_null
+from .lanes import MAX_ARRAY_BYTES, Ints, Mask, joined, take_or_null
+
+_FEW_ROWS: Final = 32
+_FEW_BYTES: Final = 2**16
+"""So few short messages are read faster one by one."""
+
+_JUDGED_ROWS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,7 @@ class Reading:
         lanes: from payloads without nulls to an array and the rows in it that are for `storage` to judge; None: all are.
         program: of Avro: reads many payloads at once, together with those of other writers.
         strict: bytes behind a value are for `storage` to judge, too.
+        growth: how many bytes of text a byte of a message can become, by defaults and symbols; a bound.
     """
 
     type: pa.DataType
@@ -33,6 +41,7 @@ class Reading:
     lanes: Callable[[pa.BinaryArray], tuple[pa.Array, Mask]] | None = None
     program: Program | None = None
     strict: bool = False
+    growth: int = 1
 
     def batch(self, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
         """One element a payload, null where it cannot be read, and the reason for each of those."""
@@ -44,15 +53,24 @@ class Reading:
         return _judged(array, payloads, [(self, np.flatnonzero(bad))])
 
     def _one_by_one(self, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
-        values: list[Any] = []
+        parts: list[pa.Array] = []
         reasons: dict[int, str] = {}
-        for row, payload in enumerate(payloads.to_pylist()):
-            try:
-                values.append(self.storage(payload))
-            except Unreadable as error:
-                values.append(None)
-                reasons[row] = error.reason
-        return pa.array(values, self.type), reasons
+        # A few at once, so that not all of them stand in memory as objects.
+        for start in range(0, len(payloads), _JUDGED_ROWS):
+            values: list[Any] = []
+            most = 0
+            for row, payload in enumerate(payloads[start : start + _JUDGED_ROWS].to_pylist(), start):
+                most += (len(payload) + MAX_EMPTY_ITEMS) * self.growth
+                try:
+                    values.append(self.storage(payload))
+                except Unreadable as error:
+                    values.append(None)
+                    reasons[row] = error.reason
+            # Arrow itself would look for memory until there is none.
+            if most >= MAX_ARRAY_BYTES and sum(map(_weight, values)) >= MAX_ARRAY_BYTES:
+                raise pa.ArrowCapacityError("the values are more than one array holds")
+            parts.append(pa.array(values, self.type))
+        return joined(parts or [pa.array([], self.type)]), reasons
 
 
 def read_together(
@@ -61,9 +79,19 @@ def read_together(
     """As `Reading.batch`, with several writers and one reader: for each reading, the rows that are its own, in order.
 
     Every reading has a program. Rows that are no reading's mean nothing.
+
+    Raises:
+        pa.ArrowCapacityError: the values are more than one array holds.
     """
+    if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
+        return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings)
     programs = [(reading.program, rows) for reading, rows in readings if reading.program is not None]
-    array, bad = decode_lanes(programs, payloads, strict=readings[0][0].strict)
+    try:
+        array, bad = decode_lanes(programs, payloads, strict=readings[0][0].strict)
+    except pa.ArrowCapacityError:
+        if len(payloads) > 1:
+            raise
+        return _judged(pa.nulls(1, readings[0][0].type), payloads, readings)
     return _judged(array, payloads, [(reading, rows[bad[rows]]) for reading, rows in readings])
 
 
@@ -82,7 +110,20 @@ def _judged(
             index[rows] = total + np.arange(len(rows))
             total += len(rows)
             reasons |= {int(rows[at]): reason for at, reason in refused.items()}
-    return (array, reasons) if len(parts) == 1 else (take_or_null(pa.concat_arrays(parts), index), reasons)
+    return (array, reasons) if len(parts) == 1 else (take_or_null(joined(parts), index), reasons)
+
+
+def _weight(value: Any) -> int:
+    """How many bytes of text and bytes are in the value, each as often as it is there."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode())
+    if isinstance(value, bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_weight, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_weight, value))
+    return 0
 
 
 def unreadable(reason: str, arrow_type: pa.DataType) -> Reading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 from . import payload, version_number
 from .columns import Options
 from .definition import Definition, KeyValue, Version
-from .errors import InvalidDefinition, UnknownVersion
+from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion
+from .lanes import joined
 from .message import (
     Layout,
     MessageReader,
@@ -28,6 +29,8 @@ from .message import (
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
 """Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
+
+_TOO_LARGE: Final = "the value takes more than the 2 GiB that a column holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,10 @@ class Codec:
         return self._message_reader(version_number.number(version)).one(payload, key)
 
     def decode_batch(
-        self, payloads: pa.Array, versions: pa.Array | None = None, keys: pa.Array | None = None
+        self,
+        payloads: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray | None = None,
+        keys: pa.Array | pa.ChunkedArray | None = None,
     ) -> Decoded:
         """Many messages at once, in order. Bad data never raises: it makes a row of nulls and a reason.
 
@@ -185,10 +191,48 @@ class Codec:
         Raises:
             CodecUnavailable: there is no codec for the schema's type.
             ValueError: keys are needed and not given.
+            BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` gives more than one.
         """
+        parts = list(self.decode_parts(payloads, versions, keys))
+        if len(parts) == 1:
+            return parts[0]
+        try:
+            rows = pa.concat_batches([part.rows for part in parts])
+        except pa.ArrowInvalid:
+            raise BatchTooLarge(
+                "a column of the decoded batch takes more than the 2 GiB that it holds: use decode_parts"
+            ) from None
+        return Decoded(rows, pa.concat_arrays([part.errors for part in parts]))
+
+    def decode_parts(
+        self,
+        payloads: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray | None = None,
+        keys: pa.Array | pa.ChunkedArray | None = None,
+    ) -> Iterator[Decoded]:
+        """As `decode_batch`, in as few parts as hold it, in order: a column takes 2 GiB at the most."""
+        given = (payloads, keys) if keys is not None else (payloads,)
+        if len(payloads) <= 1 or all(values.nbytes <= MAX_BATCH_BYTES for values in given):
+            try:
+                part = self._decode(payloads, versions, keys)
+            except pa.ArrowCapacityError:
+                if len(payloads) == 1:
+                    part = Decoded(_batch_of_nulls(self.columns), pa.array([_TOO_LARGE]))
+                else:
+                    part = None
+            if part is not None:
+                yield part
+                return
+        middle = len(payloads) // 2
+        for start, length in ((0, middle), (middle, len(payloads) - middle)):
+            yield from self.decode_parts(
+                payloads.slice(start, length),
+                None if versions is None else versions.slice(start, length),
+                None if keys is None else keys.slice(start, length),
+            )
+
+    def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
-        if payloads.nbytes > MAX_BATCH_BYTES and len(payloads) > 1:
-            return self._decode_halves(payloads, versions, keys)
         payloads = _binary(payloads)
         keys = None if keys is None else _binary(keys)
         if versions is None:
@@ -309,20 +353,7 @@ class Codec:
         order = np.empty(len(payloads), np.int64)
         order[np.concatenate([rows for _, rows in groups])] = np.arange(len(payloads))
         back = pa.array(order)
-        return [pa.concat_arrays(list(column)).take(back) for column in zip(*parts, strict=True)], reasons
-
-    def _decode_halves(self, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None) -> Decoded:
-        middle = len(payloads) // 2
-        halves = [
-            self.decode_batch(
-                payloads.slice(start, length),
-                None if versions is None else versions.slice(start, length),
-                None if keys is None else keys.slice(start, length),
-            )
-            for start, length in ((0, middle), (middle, len(payloads) - middle))
-        ]
-        rows = pa.concat_batches([half.rows for half in halves])
-        return Decoded(rows, pa.concat_arrays([half.errors for half in halves]))
+        return [joined(column).take(back) for column in zip(*parts, strict=True)], reasons
 
 
 def _restore(versions: tuple[Version, ...], reader: Definition | KeyValue, options: Options) -> Codec:
@@ -339,7 +370,11 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
     whole = _whole(values)
-    return whole if whole.type == pa.binary() else whole.cast(pa.binary())
+    try:
+        return whole if whole.type == pa.binary() else whole.cast(pa.binary())
+    except pa.ArrowInvalid:
+        # Large or dictionary-encoded ones, longer than they looked.
+        raise pa.ArrowCapacityError("more than 2 GiB") from None
 
 
 def _batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
@@ -347,6 +382,11 @@ def _batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordB
         # A record without fields has rows all the same.
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def _batch_of_nulls(columns: pa.Schema) -> pa.RecordBatch:
+    """One row."""
+    return _batch([pa.nulls(1, kind) for kind in columns.types], columns, 1)
 
 
 def _reasons(reasons: dict[int, str], count: int) -> pa.StringArray:

@@ -34,14 +34,18 @@ def number(version: int | bytes | None) -> int | None:
 
 def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
     """The numbers in many schema versions, null where there is none, and the reason for each that is no version."""
-    if not (pa.types.is_binary(versions.type) or pa.types.is_large_binary(versions.type)):
-        return versions.cast(pa.int64()), {}
+    if pa.types.is_dictionary(versions.type):
+        versions = versions.dictionary_decode()
+    if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
+        # A number beyond 63 bits becomes a negative one, which is no version either.
+        return versions.cast(pa.int64(), safe=False), {}
+    versions = versions.cast(pa.binary())
     sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
     good = np.isin(sizes, _SIZES)
     found = np.zeros(len(versions), np.int64)
-    found[good] = np.frombuffer(
-        b"".join(version[:8] for version in versions.filter(pa.array(good)).to_pylist()), ">i8"
-    )
+    if good.any():
+        first = pc.binary_slice(versions.filter(pa.array(good)), 0, 8)
+        found[good] = np.frombuffer(first.buffers()[2], ">i8")[: len(first)]
     odd = np.flatnonzero(~good & (sizes != 0))
     return pa.array(found, mask=~good), {int(row): _reason(int(sizes[row])) for row in odd}
 
