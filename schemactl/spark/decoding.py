@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec, Decoded  # noqa: TID252  a package may carry a copy under its own name
 from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
 from .arrow_types import struct_of
 from .columns import (
@@ -95,16 +95,28 @@ def decode_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The batches as `decode` gives them, in a worker."""
     for batch in batches:
-        payloads = batch.column(columns.payload)
-        versions = None if columns.version is None else batch.column(columns.version)
-        keys = None if columns.key is None else batch.column(columns.key)
-        decoded = codec.decode_batch(payloads, versions, keys if codec.separated else None)
-        refused = pc.if_else(decoded.errors.is_valid(), payloads, pa.scalar(None, payloads.type))
-        found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
-        if keys is not None:
-            found[KEY] = keys
-        found |= {name: batch.column(name) for name in columns.others}
-        count = batch.num_rows
-        found[SCHEMA_VERSION] = pa.nulls(count, pa.int64()) if versions is None else numbers(versions)[0]
-        found |= {ERROR: decoded.errors, PAYLOAD: refused}
-        yield pa.RecordBatch.from_pydict(found)
+        payloads, versions, keys = (
+            None if name is None else batch.column(name)
+            for name in (columns.payload, columns.version, columns.key)
+        )
+        start = 0
+        for decoded in codec.decode_parts(payloads, versions, keys if codec.separated else None):
+            count = decoded.rows.num_rows
+            yield _with_message(decoded, batch.slice(start, count), columns)
+            start += count
+
+
+def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
+    """The decoded rows and what there is of their messages."""
+    payloads = batch.column(columns.payload)
+    refused = pc.if_else(decoded.errors.is_valid(), payloads, pa.scalar(None, payloads.type))
+    found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
+    if columns.key is not None:
+        found[KEY] = batch.column(columns.key)
+    found |= {name: batch.column(name) for name in columns.others}
+    if columns.version is None:
+        found[SCHEMA_VERSION] = pa.nulls(batch.num_rows, pa.int64())
+    else:
+        found[SCHEMA_VERSION] = numbers(batch.column(columns.version))[0]
+    found |= {ERROR: decoded.errors, PAYLOAD: refused}
+    return pa.RecordBatch.from_pydict(found)
