@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.history.rows import Declared, Note, Standing, Step, Version
 
-FORMAT = 2
+FORMAT = 3
 """Of the tables, and of what makes a version (what parses, what is equal); raised whenever either changes, so that files
 of older releases are made anew."""
 
@@ -56,6 +56,9 @@ CREATE TABLE standing (
 ) WITHOUT ROWID;
 -- The files that a definition is made of from a step on, besides the declaration: a JSON list of path ids.
 CREATE TABLE made_of (schema INTEGER, step INTEGER, paths TEXT NOT NULL, PRIMARY KEY (schema, step)) WITHOUT ROWID;
+-- A definition that takes types of other files, as it was looked at last (`distinct.Outline`): the digests of its own parts, and
+-- a JSON list of the files, each with the names that are taken of it and all that it defined.
+CREATE TABLE outline (schema INTEGER PRIMARY KEY, step INTEGER NOT NULL, type TEXT NOT NULL, own BLOB NOT NULL, files TEXT NOT NULL);
 CREATE TABLE used_by (path INTEGER, schema INTEGER, step INTEGER NOT NULL, PRIMARY KEY (path, schema)) WITHOUT ROWID;
 -- What could not be read from a step until another; of a topic's definition, or of a file where `schema` is NULL.
 CREATE TABLE note (
@@ -246,11 +249,31 @@ class Cache:
         names = "SELECT name FROM path JOIN json_each(?) ON path.id = value"
         return frozenset(_text(name) for (name,) in self.connection.execute(names, found or ("[]",)))
 
+    def outline(self, schema: str) -> tuple[str, bytes, list[tuple[str, list[str], list[str]]]] | None:
+        """The topic's definition as it was looked at last: schema type, own digests, and of other files path, names taken, all.
+
+        Only of the newest state; None: what it takes of other files, if anything, is not known.
+        """
+        sql = "SELECT type, own, files FROM outline WHERE schema = ?"
+        found = self.connection.execute(sql, (self.schema_id(schema),)).fetchone()
+        if found is None:
+            return None
+        names = "SELECT name FROM path WHERE id = ?"
+        files = [
+            (_text(self.connection.execute(names, (path,)).fetchone()[0]), taken, every)
+            for path, taken, every in json.loads(found[2])
+        ]
+        return found[0], found[1], files
+
     def users(self, path: str) -> list[str]:
         """tenant/namespace/topic of those whose definition is made of `path` among others."""
-        sql = "SELECT name FROM used_by JOIN schema ON id = schema WHERE path = ? ORDER BY name"
-        ever = self.connection.execute(sql, (self.path_id(path),)).fetchall()
-        return [name for (name,) in ever if path in self.made_of(name)]
+        sql = (
+            "SELECT name, (SELECT paths FROM made_of WHERE schema = id AND step <= ? ORDER BY step DESC LIMIT 1) "
+            "FROM used_by JOIN schema ON id = used_by.schema WHERE path = ? ORDER BY name"
+        )
+        path_id = self.path_id(path)
+        found = self.connection.execute(sql, (self.step, path_id))
+        return [name for name, paths in found if paths and path_id in json.loads(paths)]
 
     def notes(self) -> list[Note]:
         """What cannot be read."""

@@ -28,7 +28,7 @@ MEMORY = ":memory:"
 _CACHE_KB = 32_000
 """As large as what is written becomes in a large repository: pages are written once."""
 
-_SINCE = ("file", "declaration", "version", "standing", "made_of", "used_by", "note")
+_SINCE = ("file", "declaration", "version", "standing", "made_of", "used_by", "note", "outline")
 _UNTIL = ("declaration", "note")
 """The tables whose rows hold from a step on, and those whose rows may end."""
 
@@ -138,7 +138,7 @@ class Derivation:
         journal = Journal(connection)
         with worker.kept(), _uncollected():
             Fold(self._repository, self._project, journal).follow(steps, self._progress)
-        journal.flush()
+        journal.finish()
 
     def _written(self, write: Callable[[str], Cache]) -> Cache:
         """What `write` puts into a new file, which takes the place of the kept one; in memory where there can be none."""

@@ -7,7 +7,7 @@ text changes; when another file's does, what that file's types are now is put be
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
@@ -78,6 +78,24 @@ class Outline(NamedTuple):
     own: int
     taken: tuple[tuple[str, tuple[str, ...]], ...]
     names: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def again(cls, type_name: str, own: bytes, files: Iterable[tuple[str, list[str], list[str]]]) -> Outline:
+        """An outline with that `own_digest` and those `files`."""
+        each = list(files)
+        taken = tuple((path, tuple(names)) for path, names, _ in each if names)
+        return cls(
+            type_name, int.from_bytes(own, "big"), taken, {path: frozenset(all_) for path, _, all_ in each}
+        )
+
+    def own_digest(self) -> bytes:
+        """The digests of its root and of its own types, added."""
+        return _added(self.own)
+
+    def files(self) -> Iterator[tuple[str, tuple[str, ...], frozenset[str]]]:
+        """The files it may take types of, the names of those that it takes, and of all that each defines."""
+        taken = dict(self.taken)
+        yield from ((path, taken.get(path, ()), names) for path, names in self.names.items())
 
     def fits(self, path: str, shared: Callable[[str], Shared | None]) -> bool:
         """Whether the file at `path` is one that types are taken of, and still defines the same names."""

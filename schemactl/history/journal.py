@@ -24,6 +24,7 @@ _INSERTS: Final = {
     "standing": "INSERT OR REPLACE INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     "made_of": "INSERT OR REPLACE INTO made_of VALUES (?, ?, ?)",
     "used_by": "INSERT OR IGNORE INTO used_by VALUES (?, ?, ?)",
+    "outline": "INSERT OR REPLACE INTO outline VALUES (?, ?, ?, ?, ?)",
     "note": "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 }
 
@@ -93,6 +94,7 @@ class Journal:
         self._declared: dict[str, tuple[Held, ...]] = {}
         self._places: dict[str, set[tuple[str, int]]] = {}
         self._lines: dict[str, Line] = {}
+        self._outlined: dict[int, tuple[int, Outline | None]] = {}
         self._users: dict[str, set[str]] = {}
         self._open: dict[tuple[int | None, int | None], list[OpenNote]] = {}
         for each in self._before.notes():
@@ -112,6 +114,20 @@ class Journal:
         for table, rows in self._rows.items():
             self._connection.executemany(_INSERTS[table], rows)
             rows.clear()
+
+    def finish(self) -> None:
+        """As `flush`, and no step follows."""
+        gone = [(line,) for line, (_, outline) in self._outlined.items() if outline is None]
+        self._connection.executemany("DELETE FROM outline WHERE schema = ?", gone)
+        for line, (step, outline) in self._outlined.items():
+            if outline:
+                files = [
+                    (self._path_id(path), names, sorted(every)) for path, names, every in outline.files()
+                ]
+                written = json.dumps(files, separators=(",", ":"))
+                self._add("outline", line, step, outline.type_name, outline.own_digest(), written)
+        self._outlined.clear()
+        self.flush()
 
     def entry(self, path: str) -> Entry | None:
         """What is at `path`."""
@@ -178,6 +194,8 @@ class Journal:
                 line = Line(known, schema)
                 line.numbers = self._before.numbers(schema)
                 line.made_of = self._before.made_of(schema)
+                if outline := self._before.outline(schema):
+                    line.outline = Outline.again(*outline)
                 for domain in (0, 1):
                     if standing := self._before.standing_row(schema, domain):
                         line.standings[domain] = standing
@@ -213,6 +231,12 @@ class Journal:
         line.made_of = paths
         ids = sorted(map(self._path_id, paths))
         self._add("made_of", line.id, self.number, json.dumps(ids, separators=(",", ":")))
+
+    def outline(self, line: Line, outline: Outline | None) -> None:
+        """What a look at the topic's definition gave; None: each change takes a new look."""
+        if outline or line.outline:
+            line.outline = outline
+            self._outlined[line.id] = (self.number, outline)
 
     def users(self, path: str) -> set[str]:
         """tenant/namespace/topic of those whose definitions are made of `path` among others."""

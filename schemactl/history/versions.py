@@ -269,7 +269,7 @@ class Fold:
     def _settle(self, schema: str, definitions: Definitions) -> None:
         """The topics of that tenant/namespace/topic stand as is declared now."""
         line = self._journal.line(schema)
-        line.outline = None
+        self._journal.outline(line, None)
         places = [Place(*each) for each in self._journal.places(schema)]
         if len(places) > 1:
             places.sort()
@@ -293,7 +293,7 @@ class Fold:
             number = None
             if seen and seen.digest:
                 number = self._journal.version(line, seen.type_name, place.path, seen.digest)
-                line.outline = seen.outline
+                self._journal.outline(line, seen.outline)
             self._declare(line, domain, number, place.path)
         for domain, standing in line.standings.items():
             if domain not in declared and not standing.deleted:
