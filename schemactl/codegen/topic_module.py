@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from schemactl.codegen.former_names import Path, former_names
 from schemactl.codegen.source import WIDTH, Call, Expression, Items, Literal, Mapping, quote, render
 from schemactl.codegen.spark_type import Struct, constructors, to_source
 from schemactl.codegen.struct import Options
@@ -114,7 +115,9 @@ def topic_module(approved: Approved, *, runtime: str, options: Options, release:
         _decode_function(runtime, approved),
     ]
     if struct is not None:
-        parts.append(_struct_function(struct))
+        older = [_info(version) for version in reversed(versions) if version.number < number]
+        names = former_names(reader, older, options, release)
+        parts += [_view_function(runtime, names), _struct_function(struct)]
     return "".join(parts)
 
 
@@ -122,6 +125,7 @@ def _imports(runtime: str, versions: tuple[SchemaVersion, ...], struct: Struct |
     key_value = any(version.info and version.info.type is SchemaType.KEY_VALUE for version in versions)
     names = ["Codec", "Definition", *(["KeyValue"] if key_value else []), "Options", "Version"]
     typing = "TYPE_CHECKING, Any" if struct is not None else "TYPE_CHECKING"
+    sessions = "DataFrame, SparkSession" if struct is not None else "DataFrame"
     types = (
         "    from pyspark.sql.types import StructType\n\n    STRUCT: StructType\n"
         if struct is not None
@@ -133,7 +137,7 @@ def _imports(runtime: str, versions: tuple[SchemaVersion, ...], struct: Struct |
         f"from {runtime}.codec import {', '.join(names)}\n\n"
         "if TYPE_CHECKING:\n"
         "    from collections.abc import Sequence\n\n"
-        "    from pyspark.sql import DataFrame\n"
+        f"    from pyspark.sql import {sessions}\n"
         f"{types}\n"
     )
 
@@ -220,6 +224,28 @@ def decode(
     from {runtime}.spark import decode as decode_messages
 
     return decode_messages(messages, CODEC, payload=payload, version=version, key=key)
+'''
+
+
+def _view_function(runtime: str, names: dict[Path, tuple[str, ...]]) -> str:
+    entries = tuple(
+        (".".join(path), Items(tuple(map(Literal.of, former)), "()")) for path, former in names.items()
+    )
+    start = "FORMER_NAMES: dict[str, tuple[str, ...]] = "
+    return f'''
+
+{start}{render(Mapping(entries), before=len(start))}
+"""What columns were called in older versions, the newest name first, by their paths."""
+
+
+def view(spark: SparkSession, path: str, *, name: str | None = None) -> DataFrame:
+    """The rows landed in the folder `path` by any version of this package, with the columns of this one.
+
+    `name`: of a temporary view to be made of it. See `{runtime}.spark.view`.
+    """
+    from {runtime}.spark import view as view_landed
+
+    return view_landed(spark, CODEC, path, former_names=FORMER_NAMES, name=name)
 '''
 
 

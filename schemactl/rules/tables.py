@@ -41,7 +41,7 @@ RULES: Final = (
         summary="Tables fed by the topic get another column, a wider type, or no longer get a column.",
         why="The generated columns follow the schema, and the tables that hold rows of earlier versions follow only if they are "
         "asked to. What was landed stays as it is: a new column is null there, a renamed one has its old name, a widened one "
-        "its old type, and Spark reads such files together if it is given the StructType of today. A Delta table "
+        "its old type, and Spark reads such files together if it is told the columns, as the generated `view` does. A Delta table "
         "takes the new rows where its schema may evolve. Looked for where the project has `generate`.",
         example="""
 # before
@@ -51,7 +51,7 @@ RULES: Final = (
 {"name": "quantity", "type": "long"},
 {"name": "channel", "type": ["null", "string"], "default": null}
 """,
-        fix="Read folders of Parquet with the StructType of today; let Delta tables evolve as the "
+        fix="Read folders of Parquet through the generated `view` or with the StructType of today; let Delta tables evolve as the "
         "finding says.",
         link=_DELTA,
     ),

@@ -16,6 +16,7 @@ from .java import JavaNotFound, ensure_java
 from .landing import land, land_stream, landed_by, settle
 from .landing_journal import Counts, Landed
 from .pulsar_source import PulsarSource
+from .views import FormerNames, view, view_sql
 
 __all__ = [
     "ERROR",
@@ -23,6 +24,7 @@ __all__ = [
     "PAYLOAD",
     "SCHEMA_VERSION",
     "Counts",
+    "FormerNames",
     "JavaNotFound",
     "Landed",
     "PulsarSource",
@@ -34,4 +36,6 @@ __all__ = [
     "landed_by",
     "settle",
     "split",
+    "view",
+    "view_sql",
 ]

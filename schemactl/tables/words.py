@@ -20,7 +20,9 @@ _ADVICE: Final[dict[Effect, str]] = {
     "may be null": "DROP NOT NULL in a Delta table that demands the column",
 }
 
-_PARQUET: Final = "Read folders of Parquet with the StructType of today, not with mergeSchema"
+_PARQUET: Final = (
+    "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
+)
 
 
 def said(change: Change) -> str:

@@ -1,0 +1,246 @@
+"""Views over tables that were landed version by version: the columns of today, whatever the schema was when a row was landed.
+
+A folder of Parquet keeps every file as it was written, and a table in a catalog its columns. In a view a renamed column has its
+new name in all rows, a wider one its new type, and one that came later is null in older rows, at every depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions
+from pyspark.sql import types as spark
+
+from ..codec import Codec, CodecError  # noqa: TID252  a package may carry a copy under its own name
+from .arrow_types import struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FormerNames = Mapping[str, Sequence[str]]
+"""What columns were called before, the newest first, by their paths: `address.zip`, `items.element.sku`, `by_day.value.sku`."""
+
+_NUMBERS: Final = (
+    spark.ByteType,
+    spark.ShortType,
+    spark.IntegerType,
+    spark.LongType,
+    spark.FloatType,
+    spark.DoubleType,
+)
+"""Each can be promoted to those behind it, as in Avro."""
+
+_OTHERS: Final = (
+    (spark.StringType, spark.BinaryType),
+    (spark.BinaryType, spark.StringType),
+    (spark.DateType, spark.TimestampNTZType),
+)
+
+_DIGITS: Final[dict[type[spark.DataType], int]] = {
+    spark.ByteType: 3,
+    spark.ShortType: 5,
+    spark.IntegerType: 10,
+    spark.LongType: 20,
+}
+
+
+def view(
+    session: SparkSession,
+    codec: Codec,
+    path: str,
+    *,
+    former_names: FormerNames | None = None,
+    name: str | None = None,
+) -> DataFrame:
+    """The rows of a folder of Parquet that was landed by this codec and those before it, with the columns of today.
+
+    They come in the order of the codec's columns; then the columns that its other versions have, null where a row was landed
+    without; then all else the files and their folders have (`__key`, `__topic`, `__schemaVersion`, what a partition is named by).
+    Where files differ in types, so that Spark cannot merge their columns, all else is what one of the files has.
+
+    Args:
+        session: which reads it.
+        codec: of the topic.
+        path: the folder, anything that `spark.read.parquet` takes.
+        former_names: of the codec's columns; a generated package has them as FORMER_NAMES.
+        name: of a temporary view to be made of it, for SQL; None: none is made.
+
+    Raises:
+        AnalysisException: there is no such folder, or nothing in it.
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    columns = _Columns(former_names or {})
+    today = struct_of(codec.columns)
+    known = columns.widened(today, "")
+    gone = [field for field in _of_other_versions(codec) if not _has(known, field.name)]
+    given = spark.StructType([*known.fields, *gone])
+    others = [field for field in _found(session, path) if not _has(given, field.name)]
+    table = session.read.schema(spark.StructType([*given.fields, *others])).parquet(path)
+    kept = [_quoted(field.name) for field in (*gone, *others)]
+    rows = table.select(*map(functions.expr, [*columns.select(today, known), *kept]))
+    if name is not None:
+        rows.createOrReplaceTempView(name)
+    return rows
+
+
+def view_sql(
+    table: str,
+    columns: spark.StructType,
+    codec: Codec,
+    *,
+    name: str,
+    former_names: FormerNames | None = None,
+) -> str:
+    """The statement that makes a view with the columns of today over a table in a catalog; to be made anew for a new version.
+
+    The other columns of the table come behind them, as they are.
+
+    Args:
+        table: its name as SQL has it, quoted where it needs to be.
+        columns: what it has now: `spark.table(table).schema`.
+        codec: of the topic.
+        name: of the view, as SQL has it.
+        former_names: of the codec's columns; a generated package has them as FORMER_NAMES.
+
+    Raises:
+        ValueError: a column cannot be read as the type of today: the table must be written anew.
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    made = _Columns(former_names or {})
+    today = struct_of(codec.columns)
+    known = made.widened(today, "")
+    others = [_quoted(field.name) for field in columns if not _has(known, field.name)]
+    selected = ",\n  ".join([*made.select(today, columns), *others])
+    return f"CREATE OR REPLACE VIEW {name} AS\nSELECT\n  {selected}\nFROM {table}"
+
+
+class _Columns:
+    """The columns of today out of those that are there."""
+
+    def __init__(self, former_names: FormerNames) -> None:
+        self._former_names = former_names
+
+    def widened(self, struct: spark.StructType, path: str) -> spark.StructType:
+        """The struct with its former columns beside those of today, at every depth."""
+        fields: list[spark.StructField] = []
+        for field in struct:
+            inner = self._widened(field.dataType, f"{path}{field.name}")
+            fields += [
+                spark.StructField(name, inner) for name in (field.name, *self._former(path, field.name))
+            ]
+        return spark.StructType(fields)
+
+    def _widened(self, of: spark.DataType, path: str) -> spark.DataType:
+        match of:
+            case spark.StructType():
+                return self.widened(of, f"{path}.")
+            case spark.ArrayType():
+                return spark.ArrayType(self._widened(of.elementType, f"{path}.element"))
+            case spark.MapType():
+                return spark.MapType(of.keyType, self._widened(of.valueType, f"{path}.value"))
+        return of
+
+    def select(self, today: spark.StructType, there: spark.StructType) -> list[str]:
+        """An expression for each column of today."""
+        made = [(self._column(field, there, "", ""), _quoted(field.name)) for field in today]
+        return [value if value == name else f"{value} AS {name}" for value, name in made]
+
+    def _former(self, path: str, name: str) -> Sequence[str]:
+        return self._former_names.get(f"{path}{name}", ())
+
+    def _column(self, field: spark.StructField, there: spark.StructType, inside: str, path: str) -> str:
+        """The column of today, of the columns `there` whose references begin with `inside`."""
+        names = [name.casefold() for name in (field.name, *self._former(path, field.name))]
+        found = [each for name in names for each in there if each.name.casefold() == name]
+        place = f"{path}{field.name}"
+        values = [
+            self._value(f"{inside}{_quoted(each.name)}", each.dataType, field.dataType, place)
+            for each in found
+        ]
+        if not values:
+            return f"CAST(NULL AS {_type(field.dataType)})"
+        return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+
+    def _value(self, value: str, have: spark.DataType, want: spark.DataType, path: str) -> str:
+        """`value`, which has the one type, as the other."""
+        if have.simpleString() == want.simpleString():
+            return value
+        item = f"item{path.count('.')}"
+        match have, want:
+            case spark.StructType(), spark.StructType():
+                parts = [
+                    f"'{field.name}', {self._column(field, have, f'{value}.', f'{path}.')}" for field in want
+                ]
+                return f"if({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+            case spark.ArrayType(), spark.ArrayType():
+                inner = self._value(item, have.elementType, want.elementType, f"{path}.element")
+                return f"transform({value}, {item} -> {inner})"
+            case spark.MapType(), spark.MapType():
+                if have.keyType != want.keyType:
+                    key = self._value("key", have.keyType, want.keyType, f"{path}.key")
+                    value = f"transform_keys({value}, (key, {item}) -> {key})"
+                inner = self._value(item, have.valueType, want.valueType, f"{path}.value")
+                return value if inner == item else f"transform_values({value}, (key, {item}) -> {inner})"
+        if not _is_promoted(have, want):
+            raise ValueError(
+                f"the table has {path} as {have.simpleString()}, which is not read as {want.simpleString()}: it must be "
+                "written anew"
+            )
+        return f"CAST({value} AS {_type(want)})"
+
+
+def _of_other_versions(codec: Codec) -> list[spark.StructField]:
+    """The columns of every version, each as the newest one that has it."""
+    found: dict[str, spark.StructField] = {}
+    for version in reversed(codec.versions):
+        try:
+            columns = struct_of(codec.columns_of(version.number))
+        except CodecError:
+            # Rows of it were never landed in columns of its own.
+            continue
+        for field in columns:
+            found.setdefault(field.name.casefold(), field)
+    return [*found.values()]
+
+
+def _found(session: SparkSession, path: str) -> Iterator[spark.StructField]:
+    """The columns of the files and folders."""
+    try:
+        yield from session.read.option("mergeSchema", "true").parquet(path).schema
+    except (PySparkException, Py4JJavaError):
+        yield from session.read.parquet(path).schema
+
+
+def _has(struct: spark.StructType, name: str) -> bool:
+    return any(field.name.casefold() == name.casefold() for field in struct)
+
+
+def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:
+    """Whether Avro's readers, or tables whose types may widen, take the one for the other."""
+    if isinstance(want, spark.DecimalType):
+        if isinstance(have, spark.DecimalType):
+            before = have.precision - have.scale
+            return want.scale >= have.scale and want.precision - want.scale >= before
+        return want.precision - want.scale >= _DIGITS.get(type(have), 99)
+    if isinstance(have, _NUMBERS) and isinstance(want, _NUMBERS):
+        return _NUMBERS.index(type(have)) < _NUMBERS.index(type(want))
+    return (type(have), type(want)) in _OTHERS
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _type(of: spark.DataType) -> str:
+    """The type as SQL has it, names quoted."""
+    match of:
+        case spark.StructType():
+            return f"struct<{', '.join(f'{_quoted(each.name)}: {_type(each.dataType)}' for each in of)}>"
+        case spark.ArrayType():
+            return f"array<{_type(of.elementType)}>"
+        case spark.MapType():
+            return f"map<{_type(of.keyType)}, {_type(of.valueType)}>"
+    return of.simpleString()
