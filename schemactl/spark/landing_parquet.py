@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .landing_folder import Folder
@@ -33,6 +34,9 @@ _ESCAPES: Final = str.maketrans(_ESCAPED)
 
 # Rows that wait for a row group, in the widths they have in memory; over all partitions of a task.
 _WAITING_BYTES: Final = 128 * 2**20
+
+# Rows of a page, in Parquet's Java library.
+_PAGE_ROWS: Final = 20_000
 
 # Files of other partitions that stay open to be continued.
 _OPEN_FILES: Final = 32
@@ -90,7 +94,7 @@ class ParquetFiles:
         rows = stored(pa.Table.from_batches(self._waiting.pop(folder).rows), self._shape)
         while rows.num_rows:
             # Taken out and put back, so that those not written to for longest come first.
-            file = self._open.pop(folder, None) or self._file(folder, rows.schema)
+            file = self._open.pop(folder, None) or self._file(folder, rows)
             self._open[folder] = file
             room = rows.num_rows if self._shape.file_rows is None else self._shape.file_rows - file.rows
             file.add(rows.slice(0, room))
@@ -100,11 +104,11 @@ class ParquetFiles:
         if len(self._open) > _OPEN_FILES:
             self._close(next(iter(self._open)))
 
-    def _file(self, folder: str, schema: pa.Schema) -> _File:
+    def _file(self, folder: str, rows: pa.Table) -> _File:
         compression, suffix = COMPRESSIONS[self._shape.compression]
         name = posixpath.join(folder, f"{self._prefix}-{self._made:04}{suffix}.parquet")
         self._made += 1
-        return _File(self._folder, name, schema, compression)
+        return _File(self._folder, name, rows, compression)
 
     def _close(self, folder: str) -> None:
         file = self._open.pop(folder)
@@ -122,7 +126,8 @@ class _Waiting:
 class _File:
     """A Parquet file that is being written."""
 
-    def __init__(self, folder: Folder, name: str, schema: pa.Schema, compression: str) -> None:
+    def __init__(self, folder: Folder, name: str, rows: pa.Table, compression: str) -> None:
+        """A file for rows such as these, of which it has none yet."""
         self.name = name
         self.rows = 0
         path = folder.place(name)
@@ -130,8 +135,9 @@ class _File:
         self._sink = folder.files.open_output_stream(path)
         self._writer = pq.ParquetWriter(
             self._sink,
-            schema,
+            rows.schema,
             compression=compression,
+            use_dictionary=repeating(rows),
             # As Spark writes: decimals as numbers, indexes of pages, and no schema of Arrow's own.
             store_decimal_as_integer=True,
             write_page_index=True,
@@ -168,6 +174,36 @@ def stored(rows: pa.Table, shape: Shape) -> pa.Table:
         for column, kind in zip(rows.columns, schema.types, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def repeating(rows: pa.Table) -> list[str]:
+    """The columns, at any depth, whose values repeat so much that a dictionary of them makes a file smaller.
+
+    Parquet's Java library looks at the first page likewise (DictionaryValuesWriter.isCompressionSatisfying).
+    """
+    sample = rows.slice(0, _PAGE_ROWS).combine_chunks()
+    return [
+        place
+        for column in sample.schema.names
+        for part in sample.column(column).chunks
+        for place, values in _leaves(part, column)
+        if 2 * pc.count_distinct(values).as_py() <= len(values) - values.null_count
+    ]
+
+
+def _leaves(values: pa.Array, place: str) -> Iterator[tuple[str, pa.Array]]:
+    """The columns that a file has for these values, by Parquet's names for them."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for part, inner in zip(kind, values.flatten(), strict=True):
+            yield from _leaves(inner, f"{place}.{part.name}")
+    elif pa.types.is_map(kind):
+        yield from _leaves(values.keys, f"{place}.key_value.key")
+        yield from _leaves(values.items, f"{place}.key_value.value")
+    elif pa.types.is_list(kind):
+        yield from _leaves(values.flatten(), f"{place}.list.element")
+    else:
+        yield place, values
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
