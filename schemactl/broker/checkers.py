@@ -294,8 +294,9 @@ class ExternalChecker:
 class KeyValueChecker:
     """KEY_VALUE: the halves keep their types, and each passes the checker of its type (KeyValueSchemaCompatibilityCheck)."""
 
-    def __init__(self, checkers: Mapping[SchemaType, Checker]) -> None:
+    def __init__(self, checkers: Mapping[SchemaType, Checker], release: Release) -> None:
         self._checkers = checkers
+        self._release = release
 
     def check(
         self,
@@ -309,10 +310,10 @@ class KeyValueChecker:
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
             return
-        key, value = halves(new)
+        key, value = halves(new, self._release)
         olds = []
         for old in existing:
-            old_key, old_value = halves(old)
+            old_key, old_value = halves(old, self._release)
             if old_key.type is not key.type or old_value.type is not value.type:
                 raise incompatible(
                     "Key schemas or Value schemas are different schema type, "
@@ -368,5 +369,5 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
             raise UsageError(f"a broker of Pulsar {release} has no checker {name!r}")
         kind, _, checker = OPTIONAL[name]
         found[kind] = checker()
-    found[SchemaType.KEY_VALUE] = KeyValueChecker(found)
+    found[SchemaType.KEY_VALUE] = KeyValueChecker(found, release)
     return found

@@ -10,7 +10,7 @@ from typing import Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
 from schemactl.formats.avro.java import Thrown
-from schemactl.model import CLIENT_SIDE, SchemaInfo, SchemaType
+from schemactl.model import CLIENT_SIDE, Release, SchemaInfo, SchemaType
 
 
 class _NoData(bytes):
@@ -65,7 +65,7 @@ def stored(info: SchemaInfo) -> SchemaData:
     return SchemaData(kind, info.schema, info.properties)
 
 
-def halves(data: SchemaData) -> tuple[SchemaData, SchemaData]:
+def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
     """Key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
 
     Raises:
@@ -75,7 +75,7 @@ def halves(data: SchemaData) -> tuple[SchemaData, SchemaData]:
         raise Thrown(NULL_POINTER, 'Cannot read the array length because "array" is null')
     key, rest = _take(data.data)
     value, _ = _take(rest)
-    return _half(data, "key", key), _half(data, "value", value)
+    return _half(data, "key", key, release), _half(data, "value", value, release)
 
 
 def _take(data: bytes) -> tuple[bytes | None, bytes]:
@@ -93,9 +93,10 @@ def _take(data: bytes) -> tuple[bytes | None, bytes]:
     return data[4 : 4 + length], data[4 + length :]
 
 
-def _half(whole: SchemaData, half: str, data: bytes | None) -> SchemaData:
+def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:
     name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
-    if name not in SchemaType.__members__:
+    is_newer = name == SchemaType.EXTERNAL.name and release is Release.R4_0
+    if is_newer or name not in SchemaType.__members__:
         raise Thrown(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
     return SchemaData(SchemaType[name], data, _properties(whole.properties.get(f"{half}.schema.properties")))
 

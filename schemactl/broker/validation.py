@@ -73,7 +73,7 @@ def _validate_primitive(data: SchemaData, release: Release) -> None:
 
 
 def _validate_halves(data: SchemaData, release: Release) -> None:
-    for half in halves(data):
+    for half in halves(data, release):
         validate(half, release)
 
 

@@ -14,7 +14,7 @@ from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.printing import json_text, schema_text
 from schemactl.formats.avro.schema import Array, Field, JsonValue, Map, Record, Schema, Union
-from schemactl.formats.avro.text import InvalidAvro, read
+from schemactl.formats.avro.text import InvalidAvro, TrailingText, read
 from schemactl.model import Release
 
 _WORD: Final = re.compile(r"[^\s\"'\[\]{},:]+")
@@ -30,6 +30,10 @@ def words(text: str, problem: InvalidAvro, release: Release) -> str:
         return _invalid_default(text, steps, release) or problem.what
     try:
         json = read(text)
+    except TrailingText as trailing:
+        if isinstance(problem, TrailingText):
+            return f"dangling content after end of schema: {trailing.text}"
+        json = trailing.value
     except InvalidSchema:
         return _not_json(text) or problem.what
     said = _WORDS.get(problem.exception)
@@ -38,29 +42,32 @@ def words(text: str, problem: InvalidAvro, release: Release) -> str:
 
 def _invalid_default(text: str, steps: list[str], release: Release) -> str:
     try:
-        field = _field(parse(text, release), steps[:-1])
+        field, unfinished = _field(parse(text, release), steps[:-1])
     except InvalidSchema:
-        field = None
+        field, unfinished = None, set()
     if field is None:
         return ""
-    return f"Invalid default for field {field.name}: {json_text(field.default)} not a {schema_text(field.schema)}"
+    expected = schema_text(field.schema, unfinished=unfinished)
+    return f"Invalid default for field {field.name}: {json_text(field.default)} not a {expected}"
 
 
-def _field(schema: Schema, steps: list[str]) -> Field | None:
-    """The field that the `steps` of a pointer lead to from `schema`."""
+def _field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int]]:
+    """The field that the `steps` of a pointer lead to from `schema`, and the identities of the records around it."""
     field: Field | None = None
+    around: set[int] = set()
     for step in steps:
         if step == "type" and field:
             schema = field.schema
         elif isinstance(schema, Record) and step.isdecimal():
             field = schema.fields[int(step)]
+            around.add(id(schema))
         elif isinstance(schema, Array) and step == "items":
             schema = schema.items
         elif isinstance(schema, Map) and step == "values":
             schema = schema.values
         elif isinstance(schema, Union) and step.isdecimal():
             schema = schema.branches[int(step)]
-    return field
+    return field, around
 
 
 def _at(json: JsonValue, steps: list[str]) -> JsonValue:
@@ -99,7 +106,11 @@ def _parse_words(json: JsonValue, steps: list[str], what: str) -> str:
     ):
         expected = 'must be a defined name or a {"type": ...} expression.'
         return f'"{value}" is not a defined name. The type of the "{around["name"]}" field {expected}'
-    return _no_schema(json) if steps in ([], ["type"]) else ""
+    if last == "type" and not isinstance(value, str):
+        return f"No type: {json_text(around)}"
+    if steps in ([], ["type"]):
+        return _no_schema(json)
+    return f'Undefined name: "{value}"' if isinstance(value, str) else ""
 
 
 _NOT_THERE: Final = {
@@ -143,7 +154,9 @@ def _runtime_words(json: JsonValue, steps: list[str], what: str) -> str:
 
 
 def _type_words(json: JsonValue, steps: list[str], what: str) -> str:
-    del what
+    name, _, rest = what.removeprefix('"').partition('" ')
+    if rest.startswith("is not defined"):
+        return f"Undefined schema: {name}"
     return f"Schemas may not be named after primitives: {_at(json, steps)}" if steps[-1:] == ["name"] else ""
 
 

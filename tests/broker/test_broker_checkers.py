@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from schemactl.broker import put
+from schemactl.broker import check_consumer, put
 from schemactl.broker.checkers import OPTIONAL, checkers, of_other_packages
 from schemactl.errors import UsageError
 from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
@@ -47,6 +48,18 @@ def test_external_has_a_checker_from_4_2_on() -> None:
     strategy = CompatibilityStrategy.ALWAYS_INCOMPATIBLE
     assert put([], one, strategy, Release.R4_0).outcome is Outcome.ERROR
     assert put([SchemaVersion(0, one)], other, strategy, Release.R4_2).outcome is Outcome.OK
+
+
+def test_external_is_no_half_before_4_2() -> None:
+    halves = {"key.schema.type": "STRING", "value.schema.type": "EXTERNAL"}
+    pair = SchemaInfo(SchemaType.KEY_VALUE, bytes(8), halves)
+    longer, strategy = replace(pair, schema=bytes(9)), CompatibilityStrategy.BACKWARD
+    refused, accepted = (
+        check_consumer([SchemaVersion(0, pair)], longer, strategy, release)
+        for release in (Release.R4_0, Release.R4_2)
+    )
+    assert (refused.outcome, refused.exception) == (Outcome.ERROR, "IllegalArgumentException")
+    assert accepted.outcome is Outcome.OK
 
 
 @pytest.mark.usefixtures("_other_package")

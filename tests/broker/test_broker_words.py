@@ -74,6 +74,18 @@ FIELD = '{"type":"record","name":"B","fields":[%s]}'
             'Invalid default for field y: "d" not a ["null","string"]',
         ),
         (
+            FIELD % '{"name":"y","type":["null","B"],"default":1}',
+            "AvroTypeException",
+            'Invalid default for field y: 1 not a ["null",{"type":"record","name":"B"}]',
+        ),
+        (
+            FIELD % '{"name":"y","type":{"type":{"type":"array","items":"long"}}}',
+            "SchemaParseException",
+            'No type: {"type":{"type":"array","items":"long"}}',
+        ),
+        ('{"type":"array","items":"A"}', "SchemaParseException", 'Undefined name: "A"'),
+        (FIELD % "" + " x", "SchemaParseException", "dangling content after end of schema: x"),
+        (
             'syntax = "proto3";',
             "SchemaParseException",
             "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'syntax': was expecting",
@@ -88,3 +100,10 @@ def test_a_broken_version_is_named_in_the_answer_to_every_upload(
     answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
     assert (answer.outcome, answer.exception) == (Outcome.ERROR, exception)
     assert answer.message.startswith(words)
+
+
+def test_an_undefined_type_has_other_words_from_4_2_on() -> None:
+    broken = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"array","items":"n.A"}')
+    new = SchemaInfo(SchemaType.JSON, b'"int"')
+    answer = put([SchemaVersion(0, broken)], new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_2)
+    assert (answer.exception, answer.message) == ("AvroTypeException", "Undefined schema: n.A")

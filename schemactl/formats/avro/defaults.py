@@ -138,11 +138,15 @@ class FieldDefaults:
 
 def _what(field: Field, record: str) -> str:
     schema = field.schema
-    expected = schema.full_name
+    expected = _name(schema)
     if isinstance(schema, Union):
-        expected = "one of " + ", ".join(branch.full_name for branch in schema.branches)
+        expected = "one of " + ", ".join(map(_name, schema.branches))
     default = "null" if field.default is None else shown(field.default)
     return f"the default of {record}.{field.name} is {default}; expected a value of type {expected}"
+
+
+def _name(schema: Schema) -> str:
+    return str(getattr(schema, "target", schema.full_name))  # of a reference that is not resolved yet
 
 
 class DefaultCheck:

@@ -131,9 +131,10 @@ class _Printer:
         if isinstance(schema, Record):
             if schema.is_error:
                 tree["type"] = "error"
-            if id(schema) not in self._unfinished:
-                types = yield self._trees((field.schema for field in schema.fields), schema.namespace)
-                tree["fields"] = list(map(_field, schema.fields, types))
+            if id(schema) in self._unfinished:  # properties and aliases come after fields, too
+                return tree
+            types = yield self._trees((field.schema for field in schema.fields), schema.namespace)
+            tree["fields"] = list(map(_field, schema.fields, types))
         elif isinstance(schema, Enum):
             tree["symbols"] = list(schema.symbols)
             if schema.default is not None:

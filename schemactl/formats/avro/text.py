@@ -50,11 +50,12 @@ class InvalidAvro(InvalidSchema):
 
 
 class TrailingText(InvalidAvro):
-    """Something follows the JSON `value`; Java's parser sees that only when it has made a schema of the value."""
+    """A `text` follows the JSON `value`; Java's parser sees that only when it has made a schema of the value."""
 
-    def __init__(self, what: str, *, fix: str, value: Any) -> None:
+    def __init__(self, what: str, *, fix: str, value: Any, text: str) -> None:
         super().__init__(what, fix=fix)
         self.value = value
+        self.text = text
 
 
 def decode(text: bytes | str) -> str:
@@ -104,6 +105,7 @@ def _read_with_care(text: str) -> Any:
             f"{_excerpt(rest)} follows the schema at {_place(text, position)}; expected the end of the definition",
             fix="remove what stands after the schema; comments may stand before its end only",
             value=value,
+            text=rest,
         )
     return value
 
