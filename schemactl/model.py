@@ -331,12 +331,13 @@ class Target:
 class Generate:
     """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark.
 
-    `out` is relative to the repository's top level.
+    `out` is relative to the repository's top level. `json_defaults`: a field that a JSON payload lacks is its default, not null.
     """
 
     package: str
     out: str = "generated"
     spark: str = "4.1"
+    json_defaults: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="refuse bytes behind the value, and text that is not UTF-8"
     )
+    parser.add_argument(
+        "--json-defaults", action="store_true", help="fields that a JSON payload lacks have their defaults"
+    )
     parser.add_argument("--jsonl", action="store_true", help="any definitions and messages, on JSON lines")
 
 
@@ -89,7 +92,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     _version(topic, reader)
     try:
         value = (
-            codec_of(topic, Options(strict=args.strict, recursion_depth=64))
+            codec_of(topic, Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults))
             .read_as(reader)
             .decode_one(payload, number, key)
         )

@@ -50,11 +50,13 @@ class Subject:
         """
         from schemactl.codec import CodecError, Options
 
-        spark = self.project.generate.spark if self.project.generate else "4.1"
+        generate = self.project.generate
+        spark = generate.spark if generate else "4.1"
         options = Options(
             time_type=tuple(map(int, spark.split(".")[:2])) >= (4, 2),
             recursion_depth=args.recursion_depth,
             strict=args.strict,
+            json_defaults=generate is not None and generate.json_defaults,
         )
         codec = codec_of(self.topic, options, reader=reader)
         try:

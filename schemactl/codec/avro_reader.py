@@ -52,13 +52,16 @@ def read_whole(read: Read, payload: bytes, options: Options) -> Any:
     return value
 
 
-def default_storage(schema: Schema, value: Any, shape: Shape, options: Options) -> Any:
-    """The storage form of a field's default, as Java makes it: written as binary, then read.
+def default_storage(
+    schema: Schema, value: Any, shape: Shape, options: Options, *, as_python: bool = False
+) -> Any:
+    """The storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
 
     Raises:
         InvalidDefinition: it is no default for that schema.
     """
-    return _default(reader(resolver.resolve(schema, schema), shape, options), schema, value)
+    read = reader(resolver.resolve(schema, schema), shape, options, as_python=as_python)
+    return _default(read, schema, value)
 
 
 class _Compiler:

@@ -48,11 +48,13 @@ class Options:
             (`recursiveFieldMaxDepth`); below 1: a recursive schema is refused.
         strict: bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise the former are
             ignored and the latter has U+FFFD for what is wrong, as in Java.
+        json_defaults: a field that a JSON payload lacks has its default; otherwise it is null, as in Pulsar's consumers.
     """
 
     time_type: bool = False
     recursion_depth: int = 0
     strict: bool = False
+    json_defaults: bool = False
 
 
 @dataclass(slots=True, eq=False)

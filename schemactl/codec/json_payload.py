@@ -18,7 +18,9 @@ def reading(reader: Definition, options: Options) -> Reading:
     """
     shape = shape_of(parse(reader.text), options)
     return Reading(
-        shape.type, json_reader.reader(shape, as_python=True), json_reader.reader(shape, as_python=False)
+        shape.type,
+        json_reader.reader(shape, options, as_python=True),
+        json_reader.reader(shape, options, as_python=False),
     )
 
 

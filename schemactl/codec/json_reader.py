@@ -2,7 +2,8 @@
 
 Not Avro's own JSON encoding: a union's value stands bare, bytes are base64, fields that are null are left out, and what the
 schema does not know is ignored. Defaults are not applied, as in Pulsar's own consumers: a field that is absent is null. It
-makes a message unreadable only where the schema neither has a default for it nor allows null. Times are whole numbers in
+makes a message unreadable only where the schema neither has a default for it nor allows null. With `Options.json_defaults` a
+field that is absent, or null where the schema allows none, has its default. Times are whole numbers in
 the unit of their logical type; decimals are numbers (or text) with no more digits than the schema has.
 """
 
@@ -15,9 +16,11 @@ import json
 import math
 import struct
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Final
 
-from .columns import TIME, Choice, Group, Items, Leaf, Shape
+from .avro_reader import default_storage
+from .columns import TIME, Choice, Group, Items, Leaf, Options, Shape
 from .errors import Unreadable, Unwritable
 from .fitting import unscaled_decimal
 from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive
@@ -30,20 +33,31 @@ _MAX_FLOAT: Final = 3.4028235677973366e38
 """What a float rounds to infinity from."""
 
 
-def reader(shape: Shape, *, as_python: bool) -> Callable[[bytes], Any]:
-    """Reads a payload into the storage form of `shape`, or into Python's own types; raises Unreadable."""
-    convert = _Reader(as_python=as_python).convert(shape)
+def reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[bytes], Any]:
+    """Reads a payload into the storage form of `shape`, or into Python's own types.
+
+    The function raises Unreadable.
+
+    Raises:
+        InvalidDefinition: a default is to be applied, and is none.
+    """
+    convert = _Reader(options, as_python=as_python).convert(shape)
+    decoder = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_constant)
 
     def read(payload: bytes) -> Any:
         try:
-            parsed = json.loads(payload, parse_float=decimal.Decimal, parse_constant=_constant)
+            # As `json.loads` does, which makes a decoder for each text.
+            parsed = decoder.decode(payload.decode(json.detect_encoding(payload), "surrogatepass"))
         except UnicodeDecodeError as error:
             raise Unreadable("text that is not UTF-8", error.start) from None
         except json.JSONDecodeError as error:
             raise Unreadable(f"no JSON: {error.msg}", len(error.doc[: error.pos].encode())) from None
         except (ValueError, RecursionError, ArithmeticError) as error:
             raise Unreadable(f"no JSON that can be followed: {error}") from None
-        return convert(parsed)
+        try:
+            return convert(parsed)
+        except RecursionError:
+            raise Unreadable("the value is nested deeper than can be followed") from None
 
     return read
 
@@ -53,7 +67,8 @@ def _constant(name: str) -> Any:
 
 
 class _Reader:
-    def __init__(self, *, as_python: bool) -> None:
+    def __init__(self, options: Options, *, as_python: bool) -> None:
+        self._options = options
         self._as_python = as_python
 
     def convert(self, shape: Shape) -> Convert:
@@ -70,7 +85,7 @@ class _Reader:
 
     def _record(self, shape: Group) -> Convert:
         parts = [
-            (part.name, self.convert(shape.fields[part.name]), _may_be_absent(part))
+            (part.name, self.convert(shape.fields[part.name]), self._absent(part, shape.fields[part.name]))
             for part in shape.schema.fields
             if part.name in shape.fields
         ]
@@ -81,15 +96,28 @@ class _Reader:
             found: dict[str, Any] = {}
             name = ""
             try:
-                for name, convert, optional in parts:
+                for name, convert, absent in parts:
                     held = value.get(name)
-                    found[name] = None if held is None and optional else convert(held)
+                    found[name] = (
+                        convert(held) if held is not None or absent is None else absent(name in value)
+                    )
             except Unreadable as error:
                 error.inside(name)
                 raise
             return found
 
         return record
+
+    def _absent(self, part: Field, shape: Shape) -> Callable[[bool], Any] | None:
+        """What a field is that is null, or (False) not there at all; None: that has to be refused."""
+        nullable = any(branch.type == "null" for branch in getattr(part.schema, "branches", (part.schema,)))
+        if part.default is NO_DEFAULT:
+            return _nothing if nullable else None
+        if not self._options.json_defaults:
+            return _nothing
+        default = default_storage(part.schema, part.default, shape, self._options, as_python=self._as_python)
+        # Nobody who changes a value shall change the default of the next one.
+        return lambda is_null: None if is_null and nullable else deepcopy(default)
 
     def _map(self, part: Convert) -> Convert:
         as_python = self._as_python
@@ -136,13 +164,8 @@ class _Reader:
         return convert if people is None else lambda value: people(convert(value))
 
 
-def _may_be_absent(part: Field) -> bool:
-    kinds = (
-        [branch.type for branch in part.schema.branches]
-        if hasattr(part.schema, "branches")
-        else [part.schema.type]
-    )
-    return "null" in kinds or part.default is not NO_DEFAULT
+def _nothing(_: bool) -> None:  # noqa: FBT001  see `_absent`
+    return None
 
 
 def _list(part: Convert) -> Convert:

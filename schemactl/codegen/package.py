@@ -72,7 +72,13 @@ def package_files(
         for length in (1, 2):
             files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
         try:
-            module = topic_module(approved[name], runtime=runtime, options=options, release=release)
+            module = topic_module(
+                approved[name],
+                runtime=runtime,
+                options=options,
+                release=release,
+                json_defaults=generate.json_defaults,
+            )
         except (InvalidSchema, SparkRefuses) as error:
             refused.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
         else:

@@ -73,7 +73,9 @@ class Approved:
         return tuple(version for version in self.topic.versions if version.info is not None)
 
 
-def topic_module(approved: Approved, *, runtime: str, options: Options, release: Release) -> str:
+def topic_module(
+    approved: Approved, *, runtime: str, options: Options, release: Release, json_defaults: bool = False
+) -> str:
     """The module's text, as `ruff format` leaves it.
 
     Args:
@@ -81,6 +83,7 @@ def topic_module(approved: Approved, *, runtime: str, options: Options, release:
         runtime: the package that holds `codec` and `spark`.
         options: for the StructType, and so for what the codec reads into.
         release: whose Avro reads the definitions.
+        json_defaults: see `model.Generate`.
 
     Raises:
         InvalidSchema: a definition does not parse.
@@ -110,7 +113,7 @@ def topic_module(approved: Approved, *, runtime: str, options: Options, release:
         '"""Every approved schema of the topic: its number, its text, and the commit that brought it."""\n\n',
         f"READER = {_reader(approved, number, reader)}\n",
         f'"""What messages are read into: version {number}, with the aliases and docs it has now."""\n\n',
-        f"CODEC = {render(_codec(options), before=len('CODEC = '))}\n\n",
+        f"CODEC = {render(_codec(options, json_defaults=json_defaults and _has_json(reader)), before=len('CODEC = '))}\n\n",
         _FUNCTIONS,
         _decode_function(runtime, approved),
     ]
@@ -196,12 +199,21 @@ def _laid_out(value: Any, indent: str) -> str:
     return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
 
 
-def _codec(options: Options) -> Expression:
+def _has_json(info: SchemaInfo) -> bool:
+    if info.type is SchemaType.KEY_VALUE:
+        both = split(info)
+        return SchemaType.JSON in (both.key.type, both.value.type)
+    return info.type is SchemaType.JSON
+
+
+def _codec(options: Options, *, json_defaults: bool) -> Expression:
     chosen: list[tuple[str, Expression]] = []
     if options.release >= (4, 2):
         chosen.append(("time_type", Literal("True")))
     if options.recursive_field_max_depth > 0:
         chosen.append(("recursion_depth", Literal(str(options.recursive_field_max_depth))))
+    if json_defaults:
+        chosen.append(("json_defaults", Literal("True")))
     keywords: list[tuple[str, Expression]] = [("reader", Literal("READER"))]
     keywords.append(("options", Call("Options", (), tuple(chosen))))
     return Call("Codec", (Literal("VERSIONS"),), tuple(keywords))

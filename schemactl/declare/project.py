@@ -224,6 +224,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
             generate["package"],
             resolve(folder, generate.get("out", "generated")),
             generate.get("spark", "4.1"),
+            generate.get("json_defaults", False),
         )
         if generate
         else None,

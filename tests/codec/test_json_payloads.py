@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_avro import Maker
 
-from schemactl.codec import Codec, Definition, Unreadable, Unwritable, Version
+from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
 
 SCHEMA = {
     "type": "record",
@@ -49,6 +49,73 @@ def decoded(**fields: Any) -> Any:
 
 def test_what_is_absent_is_null_and_no_default_is_applied() -> None:
     assert decoded() == dict.fromkeys((part["name"] for part in SCHEMA["fields"]), None) | {"id": 1}  # type: ignore[index]
+
+
+DEFAULTS = Codec(
+    [
+        Version(
+            0,
+            Definition(
+                "JSON",
+                json.dumps(
+                    {
+                        "type": "record",
+                        "name": "D",
+                        "fields": [
+                            {"name": "count", "type": "int", "default": 7},
+                            {"name": "note", "type": ["string", "null"], "default": "none"},
+                            {"name": "raw", "type": "bytes", "default": "\u00ff"},
+                            {"name": "tags", "type": {"type": "map", "values": "int"}, "default": {"a": 1}},
+                            {
+                                "name": "at",
+                                "type": {"type": "long", "logicalType": "timestamp-millis"},
+                                "default": 0,
+                            },
+                            {
+                                "name": "part",
+                                "type": {
+                                    "type": "record",
+                                    "name": "P",
+                                    "fields": [{"name": "x", "type": "long"}],
+                                },
+                                "default": {"x": 5},
+                            },
+                        ],
+                    }
+                ),
+            ),
+        )
+    ],
+    options=Options(json_defaults=True),
+)
+
+
+def test_defaults_are_applied_where_that_is_asked_for() -> None:
+    expected = {
+        "count": 7,
+        "note": "none",
+        "raw": b"\xff",
+        "tags": {"a": 1},
+        "at": datetime(1970, 1, 1, tzinfo=UTC),
+        "part": {"x": 5},
+    }
+    found = DEFAULTS.decode_one(b"{}")
+    assert found == expected
+    # Nobody who changes a value changes the default.
+    found["tags"]["b"] = 2
+    assert DEFAULTS.decode_one(b"{}") == expected
+    # Null is a value where the schema allows it; elsewhere it is nothing.
+    given = b'{"count": null, "note": null, "raw": null, "part": {"x": 6}}'
+    assert DEFAULTS.decode_one(given) == expected | {"note": None, "part": {"x": 6}}
+    (row,) = DEFAULTS.decode_batch(pa.array([b"{}"])).rows.to_pylist(maps_as_pydicts="strict")
+    assert row == expected
+
+
+@pytest.mark.parametrize("depth", [500, 880, 930, 960, 990, 100_000])
+def test_a_value_nested_deeply_is_refused_and_the_next_is_read(depth: int) -> None:
+    payloads = [b'{"id": ' + b"[" * depth + b"]" * depth + b"}", b'{"id": 5}']
+    decoded = CODEC.decode_batch(pa.array(payloads))
+    assert decoded.errors.is_valid().to_pylist() == [True, False]
 
 
 def test_values_are_read_in_the_units_of_the_schema() -> None:

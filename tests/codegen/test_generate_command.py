@@ -105,3 +105,38 @@ def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, 
         )
     assert made[0] == made[1]
     assert sum(name.startswith("dist/") for name in made[0]) == 2
+
+
+def test_what_the_project_pins_is_what_the_package_reads(shop: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    subprocess.run(["git", "clone", "-q", str(shop), str(work)], check=True)
+    (orders,) = (path for path in work.rglob("*.yaml") if "shop/sales/orders\n" in path.read_text())
+    project = work / "schemactl.yaml"
+    generated = work / "generated" / "shop_schemas" / "shop"
+
+    def commit_and_generate() -> int:
+        commit = [
+            "git",
+            "-C",
+            str(work),
+            "-c",
+            "user.name=T",
+            "-c",
+            "user.email=t@example.com",
+            "commit",
+            "-qam",
+            "x",
+        ]
+        subprocess.run(commit, check=True)
+        return main(["-C", str(work), "-q", "generate"])
+
+    orders.write_text(orders.read_text() + "reader: 1\n")
+    project.write_text(project.read_text() + "  json_defaults: true\n")
+    assert commit_and_generate() == 0
+    module = (generated / "sales" / "orders.py").read_text()
+    assert "read as version 1;" in module
+    assert "READER = VERSIONS[1].schema" in module
+    assert "json_defaults=True" in (generated / "web" / "page_views.py").read_text()
+    orders.write_text(orders.read_text().replace("reader: 1", "reader: 99"))
+    assert commit_and_generate() == 1
+    assert (generated / "sales" / "orders.py").read_text() == module

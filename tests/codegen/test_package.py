@@ -93,6 +93,16 @@ def test_the_reader_is_the_text_at_the_tip() -> None:
     assert module.count("said later") == 1
 
 
+def test_defaults_of_json_are_applied_where_the_project_file_says_so() -> None:
+    generate = replace(GENERATE, json_defaults=True)
+    files = package_files(ALL, generate, release=Release.R4_0)
+    assert (
+        "CODEC = Codec(VERSIONS, reader=READER, options=Options(json_defaults=True))"
+        in (files["shop_schemas/shop/sales/views.py"])
+    )
+    assert "json_defaults" not in files["shop_schemas/shop/sales/orders.py"]
+
+
 def test_a_pinned_reader_is_read() -> None:
     module = files_of([approved("orders", ORDERS, reader=1)])["shop_schemas/shop/sales/orders.py"]
     assert "READER = VERSIONS[1].schema" in module

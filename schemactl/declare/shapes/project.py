@@ -102,6 +102,9 @@ class GenerateShape(Shape):
     package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)]
     out: FolderPath = optional("The folder it goes to (default: generated).")
     spark: ReleaseText = optional('The Spark it is for (default: "4.1").')
+    json_defaults: Flag = optional(
+        "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
+    )
 
 
 SEVERITY_TAGS = ("<rule>", "<namespace>")
