@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -109,75 +111,82 @@ def read_range(
         return
     with connected(connection) as client:
         keys = _Keys(client, connection, partition.topic, reading.key_encoding)
-        rows = _Rows(partition.topic)
-        for message, _ in messages_of(client, connection, reading, partition):
-            rows.add(message, keys)
+        rows = _Rows(partition.topic, keys)
+        for message, message_id in messages_of(client, connection, reading, partition):
+            rows.add(message, message_id)
             if rows.full:
                 yield rows.batch()
-                rows = _Rows(partition.topic)
-        if rows.count:
+                rows = _Rows(partition.topic, keys)
+        if rows.messages:
             yield rows.batch()
 
 
 def messages_of(
     client: Any, connection: Connection, reading: Reading, part: Range
-) -> Iterator[tuple[Any, Position]]:
-    """The messages of a Range, each with its place.
+) -> Iterator[tuple[Any, Any]]:
+    """The messages of a Range, each with its id, as the client's own objects.
 
     Raises:
         DataLoss: some are gone, and `failOnDataLoss` is true.
         PulsarProblem: the cluster does not answer, or a message does not come.
     """
-    pulsar = client_package()
     with told(connection, f"read {part.topic}"):
+        start = client_package().MessageId.earliest if part.start is None else message_id_of(part.start)
         # The message at the start itself comes too, as a proof that nothing behind it was removed: Pulsar removes whole ledgers.
-        start = pulsar.MessageId.earliest if part.start is None else message_id_of(part.start)
         reader = open_reader(
             client, part.topic, start, inclusive=True, queue=reading.queue, compacted=reading.compacted
         )
-    seen, first = part.start, True
-    try:
-        while True:
-            with told(connection, f"read {part.topic}"):
-                message = _next(reader, reading, part)
-            if message is None:
-                _lost(reading, part, f"it ends with {seen or 'nothing'}")
-                return
-            position = position_of(message.message_id())
-            if first and part.start is not None and position.ledger != part.start.ledger:
-                _lost(reading, part, f"the first message there is {position}")
-            first = False
-            if seen is not None and position.order <= seen.order:
-                # That of the start, or one that comes again because the topic moved to another broker.
-                continue
-            if position.order > part.end.order:
-                if position.ledger != part.end.ledger:
-                    _lost(reading, part, f"{seen or 'nothing'} is followed by {position}")
-                return
-            yield message._message, position  # noqa: SLF001  its wrapper does not show whether there is a schema version
-            if position.order == part.end.order:
-                return
-            seen = position
-    finally:
-        close(reader)
+        try:
+            yield from _between(reader, reading, part)
+        finally:
+            close(reader)
 
 
-def _next(reader: Any, reading: Reading, part: Range) -> Any:
-    """The reader's next message; None if the topic ends in front of it."""
-    pulsar = client_package()
-    until = time.monotonic() + reading.poll_timeout_s
+def _between(reader: Any, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
+    timeout = client_package().Timeout
+    read_next = reader._reader.read_next  # noqa: SLF001  around each message its wrapper costs as much as reading it
+    first, end = None if part.start is None else part.start.ledger, part.end.order
+    seen = (-1, -1, -1.0) if part.start is None else part.start.order
+    last: Any = part.start
     while True:
         try:
-            return reader.read_next(_SLICE_MS)
-        except pulsar.Timeout:
-            pass
-        if not reader.has_message_available():
-            return None
+            message = read_next(_SLICE_MS)
+        except timeout:
+            message = _await(reader, reading, part)
+        if message is None:
+            _lost(reading, part, f"it ends with {_shown(last)}")
+            return
+        found = message.message_id()
+        batch = found.batch_index()
+        place = (found.ledger_id(), found.entry_id(), math.inf if batch < 0 else batch)
+        if first is not None and place[0] != first:
+            _lost(reading, part, f"the first message there is {position_of(found)}")
+        first = None
+        if place <= seen:
+            # That of the start, or one that comes again because the topic moved to another broker.
+            continue
+        if place > end:
+            if place[0] != end[0]:
+                _lost(reading, part, f"{_shown(last)} is followed by {position_of(found)}")
+            return
+        yield message, found
+        if place == end:
+            return
+        seen, last = place, found
+
+
+def _await(reader: Any, reading: Reading, part: Range) -> Any:
+    """The reader's next message, which was not there at once; None if the topic ends in front of it."""
+    until = time.monotonic() + reading.poll_timeout_s
+    while reader.has_message_available():
         if time.monotonic() > until:
             raise PulsarProblem(
                 f"{part.topic} has messages up to {part.end}, but the next one did not come within {reading.poll_timeout_s:g} s "
                 "(pollTimeoutMs)"
             )
+        with suppress(client_package().Timeout):
+            return reader.read_next(_SLICE_MS)._message  # noqa: SLF001  as without waiting
+    return None
 
 
 def _lost(reading: Reading, part: Range, found: str) -> None:
@@ -189,39 +198,55 @@ def _lost(reading: Reading, part: Range, found: str) -> None:
         )
 
 
-class _Rows:
-    """Columns that grow by a message at a time."""
+def _shown(last: Any) -> str:
+    """The last message that was read, a client's id or the place where a range starts."""
+    if last is None:
+        return "nothing"
+    return str(last if isinstance(last, Position) else position_of(last))
 
-    def __init__(self, topic: str) -> None:
+
+class _Rows:
+    """Messages on their way into a record batch."""
+
+    def __init__(self, topic: str, keys: _Keys) -> None:
         self.topic = topic
-        self.count = self.bytes = 0
-        self.columns: list[list[Any]] = [[] for _ in COLUMNS.names]
+        self.keys = keys
+        self.bytes = 0
+        self.messages: list[tuple[Any, ...]] = []
 
     @property
     def full(self) -> bool:
-        return self.count >= MAX_BATCH_ROWS or self.bytes >= MAX_BATCH_BYTES
+        return len(self.messages) >= MAX_BATCH_ROWS or self.bytes >= MAX_BATCH_BYTES
 
-    def add(self, message: Any, keys: _Keys) -> None:
+    def add(self, message: Any, message_id: Any) -> None:
         value = None if message.has_null_value() else message.data()
-        version = message.int_schema_version()
-        event_ms = message.event_timestamp()
-        row = (
-            value,
-            keys.bytes_of(message.partition_key(), version),
-            self.topic,
-            message.message_id().serialize(),
-            message.publish_timestamp() * 1_000,
-            event_ms * 1_000 if event_ms else None,
-            list(message.properties().items()),
-            version if version >= 0 else None,
+        self.messages.append(
+            (
+                value,
+                message.partition_key(),
+                message_id.serialize(),
+                message.publish_timestamp(),
+                message.event_timestamp(),
+                message.properties(),
+                message.int_schema_version(),
+            )
         )
-        for column, cell in zip(self.columns, row, strict=True):
-            column.append(cell)
-        self.count += 1
-        self.bytes += len(value or b"")
+        if value:
+            self.bytes += len(value)
 
     def batch(self) -> pa.RecordBatch:
-        arrays = [pa.array(column, kind) for column, kind in zip(self.columns, COLUMNS.types, strict=True)]
+        values, keys, ids, published_ms, events_ms, properties, versions = zip(*self.messages, strict=True)
+        columns = (
+            values,
+            [self.keys.bytes_of(key, version) for key, version in zip(keys, versions, strict=True)],
+            [self.topic] * len(values),
+            ids,
+            [at * 1_000 for at in published_ms],
+            [at * 1_000 if at else None for at in events_ms],
+            [list(each.items()) for each in properties],
+            [version if version >= 0 else None for version in versions],
+        )
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
 
 
@@ -233,7 +258,7 @@ class _Keys:
         self._connection = connection
         self._topic = topic
         self._encoding = encoding
-        self._in_base64: dict[int, bool] = {}
+        self._of_pairs: dict[int, bool] = {}
 
     def bytes_of(self, key: str, version: int) -> bytes | None:
         if not key:
@@ -252,8 +277,14 @@ class _Keys:
         """Whether messages of that version are key-value pairs."""
         if version < 0:
             return False
-        if version not in self._in_base64:
-            with told(self._connection, f"ask for version {version} of the schema of {self._topic}"):
+        if version not in self._of_pairs:
+            kind = None
+            # A version that was deleted does not keep its messages from being read.
+            with (
+                told(self._connection, f"ask for version {version} of the schema of {self._topic}"),
+                suppress(client_package().TopicNotFound),
+            ):
                 info = self._client._client.get_schema_info(topic_of(self._topic), version)  # noqa: SLF001  nothing else asks
-            self._in_base64[version] = info.schema_type().name == "KEY_VALUE"
-        return self._in_base64[version]
+                kind = info.schema_type().name
+            self._of_pairs[version] = kind == "KEY_VALUE"
+        return self._of_pairs[version]

@@ -13,7 +13,7 @@ from .pulsar_connection import Connection, close, open_client
 from .pulsar_options import Reading
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
 from .pulsar_reading import DataLoss, Range, messages_of, read_range
-from .pulsar_topics import Head, check_named, partitions_of, place_in
+from .pulsar_topics import Head, check_named, partitions_of, place_in, position_of
 
 
 def _limits() -> Any:
@@ -185,10 +185,10 @@ class _Driver:
             first = place = start.get(topic)
             taken = 0
             if share:
-                for _, position in messages_of(
+                for _, found_id in messages_of(
                     self.client, self.connection, self.reading, Range(topic, first, last)
                 ):
-                    place, taken = position, taken + 1
+                    place, taken = position_of(found_id), taken + 1
                     if taken == share:
                         break
             found[topic] = last if taken < share else place
