@@ -95,7 +95,7 @@ def decode_lanes(
     lanes = Lanes(payloads, b"".join(program.pool for program, _ in programs))
     shape = programs[0][0].shape
     if len(programs) == 1 and len(programs[0][1]) == count:
-        seen, at = programs[0][0].read(lanes, lanes.start, np.arange(count))
+        seen, at = programs[0][0].read(lanes, lanes.start, lanes.rows)
     elif isinstance(shape, Group) and all(program.record for program, _ in programs):
         seen, at = _read_records(lanes, shape, programs)
     else:
@@ -120,8 +120,8 @@ def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, 
     for writers, place in schedule(tuple(record.signatures for record, _ in records)):
         read, name = records[writers[0]][0].steps[place]
         lanes.pool_start = int(pools[writers[0]])
-        rows = _rows_of(writers, records, rows_of, lanes.count)
-        if len(rows) == lanes.count:
+        rows = _rows_of(writers, records, rows_of, lanes)
+        if rows is lanes.rows:
             seen, at = read(lanes, at, rows)
         else:
             seen, at[rows] = read(lanes, at.take(rows), rows)
@@ -138,16 +138,16 @@ def _rows_of(
     writers: tuple[int, ...],
     records: Sequence[tuple[RecordSteps, Ints]],
     known: dict[tuple[int, ...], Ints],
-    count: int,
+    lanes: Lanes,
 ) -> Ints:
     """The rows of several writers, in order; what was asked for before is known."""
     if len(writers) == 1:
         return records[writers[0]][1]
     if writers not in known:
-        mask: Mask = np.zeros(count, bool)
+        mask: Mask = np.zeros(lanes.count, bool)
         for writer in writers:
             mask[records[writer][1]] = True
-        known[writers] = np.flatnonzero(mask)
+        known[writers] = lanes.rows if mask.all() else np.flatnonzero(mask)
     return known[writers]
 
 

@@ -29,6 +29,9 @@ MAX_ARRAY_BYTES: Final = 2**31 - 1
 FEW_EMPTY: Final = 16
 """Items that take no bytes are bounded by nothing: a block of more is left to the scalar path."""
 
+_COUNTED: Final = 2**18
+"""Columns that may have more bytes of a pool than this are counted."""
+
 _ONE: Final = np.uint64(1)
 _TOP_BITS: Final = np.uint64(0x8080_8080_8080_8080)
 _LOW_BITS: Final = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
@@ -51,6 +54,7 @@ class Lanes:
 
     Attributes:
         count: of the rows.
+        rows: all of them; whoever means all gives just this.
         start, end: of each row, as positions in `data`.
         limit: behind every row's end: there and further on are zeros.
         bad: the rows that this path leaves to the scalar one: damaged, or too odd to be worth a lane.
@@ -82,6 +86,7 @@ class Lanes:
             ]
         rows = offsets.astype(np.int64) - first + front
         self.start: Ints = rows[:-1]
+        self.rows: Ints = np.arange(count)
         self._ends: Ints = np.append(rows[1:], _FRONT + len(pool))
         self.end: Ints = self._ends[:-1]
         self.limit = front + last - first + 16
@@ -89,6 +94,7 @@ class Lanes:
         self.bad: Mask = self._marks[:-1]
         self._words = self.view("<u8")
         self._even = pa.array([], pa.int32())
+        self._pool_size = len(pool)
         self._copied = 0
 
     def view(self, dtype: str) -> Any:
@@ -102,11 +108,11 @@ class Lanes:
 
     def good(self, rows: Ints) -> Mask:
         """Which of the lanes belong to rows that are not marked."""
-        return ~self._marks[rows]
+        return ~self._marks.take(rows)
 
     def ends(self, rows: Ints) -> Ints:
         """The end of the row of each lane."""
-        return self._ends[rows]
+        return self.end if rows is self.rows else self._ends.take(rows)
 
     def first(self, at: Ints) -> Bytes:
         """The byte at each position."""
@@ -141,7 +147,9 @@ class Lanes:
         over = size > max_bytes
         if over.any():
             self.mark(rows[over])
-        values: Ints = (bits >> _ONE).view(np.int64) ^ -((bits & _ONE).view(np.int64))
+        values: Ints = (bits >> _ONE).view(np.int64)
+        bits &= _ONE
+        values ^= -bits.view(np.int64)
         return values, size
 
     def indexes(self, at: Ints, rows: Ints, length: int) -> tuple[Ints, Ints, Mask | None]:
@@ -156,7 +164,7 @@ class Lanes:
     def spans(self, at: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Start and end of the bytes that a length stands before."""
         length, start = self.numbers(at, rows)
-        wrong = (length < 0) | (length > self._ends.take(rows) - start)
+        wrong = (length < 0) | (length > self.ends(rows) - start)
         if wrong.any():
             self.mark(rows[wrong])
             length = np.where(wrong, 0, length)
@@ -175,7 +183,7 @@ class Lanes:
             sizes[sized], after[sized] = self.numbers(after[sized], rows[sized])
             self.mark(rows[sized[sizes[sized] < 0]])
             count = np.abs(count)
-        room = self._ends.take(rows) - after
+        room = self.ends(rows) - after
         wrong = count < 0
         if item_size:
             wrong |= count > room
@@ -201,10 +209,11 @@ class Lanes:
         count = len(spans)
         if count == 0:
             return pa.array([], pa.binary())
-        # A few bytes of a pool may be asked for many times.
-        self._copied += int((spans[:, 1] - spans[:, 0]).sum())
-        if self._copied > MAX_ARRAY_BYTES:
-            raise pa.ArrowCapacityError("the batch is too large to be read at once")
+        if self._pool_size * count > _COUNTED:
+            # The bytes of a pool may be asked for many times.
+            self._copied += int((spans[:, 1] - spans[:, 0]).sum())
+            if self._copied > MAX_ARRAY_BYTES:
+                raise pa.ArrowCapacityError("the batch is too large to be read at once")
         # One array over everything whose even elements are the spans and whose odd ones are the gaps between.
         offsets = np.empty(2 * count + 1, np.int32)
         offsets[:-1] = spans.reshape(-1)
@@ -230,15 +239,23 @@ class Lanes:
     def _bits(self, at: Ints) -> tuple[Words, Ints]:
         """The bits of the variable-length number at each position, and its length in bytes (11: it does not end)."""
         at = np.minimum(at, self.limit)
-        words: Words = self._words[at]
-        stops = ~words & _TOP_BITS
-        below = (stops & -stops) - _ONE
+        bits: Words = self._words[at]
+        # In place, because what is touched costs more than what is done.
+        below = ~bits
+        below &= _TOP_BITS
+        below &= -below
+        below -= _ONE
         # Of a word without a stop bit all eight bytes belong to the number, and more follow.
-        size = ((np.bitwise_count(below) + np.uint8(1)) >> np.uint8(3)).astype(np.int64)
-        bits = words & below & _LOW_BITS
+        bytes_below = np.bitwise_count(below)
+        size = ((bytes_below + np.uint8(1)) >> np.uint8(3)).astype(np.int64)
+        bits &= below
+        bits &= _LOW_BITS
         for low, high, shift in _GATHER:
-            bits = (bits & low) | ((bits & high) >> shift)
-        long = np.flatnonzero(stops == 0)
+            upper = bits & high
+            upper >>= shift
+            bits &= low
+            bits |= upper
+        long = np.flatnonzero(bytes_below == 64)
         if len(long):
             ninth, tenth = self.data[at[long] + 8], self.data[at[long] + 9]
             bits[long] |= (ninth & np.uint8(0x7F)).astype(np.uint64) << np.uint64(56)
