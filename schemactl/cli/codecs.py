@@ -59,4 +59,4 @@ def _schema(info: SchemaInfo) -> Definition | KeyValue:
         assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
         return KeyValue(key, value, both.encoding)
     proto = info.proto.schema.decode() if info.proto is not None else ""
-    return Definition(info.type.name, info.schema.decode(errors="replace"), info.properties, proto)
+    return Definition(info.type.name, info.schema.decode(errors="replace"), dict(info.properties), proto)

@@ -31,9 +31,10 @@ _EPILOG: Final = """\
 examples:
   schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
   schemactl spark decode orders --messages archive/orders --out lake/orders
+  schemactl spark decode orders --messages pulsar://broker.example.com:6650 --out lake/orders
   schemactl spark decode orders --messages s3a://archive/orders --out s3://lake/orders --master spark://master:7077
 
-Stored messages are rows with a column `payload` or `value` (binary), and, where there are such, `schema_version` or
+Messages in files are rows with a column `payload` or `value` (binary), and, where there are such, `schema_version` or
 `__schemaVersion` (the number, or Pulsar's eight bytes), `key` or `__key`, and others, which are passed through. Where there is a
 column `__topic`, only the rows of the topic and its partitions count.
 """
@@ -55,13 +56,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--messages",
             metavar="PATH",
             required=True,
-            help="the stored messages: a file or folder, local or remote",
+            help="a file or folder of messages, local or remote; or pulsar://HOST:6650, to read the topic itself",
         )
         action.add_argument(
             "--messages-format",
             metavar="NAME",
             default="parquet",
             help="their format, as Spark names it: parquet, orc, json, ... (default: parquet)",
+        )
+        action.add_argument(
+            "--option",
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            help="an option of that format's reader, or of pulsar-schemactl; may be repeated",
         )
         for option, columns in (
             ("payload", "payload or value"),

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import columns, located, named, stored, subject, table
+from schemactl.cli.spark_messages import columns, located, named, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     read = subject(args, context)
     codec = read.codec(args, read.reader)
     from schemactl.spark import Landed, land_stream, landed_by
-    from schemactl.spark.session import watched
+    from schemactl.spark.session import query_of, watched
 
     out = located(args.out, context)
-    with stored(args, context, read.topic) as messages:
+    with running(args, context, read.topic) as messages:
         checkpoint = located(args.checkpoint, context) if args.checkpoint else _checkpoint(out, args, context)
-        known = messages.query_of(checkpoint)
+        known = query_of(messages.spark, checkpoint)
         before = landed_by(out, known) if known else None
         writer = land_stream(
             messages.stream(args.files_at_once),

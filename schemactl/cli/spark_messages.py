@@ -21,7 +21,7 @@ from schemactl.errors import SchemactlError, UsageError
 if TYPE_CHECKING:
     from schemactl.codec import Codec
     from schemactl.model import Project, SchemaInfo, Topic
-    from schemactl.spark.session import Stored
+    from schemactl.spark.raw import RawMessages
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,21 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
 
 
 @contextmanager
-def stored(args: argparse.Namespace, context: Context, topic: Topic) -> Iterator[Stored]:
-    """The topic's rows of --messages, in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
+def running(args: argparse.Namespace, context: Context, topic: Topic) -> Iterator[RawMessages]:
+    """The topic's --messages in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
     from schemactl.spark.java import JavaNotFound
-    from schemactl.spark.session import SparkProblem, Stored, session
+    from schemactl.spark.raw import raw_messages
+    from schemactl.spark.session import SparkProblem, session
 
+    options = dict(_option(text) for text in args.option)
     with tempfile.TemporaryDirectory() as folder:
         carried = _runtime(Path(folder))
         try:
             with session(args.master, f"schemactl {topic.name.schema_id}", carried=carried) as spark:
-                names = (str(topic.name), topic.name.schema_id)
-                yield Stored(spark, located(args.messages, context), args.messages_format, names)
+                place = located(args.messages, context)
+                yield raw_messages(
+                    spark, place, topic=str(topic.name), kind=args.messages_format, options=options
+                )
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
@@ -118,6 +122,13 @@ def stored(args: argparse.Namespace, context: Context, topic: Topic) -> Iterator
         except ValueError as error:
             # A column is missing, or would be there twice.
             raise UsageError(str(error)) from None
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--option {text}: expected NAME=VALUE")
+    return name, value
 
 
 def located(path: str, context: Context) -> str:

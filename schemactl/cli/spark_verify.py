@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import Subject, columns, located, named, stored, subject, table
+from schemactl.cli.spark_messages import Subject, columns, located, named, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.spark.verifying import verify
 
     with (
-        stored(args, context, read.topic) as messages,
+        running(args, context, read.topic) as messages,
         watched(messages.spark, context.progress("reading the messages", "tasks")),
     ):
         verified = verify(

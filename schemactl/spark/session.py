@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -10,17 +11,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .java import ensure_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-TOPIC: Final = "__topic"
-"""The column that says whose message it is."""
+    from pyspark.sql import SparkSession
 
 _LOOK_S: Final = 0.5
 """How often Spark is asked how far it is."""
@@ -105,69 +102,16 @@ def told() -> Iterator[None]:
         raise SparkProblem(_first_line(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """Raw messages in files.
+def query_of(spark: SparkSession, checkpoint: str) -> str | None:
+    """The id of the streaming query whose checkpoint the folder is; None: there is none yet."""
+    from pyspark.errors import AnalysisException
 
-    Attributes:
-        spark: the session.
-        path: of the files.
-        kind: their format, as Spark names it.
-        topic: whose messages are meant, where a column `__topic` tells: names without `-partition-N`.
-    """
-
-    spark: SparkSession
-    path: str
-    kind: str
-    topic: tuple[str, ...]
-
-    def read(self) -> DataFrame:
-        """The messages.
-
-        Raises:
-            SparkProblem: there are no files, or they are of another format.
-        """
-        with told():
-            return self._of_topic(self.spark.read.format(self.kind).load(self.path))
-
-    def stream(self, files_at_once: int) -> DataFrame:
-        """The messages as a stream, so many files in a step.
-
-        Raises:
-            SparkProblem: there are no files, or they are of another format.
-        """
-        with told():
-            schema = self.spark.read.format(self.kind).load(self.path).schema
-            reader = self.spark.readStream.format(self.kind).schema(schema)
-            # By default what is a week older than the newest file is passed over.
-            reader = reader.option("maxFileAge", "36500d").option("maxFilesPerTrigger", files_at_once)
-            return self._of_topic(reader.load(self._pattern()))
-
-    def query_of(self, checkpoint: str) -> str | None:
-        """The id of the streaming query whose checkpoint the folder is; None: there is none yet."""
-        from pyspark.errors import AnalysisException
-
-        try:
-            (row,) = self.spark.read.text(f"{checkpoint}/metadata").collect()
-        except AnalysisException:
-            return None
-        found: str = json.loads(row["value"])["id"]
-        return found
-
-    def _pattern(self) -> str:
-        """The path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
-        gateway: Any = self.spark.sparkContext
-        path = gateway._jvm.org.apache.hadoop.fs.Path(self.path)  # noqa: SLF001  PySpark has no other way to ask
-        files = path.getFileSystem(gateway._jsc.hadoopConfiguration())  # noqa: SLF001  see above
-        if not files.exists(path) or files.getFileStatus(path).isDirectory():
-            return self.path
-        return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.path[:-1]) + f"[{self.path[-1]}]"
-
-    def _of_topic(self, messages: DataFrame) -> DataFrame:
-        if TOPIC not in messages.columns:
-            return messages
-        names = "|".join(map(re.escape, self.topic))
-        return messages.where(messages[TOPIC].rlike(f"^({names})(-partition-[0-9]+)?$"))
+    try:
+        (row,) = spark.read.text(f"{checkpoint}/metadata").collect()
+    except AnalysisException:
+        return None
+    found: str = json.loads(row["value"])["id"]
+    return found
 
 
 def _cause(log: str) -> str:
@@ -208,10 +152,13 @@ def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    if any(line.startswith("Traceback ") for line in lines):
-        # What follows the last frame of the worker's traceback.
-        frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
-        behind = lines[frames[-1] + 1 :] if frames else lines
-        named = [line for line in behind if ": " in line and not line.startswith("at ")]
-        return named[0] if named else lines[0]
+    frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
+    if frames:
+        # Behind the last frame of the worker's traceback stands its code, and then the exception.
+        behind = itertools.takewhile(
+            lambda line: not line.startswith(("at ", "SQLSTATE")), lines[frames[-1] + 1 :]
+        )
+        named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
+        if named:
+            return named[-1].partition(": ")[2]
     return re.sub(r" SQLSTATE: \w+$", "", lines[0])

@@ -1,0 +1,115 @@
+"""A topic's raw messages, wherever they are: in files, or still in Pulsar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from .pulsar_source import PulsarSource
+from .session import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOPIC: Final = "__topic"
+"""The column that says whose message it is."""
+
+PULSAR: Final = ("pulsar://", "pulsar+ssl://")
+"""How the place of messages begins that are still in Pulsar."""
+
+
+class RawMessages(Protocol):
+    """A topic's raw messages, with columns that `decode` takes."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        ...
+
+    def read(self) -> DataFrame:
+        """All that there are now.
+
+        Raises:
+            SparkProblem: they cannot be read.
+        """
+        ...
+
+    def stream(self, files_at_once: int) -> DataFrame:
+        """The same as a stream; of files, so many in a step.
+
+        Raises:
+            SparkProblem: they cannot be read.
+        """
+        ...
+
+
+def raw_messages(
+    spark: SparkSession, place: str, *, topic: str, kind: str, options: Mapping[str, str]
+) -> RawMessages:
+    """The raw messages of a topic.
+
+    Args:
+        spark: the session.
+        place: the path of files, or the URL of Pulsar's brokers.
+        topic: its full name.
+        kind: the files' format, as Spark names it.
+        options: of the data source.
+    """
+    if place.startswith(PULSAR):
+        spark.dataSource.register(PulsarSource)
+        first = {} if "startingTime" in options else {"startingOffsets": "earliest"}
+        return _InPulsar(spark, {"service.url": place, "topic": topic, **first, **options})
+    return _InFiles(spark, place, kind, options, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class _InPulsar:
+    spark: SparkSession
+    options: Mapping[str, str]
+
+    def read(self) -> DataFrame:
+        with told():
+            return self.spark.read.format(PulsarSource.name()).options(**self.options).load()
+
+    def stream(self, files_at_once: int) -> DataFrame:  # noqa: ARG002  there are no files
+        with told():
+            return self.spark.readStream.format(PulsarSource.name()).options(**self.options).load()
+
+
+@dataclass(frozen=True, slots=True)
+class _InFiles:
+    spark: SparkSession
+    path: str
+    kind: str
+    options: Mapping[str, str]
+    topic: str
+
+    def read(self) -> DataFrame:
+        with told():
+            return self._of_topic(self.spark.read.format(self.kind).options(**self.options).load(self.path))
+
+    def stream(self, files_at_once: int) -> DataFrame:
+        # By default what is a week older than the newest file is passed over.
+        steps = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(files_at_once)}
+        with told():
+            schema = self.spark.read.format(self.kind).options(**self.options).load(self.path).schema
+            reader = self.spark.readStream.format(self.kind).schema(schema).options(**steps, **self.options)
+            return self._of_topic(reader.load(self._pattern()))
+
+    def _pattern(self) -> str:
+        """The path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
+        gateway: Any = self.spark.sparkContext
+        path = gateway._jvm.org.apache.hadoop.fs.Path(self.path)  # noqa: SLF001  PySpark has no other way to ask
+        files = path.getFileSystem(gateway._jsc.hadoopConfiguration())  # noqa: SLF001  see above
+        if not files.exists(path) or files.getFileStatus(path).isDirectory():
+            return self.path
+        return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.path[:-1]) + f"[{self.path[-1]}]"
+
+    def _of_topic(self, messages: DataFrame) -> DataFrame:
+        """The rows of the topic and its partitions, where a column tells."""
+        if TOPIC not in messages.columns:
+            return messages
+        names = "|".join(re.escape(name) for name in (self.topic, self.topic.partition("://")[2]))
+        return messages.where(messages[TOPIC].rlike(f"^({names})(-partition-[0-9]+)?$"))

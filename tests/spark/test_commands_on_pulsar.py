@@ -1,0 +1,77 @@
+"""`schemactl spark` on a live topic: counted, and landed once however often it is started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import brokers
+import pytest
+from pulsar_cluster import Namespace, namespace
+from scratch import Scratch
+
+from schemactl.codec import Codec, Definition, Version
+
+NUMBERS = [
+    json.dumps({"type": "record", "name": "N", "fields": [{"name": "id", "type": kind}]})
+    for kind in ("int", "long")
+]
+CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
+
+
+@pytest.fixture
+def space(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
+    with namespace(broker, tmp_path / "client.log") as made:
+        yield made
+
+
+def schemactl(folder: Path, *arguments: str) -> tuple[int, dict[str, object]]:
+    command = [
+        sys.executable,
+        "-m",
+        "schemactl",
+        "spark",
+        *arguments,
+        "--master",
+        "local[2]",
+        "--format",
+        "json",
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def payloads(start: int, end: int, version: int) -> list[bytes | None]:
+    return [CODEC.encode_one({"id": number}, version) for number in range(start, end)]
+
+
+def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, tmp_path: Path) -> None:
+    name = space.create("numbers", *NUMBERS, partitions=2)
+    repository = Scratch(tmp_path / "repository")
+    project = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}\n"
+    topic = f"topic: {name}\npartitions: 2\nschema: {{type: AVRO, definition: n.avsc}}\n"
+    for text in NUMBERS:
+        repository.write({"schemactl.yaml": project, "topics/n.yaml": topic, "topics/n.avsc": text})
+        repository.git("add", "-A")
+        repository.git("commit", "-qm", "numbers")
+    space.send("numbers", payloads(0, 40, 0), version=0)
+    space.send("numbers", [*payloads(40, 60, 1), b"\x80"], version=1)
+    at = ("numbers", "--messages", space.broker.service_url)
+
+    code, told = schemactl(repository.path, "verify", *at)
+    assert (code, told["messages"], told["unreadable"]) == (100, 61, 1)
+    counts = [(0, 40, 0), (1, 21, 1)]
+    versions = told["versions"]
+    assert isinstance(versions, list)
+    assert [(one["version"], one["messages"], one["unreadable"]) for one in versions] == counts
+
+    code, told = schemactl(repository.path, "decode", *at, "--out", "lake")
+    assert (code, told["rows"], told["refused"]) == (0, 60, 1)
+    space.send("numbers", payloads(60, 75, 1), version=1)
+    code, told = schemactl(repository.path, "decode", *at, "--out", "lake")
+    assert (code, told["rows"], told["refused"]) == (0, 15, 0)
+    assert space.subscriptions("numbers-partition-0") == []
