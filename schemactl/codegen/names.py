@@ -14,6 +14,12 @@ from schemactl.model import TopicName
 RUNTIME: Final = "_runtime"
 """The folder of a package that carries the run-time with it; no topic's module is called so."""
 
+_MAX_LENGTH: Final = 200
+"""File systems take names of 255 bytes, and something may come behind."""
+
+_OF_THE_PACKAGE: Final = frozenset({"topic", "import_module", "annotations"})
+"""Names in the package's own `__init__`, which a folder of that name would take the place of once it is imported."""
+
 
 def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, str, str]]:
     """For each topic its module's path below the package: tenant, namespace, topic, each made a Python name.
@@ -22,7 +28,7 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
     a `_` behind, digits one in front. Where topics would share a module, one whose name needs no change keeps it, and the
     others end in the first digits of a hash of their full names, so that one topic more never moves the others.
     """
-    paths = {topic: (_part(topic.tenant), _part(topic.namespace), _part(topic.topic)) for topic in topics}
+    paths = {topic: (_tenant(topic.tenant), _part(topic.namespace), _part(topic.topic)) for topic in topics}
     sharing = Counter(paths.values())
     for topic, (tenant, namespace, name) in paths.items():
         unchanged = (topic.tenant, topic.namespace, topic.topic) == (tenant, namespace, name)
@@ -36,8 +42,13 @@ def is_importable(name: str) -> bool:
     return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
 
 
+def _tenant(name: str) -> str:
+    part = _part(name)
+    return f"{part}_" if part in _OF_THE_PACKAGE else part
+
+
 def _part(name: str) -> str:
-    part = re.sub(r"[^a-z0-9_]", "_", name.lower())
+    part = re.sub(r"[^a-z0-9_]", "_", name.lower())[:_MAX_LENGTH]
     if part[0].isdigit():
         part = f"_{part}"
     # Names with two underscores around them mean something to Python.

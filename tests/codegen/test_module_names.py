@@ -31,6 +31,21 @@ def test_the_run_time_s_folder_is_no_tenant() -> None:
     assert names("_runtime/sales/orders") == ["_runtime_.sales.orders"]
 
 
+def test_a_tenant_does_not_take_the_place_of_the_package_s_own_names() -> None:
+    assert names("topic/topic/topic", "annotations/a/b", "topics/a/b") == [
+        "topic_.topic.topic",
+        "annotations_.a.b",
+        "topics.a.b",
+    ]
+
+
+def test_long_names_fit_a_file_system() -> None:
+    long = [f"shop/sales/{'x' * 300}{end}" for end in ("a", "b")]
+    parts = [name.split(".")[-1] for name in names(*long)]
+    assert len(set(parts)) == 2
+    assert all(len(f"{part}.py.1234567890") < 255 for part in parts)
+
+
 def test_names_that_meet_are_told_apart_and_the_unchanged_one_stays() -> None:
     found = names("shop/sales/order_lines", "shop/sales/order-lines", "shop/sales/Order_Lines")
     assert found[0] == "shop.sales.order_lines"
@@ -45,7 +60,9 @@ def test_domains_are_told_apart() -> None:
     assert found[1] != found[0]
 
 
-PART = st.text("abAB01_-.=:", min_size=1, max_size=5)
+PART = st.text("abAB01_-.=:", min_size=1, max_size=5) | st.sampled_from(
+    ["topic", "topic_", "_runtime", "class"]
+)
 
 
 @given(st.sets(st.tuples(PART, PART, PART), max_size=30))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from topics_to_generate import ALL, GENERATE, ORDERS, approved
+from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
 from schemactl.codec import CodecUnavailable
 from schemactl.codegen.files import compare, pack, write
@@ -109,9 +111,59 @@ def test_a_pinned_reader_is_read() -> None:
     assert "read as version 1" in module
 
 
+def test_odd_definitions_are_embedded_as_they_are() -> None:
+    for one, text in zip(ODD, ODD_TEXTS, strict=True):
+        (module,) = (text for name, text in files_of([one]).items() if "/odd_" in name)
+        found: dict[str, Any] = {}
+        exec(compile(module, "odd", "exec"), found)  # noqa: S102  our own text
+        assert found["TOPIC"] == str(one.topic.name)
+        info = one.versions[0].info
+        assert info is not None
+        assert (text, json.loads(found["VERSIONS"][0].schema.text)) == (text, json.loads(info.schema))
+
+
+USER = """
+from shop_schemas import TOPICS, topic
+from shop_schemas.shop.sales import orders, stock_levels
+
+def customer(payload: bytes, version: int) -> str:
+    orders.CODEC.validate(payload, version)
+    return str(orders.decode_one(payload, version)["customer"])
+
+written: bytes | None = orders.encode_one({"id": 1, "customer_id": 2}, 0)
+key: bytes | None = stock_levels.encode_key({"key": None, "value": 1})
+print(orders.STRUCT, orders.VERSIONS[0].commit, topic(TOPICS[orders.TOPIC]).__name__)
+"""
+
+
+def test_the_package_and_who_uses_it_are_typed_strictly(tmp_path: Path) -> None:
+    write(files_of([*ALL, *ODD]), tmp_path)
+    (tmp_path / "user.py").write_text(USER)
+    source = Path(__file__).parent.parent.parent
+    for arguments in (["-p", "shop_schemas"], ["user.py"]):
+        command = [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--cache-dir",
+            str(tmp_path / ".cache"),
+            *arguments,
+        ]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "MYPYPATH": f"{tmp_path}:{source}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("vendor", [False, True])
 def test_the_text_is_as_ruff_formats_it(tmp_path: Path, *, vendor: bool) -> None:
-    write(files_of(vendor=vendor), tmp_path)
+    write(files_of([*ALL, *ODD], vendor=vendor), tmp_path)
     command = [sys.executable, "-m", "ruff", "format", "--isolated", "--check", "--quiet", str(tmp_path)]
     assert subprocess.run(command, check=False).returncode == 0
 

@@ -70,6 +70,47 @@ TYPES = {
 }
 
 
+ODD_TEXTS = (
+    "it's",
+    'say "hi"',
+    "both ' and \"",
+    "back\\slash",
+    '"""',
+    "''' and \"\"\"",
+    'ends with \\"',
+    "é ü 漢字 😀",
+    "\x00\x01\x7f\u2028",
+    "line\nbreak\ttab\r",
+    "x" * 300,
+    "{braces} {0} %s",
+    "\\",
+    "\ud800",
+)
+
+
+def odd(text: str) -> SchemaInfo:
+    """A definition with `text` wherever a text may be."""
+    inner = {
+        "type": "record",
+        "name": "D",
+        "fields": [
+            # Named as columns that DataFrame functions add.
+            *(
+                {"name": name, "type": "long"}
+                for name in ("payload", "key", "value", "__error", "class", "STRUCT")
+            ),
+            {
+                "name": "y" * 90,
+                "type": {"type": "map", "values": {"type": "array", "items": ["null", "string"]}},
+            },
+        ],
+    }
+    return avro(
+        {"name": "id", "type": "string", "doc": text, "default": text},
+        {"name": "deep", "type": ["null", inner], "default": None, text: {text: [text]}},
+    )
+
+
 def approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> Approved:
     numbered = tuple(
         SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions)
@@ -78,4 +119,5 @@ def approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest"
     return Approved(topic, len(versions) - 1, f"{len(versions) - 1:040x}")
 
 
+ODD = [approved(f"odd-{number}", (odd(text),)) for number, text in enumerate(ODD_TEXTS)]
 ALL = [approved(name, versions) for name, versions in TYPES.items()]
