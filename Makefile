@@ -4,12 +4,13 @@
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
+# make spark-avro  the jar of Spark's Avro module, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test soak install lint broker format docs constraints clean
+.PHONY: demo test soak install lint broker spark-avro format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -33,6 +34,9 @@ $(STAMP): constraints.txt pyproject.toml
 broker:
 	sh tests/broker_recipe/broker.sh jars
 	PULSAR_VERSION=4.2.4 sh tests/broker_recipe/broker.sh jars
+
+spark-avro: $(STAMP)
+	sh tests/spark_recipe/spark-avro.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

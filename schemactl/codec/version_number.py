@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from .errors import Unreadable
 from .lanes import Ints
 
-_SIZES: Final = (8, 64)
+SIZES: Final = (8, 64)
+"""Of a version in bytes."""
 
 
 def number(version: int | bytes | None) -> int | None:
@@ -27,7 +28,7 @@ def number(version: int | bytes | None) -> int | None:
         return version
     if not version:
         return None
-    if len(version) not in _SIZES:
+    if len(version) not in SIZES:
         raise Unreadable(_reason(len(version)))
     return int.from_bytes(version[:8], "big", signed=True)
 
@@ -41,7 +42,7 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
         return versions.cast(pa.int64(), safe=False), {}
     versions = versions.cast(pa.binary())
     sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
-    good = np.isin(sizes, _SIZES)
+    good = np.isin(sizes, SIZES)
     found = np.zeros(len(versions), np.int64)
     if good.any():
         first = pc.binary_slice(versions.filter(pa.array(good)), 0, 8)

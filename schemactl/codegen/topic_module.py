@@ -127,7 +127,7 @@ def topic_module(
 def _imports(runtime: str, versions: tuple[SchemaVersion, ...], struct: Struct | None) -> str:
     key_value = any(version.info and version.info.type is SchemaType.KEY_VALUE for version in versions)
     names = ["Codec", "Definition", *(["KeyValue"] if key_value else []), "Options", "Version"]
-    typing = "TYPE_CHECKING, Any" if struct is not None else "TYPE_CHECKING"
+    typing = "TYPE_CHECKING, Any, Literal" if struct is not None else "TYPE_CHECKING, Literal"
     sessions = "DataFrame, SparkSession" if struct is not None else "DataFrame"
     types = (
         "    from pyspark.sql.types import StructType\n\n    STRUCT: StructType\n"
@@ -228,14 +228,17 @@ def decode(
     payload: str | Sequence[str] = ("payload", "value"),
     version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
     key: str | Sequence[str] | None = ("key", "__key"),
+    engine: Literal["auto", "arrow", "jvm"] = "auto",
 ) -> DataFrame:
     """The messages' values as columns, read as version {number}; rows that cannot be read say why in `__error`.
 
-    See `{runtime}.spark.decode` for the columns it takes and gives.
+    See `{runtime}.spark.decode` for the columns it takes and gives, and for its engines.
     """
     from {runtime}.spark import decode as decode_messages
 
-    return decode_messages(messages, CODEC, payload=payload, version=version, key=key)
+    return decode_messages(
+        messages, CODEC, payload=payload, version=version, key=key, engine=engine
+    )
 '''
 
 

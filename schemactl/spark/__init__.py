@@ -13,17 +13,21 @@ from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
 from .decoding import decode, split
 from .encoding import encode
 from .java import JavaNotFound, ensure_java
+from .jvm_limits import AVRO_LIMITS
+from .jvm_plan import EngineUnavailable
 from .landing import land, land_stream, landed_by, settle
 from .landing_journal import Counts, Landed
 from .pulsar_source import PulsarSource
 from .views import FormerNames, view, view_sql
 
 __all__ = [
+    "AVRO_LIMITS",
     "ERROR",
     "KEY",
     "PAYLOAD",
     "SCHEMA_VERSION",
     "Counts",
+    "EngineUnavailable",
     "FormerNames",
     "JavaNotFound",
     "Landed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +24,13 @@ from .columns import (
     Name,
     message_columns,
 )
+from .jvm import decode_in_jvm
+from .jvm_plan import EngineUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Engine = Literal["auto", "arrow", "jvm"]
 
 
 class Split(NamedTuple):
@@ -43,6 +47,7 @@ def decode(
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
+    engine: Engine = "auto",
 ) -> DataFrame:
     """The messages' values as columns, one row out for every row in.
 
@@ -59,12 +64,24 @@ def decode(
         version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
             as the reader's own version, as Pulsar's consumers do. None: no message has one.
         key: the same for the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
+        engine: who decodes; the rows are the same. "arrow": the codec, in Python workers. "jvm": Spark's `from_avro`, which
+            costs less, and the codec for the reasons; AVRO alone, where Spark's Avro module is on the class path. "auto":
+            "jvm" where that can be, else "arrow".
 
     Raises:
-        ValueError: a column is missing, or would be there twice.
+        ValueError: a column is missing, or would be there twice; there is no such engine.
+        EngineUnavailable: the engine is "jvm", and cannot decode these messages here; the text says why.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
+    if engine not in get_args(Engine):
+        raise ValueError(f"no engine is called {engine!r}: take one of {', '.join(get_args(Engine))}")
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
+    if engine != "arrow":
+        try:
+            return decode_in_jvm(messages, codec, columns)
+        except EngineUnavailable:
+            if engine == "jvm":
+                raise
     passed = [messages.schema[name] for name in columns.others]
     schema = struct_of(codec.columns)
     if columns.key is not None:

@@ -225,7 +225,7 @@ def _landing(
     shape: Shape,
     overwrite: bool = False,
 ) -> Landing:
-    schema = decode(messages, codec, **raw).schema
+    schema = decode(messages, codec, engine="arrow", **raw).schema
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     refused = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     _check_partitions(rows, shape.partition_by)

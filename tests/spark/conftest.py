@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from spark_avro import jar
 
 from schemactl.spark import ensure_java
 
@@ -38,6 +39,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     ensure_java()
     # Workers are to be this Python, which has pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    avro = jar()
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
@@ -50,6 +52,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder))
         .config("spark.ui.enabled", "false")
+        .config("spark.jars", str(avro) if avro else "")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -1,0 +1,249 @@
+"""Decoding by Spark's own `from_avro`: one CASE over the versions, and the codec for the reasons of what it refuses.
+
+`from_avro` leaves a struct of nulls where it cannot read, and a row of ours has to say why. The reasons are made by a Python
+function over the refused payloads alone, in a column that Spark computes only if it is asked for: a query of the rows that
+were read (`__error is null`) stays in the JVM, and one of the others sends only those to Python.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sql
+from pyspark.sql import types as spark
+
+from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec.version_number import SIZES  # noqa: TID252  a package may carry a copy under its own name
+from .arrow_types import struct_of
+from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
+from .jvm_limits import AVRO_LIMITS, are_limited
+from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, EngineUnavailable, Plan, plan_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_arrow_udf: Any = getattr(sql, "arrow_udf", None)
+"""New in PySpark 4.1."""
+
+_VALUE: Final = "__value of schemactl"
+_NUMBER: Final = "__number of schemactl"
+_REFUSED: Final = "__refused of schemactl"
+"""Columns on the way, with names that no input has."""
+
+_BEYOND: Final = "Spark's from_avro does not read it, perhaps for its size; engine='arrow' does"
+
+
+def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFrame:
+    """What `decode` gives.
+
+    Raises:
+        EngineUnavailable: Spark cannot decode them so that the same comes out; the text says why.
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    if _arrow_udf is None:
+        raise EngineUnavailable("the engine 'jvm' needs PySpark 4.1 or newer; engine='arrow' does not")
+    plan = plan_of(codec)
+    kinds = {name: messages.schema[name].dataType for name in (columns.payload, columns.version) if name}
+    if kinds[columns.payload] != spark.BinaryType():
+        raise EngineUnavailable(f"the column {columns.payload} is not binary")
+    if columns.version is not None and not isinstance(
+        kinds[columns.version], spark.IntegralType | spark.BinaryType
+    ):
+        raise EngineUnavailable(f"the column {columns.version} holds neither numbers nor bytes")
+    wanted = struct_of(codec.columns)
+    numbered = messages.withColumn(_NUMBER, _number(columns.version, kinds))
+    try:
+        # Spark parses a writer's schema when the first message comes, and then it is too late.
+        _ = numbered.select(
+            *(_from_avro(_named(columns.payload), writer, writer) for writer in plan.writers.values())
+        ).schema
+        read = numbered.withColumn(_VALUE, _value(plan, columns, kinds))
+        found = read.schema[_VALUE].dataType
+    except (PySparkException, Py4JError) as error:
+        raise EngineUnavailable(_advice(error)) from None
+    assert isinstance(found, spark.StructType)  # noqa: S101  the reader is a record
+    kept = spark.StructType([field for field in found if field.name in wanted.names])
+    if not _alike(kept, wanted):
+        raise EngineUnavailable(
+            f"this Spark's from_avro reads other types ({kept.simpleString()}) than the topic has ({wanted.simpleString()})"
+        )
+    if not are_limited(messages.sparkSession):
+        raise EngineUnavailable(
+            "a damaged message could exhaust the memory of executors: start Spark with "
+            f"spark.executor.extraJavaOptions={AVRO_LIMITS!r}, or use engine='arrow'"
+        )
+    cut = _too_wide(_named(_VALUE), kept, wanted)
+    if cut is not None:
+        read = read.withColumn(_VALUE, sql.when(_once() & ~cut, _named(_VALUE)))
+    return _told(read, codec, columns, wanted, plan.mark)
+
+
+def _advice(error: Exception) -> str:
+    lines = str(error).splitlines()
+    if "AVRO_NOT_LOADED" in lines[0]:
+        return (
+            "Spark's Avro module is not there: start Spark with --packages org.apache.spark:spark-avro_2.13:VERSION, the "
+            "version that of your Spark, or, if there is none yet, use engine='arrow'"
+        )
+    says = next((line for line in lines if "Exception" in line), lines[0])
+    return f"Spark's from_avro does not take the topic's schemas: {says.strip(' :')}"
+
+
+def _number(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
+    """The number in each message's version, null where there is none."""
+    if version is None:
+        return sql.lit(None).cast("long")
+    column = _named(version)
+    if kinds[version] != spark.BinaryType():
+        return sql.when(column.isNotNull(), column.cast("long"))
+    first = sql.substring(column, 1, 8)
+    return sql.when(sql.length(column).isin(*SIZES), sql.conv(sql.hex(first), 16, -10).cast("long"))
+
+
+def _value(plan: Plan, columns: Columns, kinds: dict[str, spark.DataType]) -> Column:
+    """What `from_avro` reads: a struct that is null, or of nulls, where it cannot."""
+    payload, number = _named(columns.payload), _named(_NUMBER)
+    if columns.version is None:
+        none = sql.lit(True)  # noqa: FBT003  a column
+    elif kinds[columns.version] == spark.BinaryType():
+        none = _named(columns.version).isNull() | (sql.length(_named(columns.version)) == 0)
+    else:
+        none = number.isNull()
+    chosen = sql.when(_once() & none, _from_avro(payload, plan.own, plan.reader))
+    for version, writer in plan.writers.items():
+        chosen = chosen.when(_once() & (number == version), _from_avro(payload, writer, plan.reader))
+    return chosen
+
+
+def _once() -> Column:
+    """Is always true, and not the same each time for all Spark knows: so what depends on it is computed once a message.
+
+    Else it is computed for each use, of which a filter is one.
+    """
+    return sql.spark_partition_id() >= 0
+
+
+def _from_avro(payload: Column, writer: str, reader: str) -> Column:
+    # Corrected: without it old dates are moved, or refused.
+    options = {"mode": "PERMISSIVE", "avroSchema": reader, "datetimeRebaseMode": "CORRECTED"}
+    pairs = [sql.lit(word) for pair in options.items() for word in pair]
+    return sql.call_function("from_avro", payload, sql.lit(writer), sql.create_map(*pairs))
+
+
+def _told(read: DataFrame, codec: Codec, columns: Columns, wanted: spark.StructType, mark: str) -> DataFrame:
+    """The columns of `decode`, from those with the values that were read."""
+    value = _named(_VALUE)
+    refused = value.getField(mark).isNull()
+    version = sql.lit(None).cast("long") if columns.version is None else _named(columns.version)
+    passed = [_named(name) for name in columns.others]
+    if columns.key is not None:
+        passed.insert(0, _named(columns.key).alias(KEY))
+    staged = read.select(
+        value,
+        *passed,
+        _named(_NUMBER),
+        sql.when(refused, _named(columns.payload)).alias(PAYLOAD),
+        sql.when(refused, version).alias(_REFUSED),
+    )
+    # A message that has neither payload nor version is the one case that the function is not shown.
+    nothing = codec.decode_batch(pa.nulls(1, pa.binary())).errors[0].as_py()
+    reason = sql.coalesce(_reasons(codec)(_named(PAYLOAD), _named(_REFUSED)), sql.lit(nothing))
+    kinds = read.schema[_VALUE].dataType
+    assert isinstance(kinds, spark.StructType)  # noqa: S101  the reader is a record
+    values = []
+    for field in wanted:
+        column = value.getField(field.name)
+        same = _too_wide(column, kinds[field.name].dataType, field.dataType) is None
+        values.append((column if same else column.try_cast(field.dataType)).alias(field.name))
+    return staged.select(
+        *values,
+        *(_named(name) for name in staged.columns[1:-3]),
+        _named(_NUMBER).alias(SCHEMA_VERSION),
+        sql.when(refused, reason).alias(ERROR),
+        _named(PAYLOAD),
+    )
+
+
+def _reasons(codec: Codec) -> Any:
+    """A function from refused payloads and their versions, both null elsewhere, to the reasons."""
+
+    def reasons(payloads: pa.Array, versions: pa.Array) -> pa.Array:
+        rows = np.flatnonzero(np.asarray(payloads.is_valid()) | np.asarray(versions.is_valid()))
+        if not len(rows):
+            return pa.nulls(len(payloads), pa.string())
+        index = pa.array(rows)
+        found = pc.fill_null(codec.decode_batch(payloads.take(index), versions.take(index)).errors, _BEYOND)
+        back = np.zeros(len(payloads), np.int64)
+        back[rows] = np.arange(len(rows))
+        absent = np.ones(len(payloads), bool)
+        absent[rows] = False
+        return found.take(pa.array(back, mask=absent))
+
+    assert _arrow_udf is not None  # noqa: S101  asked before
+    return _arrow_udf(reasons, "string")
+
+
+def _named(name: str) -> Column:
+    """The column, whatever its name holds."""
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+def _alike(found: spark.DataType, wanted: spark.DataType) -> bool:
+    """Whether the types are the same up to nullability and the digits of widened decimals."""
+    match found, wanted:
+        case (spark.StructType(), spark.StructType()):
+            return found.names == wanted.names and all(
+                _alike(one.dataType, other.dataType) for one, other in zip(found, wanted, strict=True)
+            )
+        case (spark.ArrayType(), spark.ArrayType()):
+            return _alike(found.elementType, wanted.elementType)
+        case (spark.MapType(), spark.MapType()):
+            return found.keyType == wanted.keyType and _alike(found.valueType, wanted.valueType)
+    return found == wanted or _is_widened(found, wanted)
+
+
+def _is_widened(found: spark.DataType, wanted: spark.DataType) -> bool:
+    return (
+        isinstance(found, spark.DecimalType)
+        and isinstance(wanted, spark.DecimalType)
+        and (found.precision, found.scale) == (WIDE_DIGITS, wanted.scale)
+        and wanted.precision <= LONG_DIGITS
+    )
+
+
+def _too_wide(value: Column, found: spark.DataType, wanted: spark.DataType) -> Column | None:
+    """Whether a decimal anywhere in the value has more digits than it may; None: there are no widened ones."""
+    match found, wanted:
+        case (spark.StructType(), spark.StructType()):
+            parts = [
+                _too_wide(value.getField(one.name), one.dataType, other.dataType)
+                for one, other in zip(found, wanted, strict=True)
+            ]
+            there = [part for part in parts if part is not None]
+            return reduce(or_, there) if there else None
+        case (spark.ArrayType(), spark.ArrayType()):
+            return _any_too_wide(value, found.elementType, wanted.elementType)
+        case (spark.MapType(), spark.MapType()):
+            return _any_too_wide(sql.map_values(value), found.valueType, wanted.valueType)
+    if not _is_widened(found, wanted):
+        return None
+    return value.isNotNull() & value.try_cast(wanted).isNull()
+
+
+def _any_too_wide(values: Column, found: spark.DataType, wanted: spark.DataType) -> Column | None:
+    if _too_wide(values, found, wanted) is None:
+        return None
+
+    def too_wide(item: Column) -> Column:
+        inner = _too_wide(item, found, wanted)
+        assert inner is not None  # noqa: S101  asked above
+        return inner
+
+    return sql.coalesce(sql.exists(values, too_wide), sql.lit(False))  # noqa: FBT003  a column

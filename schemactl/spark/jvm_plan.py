@@ -1,0 +1,139 @@
+"""What Spark's own `from_avro` is told about a topic, and which topics it reads exactly as this package does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..codec import Codec, Definition, InvalidDefinition  # noqa: TID252  a package may carry a copy under its own name
+from ..codec.resolver import Failed, resolve  # noqa: TID252  see above
+from ..codec.schema import (  # noqa: TID252  see above
+    Array,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    children,
+    min_size,
+    parse,
+)
+
+LONG_DIGITS: Final = 18
+"""Of decimals that Spark holds as a long: of those it cuts off what lies beyond 64 bits, without a word."""
+
+WIDE_DIGITS: Final = LONG_DIGITS + 1
+"""What such decimals are read with instead, so that nothing is cut off."""
+
+
+class EngineUnavailable(RuntimeError):
+    """The engine cannot decode these messages; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `from_avro` is told.
+
+    Attributes:
+        reader: the schema to read into, in which decimals may have more digits, and `mark` may be added.
+        writers: the schema of each version that can be read at all.
+        own: the reader's own, in which messages without a version are written.
+        mark: a field of `reader` that is null only where a message could not be read.
+    """
+
+    reader: str
+    writers: Mapping[int, str]
+    own: str
+    mark: str
+
+
+def plan_of(codec: Codec) -> Plan:
+    """The plan for a topic whose messages `from_avro` reads as the codec does.
+
+    Raises:
+        EngineUnavailable: the codec reads what `from_avro` does not, or otherwise.
+        CodecUnavailable: there is no codec for the topic's schema type.
+    """
+    _ = codec.columns
+    reader = codec.reader
+    if not isinstance(reader, Definition) or reader.type != "AVRO":
+        raise EngineUnavailable("Spark's from_avro reads payloads that are AVRO, and these are not")
+    if codec.options.strict:
+        raise EngineUnavailable("Spark's from_avro is never strict")
+    schema = parse(reader.text)
+    if not isinstance(schema, Record) or not schema.fields:
+        raise EngineUnavailable(
+            "from_avro does not tell refused values from nulls, unless they are records with fields"
+        )
+    _bounded(schema, ())
+    if _meet(schema):
+        raise EngineUnavailable("from_avro does not tell the names of fields apart by case")
+    writers = {}
+    for version in codec.versions:
+        written = _readable(version.schema, schema)
+        if written is not None:
+            writers[version.number] = written
+    for text in writers.values():
+        _bounded(parse(text), ())
+    value = _widened(json.loads(reader.text))
+    mark = next((part.name for part in schema.fields if _required(part.schema)), None)
+    if mark is None:
+        mark = "__read" + "_" * max(len(part.name) for part in schema.fields)
+        fields = [*value["fields"], {"name": mark, "type": "boolean", "default": True}]
+        value = value | {"fields": fields}
+    return Plan(json.dumps(value), writers, reader.text, mark)
+
+
+def _readable(writer: Any, reader: Schema) -> str | None:
+    """The writer's schema, unless none of its messages can be read."""
+    if not isinstance(writer, Definition) or writer.type != "AVRO":
+        return None
+    try:
+        action = resolve(parse(writer.text), reader)
+    except InvalidDefinition:
+        return None
+    return None if isinstance(action, Failed) else writer.text
+
+
+def _required(schema: Schema) -> bool:
+    return not isinstance(schema, Union) and not (isinstance(schema, Primitive) and schema.type == "null")
+
+
+def _meet(schema: Schema) -> bool:
+    """Whether two fields of one record differ in case alone."""
+    names = [part.name.casefold() for part in schema.fields] if isinstance(schema, Record) else []
+    return len(set(names)) < len(names) or any(_meet(part) for part in children(schema))
+
+
+def _bounded(schema: Schema, around: tuple[int, ...]) -> None:
+    """Raises EngineUnavailable where few bytes could make Java fill its stack or its memory."""
+    if id(schema) in around:
+        raise EngineUnavailable("a record holds itself: a damaged message could exhaust Java's stack")
+    if isinstance(schema, Array) and min_size(schema.items) == 0:
+        raise EngineUnavailable(
+            "the items of a list take no bytes: a damaged message could exhaust Java's memory"
+        )
+    for part in children(schema):
+        _bounded(part, (*around, id(schema)))
+
+
+def _widened(schema: Any) -> Any:
+    """The schema's JSON, with more digits for decimals that Spark would cut off (see LONG_DIGITS)."""
+    if isinstance(schema, list):
+        return [_widened(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        name: _widened(part) if name in ("type", "items", "values") else part for name, part in schema.items()
+    }
+    if "fields" in found:
+        found["fields"] = [part | {"type": _widened(part["type"])} for part in found["fields"]]
+    if found.get("logicalType") == "decimal" and (
+        found["type"] == "bytes" or (found["type"] == "fixed" and found["size"] > 8)
+    ):
+        match found.get("precision"), found.get("scale", 0):
+            # An invalid one is ignored by Avro: then the value is bytes.
+            case (int(precision), int(scale)) if 0 <= scale <= precision and 0 < precision <= LONG_DIGITS:
+                found["precision"] = WIDE_DIGITS
+    return found
