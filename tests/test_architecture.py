@@ -66,7 +66,7 @@ ROOMS: dict[str, set[str]] = {
         "correspondence",
         "drift",
     },
-    "staged": {"model", "declare", "history", "check", "report"},
+    "staged": {"model", "declare", "history", "check", "report", "tables"},
     "codec": set(),
     "spark": {"codec"},
     "codegen": {"errors", "model", "formats"},

@@ -18,7 +18,7 @@ from schemactl.model import (
 )
 
 if TYPE_CHECKING:
-    from schemactl.tables import Impact
+    from schemactl.tables.impact import Impact
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies"

@@ -11,7 +11,8 @@ from schemactl.model import Finding, SchemaInfo, Topic
 
 if TYPE_CHECKING:
     # Most checks concern no table: it is imported where one is.
-    from schemactl.tables import Change, Impact
+    from schemactl.tables.changes import Change
+    from schemactl.tables.impact import Impact
 
 
 def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
@@ -20,7 +21,7 @@ def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
     now, then = _reader(proposal, proposal.topic), _reader(proposal, before)
     if generate is None or now is None or then is None:
         return None
-    from schemactl.tables import impact
+    from schemactl.tables.impact import impact
 
     older = [version.info for version in reversed(proposal.versions) if version.info]
     return impact(then, now, older=older, generate=generate, release=run.project.release)
@@ -39,7 +40,7 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
     """One for each column that tables must be written anew for, then one for all else that happens to them."""
     if found is None:
         return
-    from schemactl.tables import advice, said
+    from schemactl.tables.words import advice, said, told
 
     topic = proposal.topic
     changes = [change for change in found.changes if change.effect != "rewrite"]
@@ -61,7 +62,7 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
         yield from run.find(
             "TABLE_CHANGED",
             topic,
-            "\n".join([f"Tables fed by {topic.name}:", *lines]),
+            told(str(topic.name), lines),
             source=proposal.schema.locate(_pointer(run, proposal, changes[0]) if changes else ""),
             fix=advice(changes),
         )
@@ -69,6 +70,6 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
 
 def _pointer(run: Run, proposal: Proposal, change: Change) -> str:
     """The place of a column in the declared definition, as far as it is there."""
-    from schemactl.tables import pointer
+    from schemactl.tables.impact import pointer
 
     return pointer(proposal.schema, change.path, run.project.release)

@@ -10,7 +10,7 @@ from schemactl.check import CheckReport, TopicCheck
 from schemactl.model import Answer, Breakage, Finding, Witness
 
 if TYPE_CHECKING:
-    from schemactl.tables import Change
+    from schemactl.tables.changes import Change
 
 FORMAT_VERSION = 1
 

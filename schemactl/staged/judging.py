@@ -39,11 +39,12 @@ def judged(standing: Standing, records: Sequence[bytes], git: Git, *, color: boo
     # What was changed at the last check and is no longer was never looked at as it is now.
     if not changes.keys() >= set(before) or not all(map(_is_edit, changes.values(), changes)):
         return None
+    judge = _Judge(standing, git)
     try:
-        topics = _Judge(standing, git).topics(changes)
+        topics = judge.topics(changes)
     except NotPlain:
         return None
-    return _report(standing, topics, color=color)
+    return _report(standing, topics, judge.findings, color=color)
 
 
 def _is_edit(facts: bytes, path: bytes) -> bool:
@@ -94,6 +95,7 @@ class _Judge:
     def __init__(self, standing: Standing, git: Git) -> None:
         self.standing = standing
         self.git = git
+        self.findings: list[SimpleNamespace] = []
         self._contents: dict[str, bytes] = {}
         self._documents: dict[str, list[Any]] = {}
         self._values: dict[str, Any] = {}
@@ -181,8 +183,27 @@ class _Judge:
             latest=number - 1,
             stepwise=None,
             verdict=fine,
-            tables=None,
+            tables=self._tables(line, new, left, here),
         )
+
+    def _tables(
+        self, line: TopicLine, new: Definition, left: Cache, here: Mapping[str, str]
+    ) -> SimpleNamespace | None:
+        """What becomes of tables that the topic feeds, also in `findings`; None: it feeds none."""
+        if not self.standing.tables:
+            return None
+        from schemactl.staged import tables
+
+        there = _place(left, line.schema, line.declaration)
+        self._read(there.values())
+        _, old = self._definition(line.schema, line.declaration, there)
+        found = tables.changes(old, new)
+        if found:
+            if not line.definition:
+                raise NotPlain
+            text = self._contents[here[line.definition]]
+            self.findings.append(tables.finding(line.name, found, line.definition, text))
+        return tables.cell(found)
 
     def _versions(self, schema: str, kind: str, history: Cache, left: Cache) -> list[Definition]:
         """The approved versions, which all are of that type; nothing became of the topic since work began at `left`."""
@@ -319,12 +340,14 @@ def _suits(new: Definition, old: Definition, strategy: str) -> bool:
     )
 
 
-def _report(standing: Standing, topics: list[SimpleNamespace], *, color: bool) -> str:
+def _report(
+    standing: Standing, topics: list[SimpleNamespace], findings: list[SimpleNamespace], *, color: bool
+) -> str:
     from schemactl.report.check_text import render
 
     left = standing.base.decode()
     report: Any = SimpleNamespace(
-        findings=(),
+        findings=findings,
         topics=topics,
         notes=standing.notes.decode().splitlines(),
         release=standing.release.decode(),

@@ -19,6 +19,9 @@ from schemactl.staged.standing import Standing, TopicLine, concerning
 _TYPES: Final = (SchemaType.AVRO, SchemaType.JSON)
 """What is judged on sight."""
 
+_TABLES: Final = "TABLE_CHANGED"
+"""What is found on sight, as serious as it is unless the project says otherwise."""
+
 
 class Beginning(NamedTuple):
     """Where a check of the index began: the folders of the repository, and how its refs stood before they were read."""
@@ -88,9 +91,10 @@ def keep(
         path=project.path,
         waivers=project.waivers,
     ).encode()
-    # What a change does to tables is worked out.
-    plain = not report.findings and project.generate is None
-    standing.topics = b"".join(_topics(declared, project, fork, approved.catalog)) if plain else b""
+    standing.topics = (
+        b"".join(_topics(declared, project, fork, approved.catalog)) if _is_plain(report, project) else b""
+    )
+    standing.tables = b"generate" if project.generate else b""
     standing.write(folders)
 
 
@@ -111,6 +115,14 @@ def _topics(declared: Declared, project: Project, fork: Fork, approved: Catalog)
         declaration = topic.source.path if topic.source else ""
         kind = schema.type.name if schema else ""
         yield TopicLine(str(name), declaration, strategy, kind, definition, *sorted(files)).line()
+
+
+def _is_plain(report: CheckReport, project: Project) -> bool:
+    """Whether nothing was found but what is found on sight, too."""
+    severities = (project.severities, *project.namespace_severities.values())
+    return all(finding.rule == _TABLES for finding in report.findings) and not any(
+        _TABLES in each for each in severities
+    )
 
 
 def _full(ref: str) -> str:

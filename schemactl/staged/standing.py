@@ -35,7 +35,18 @@ _NAMES = (
         "outside",
         "records",
     ),
-    *("plain", "colored", "release", "label", "checked", "notes", "history", "derivation", "topics"),
+    *(
+        "plain",
+        "colored",
+        "release",
+        "label",
+        "checked",
+        "notes",
+        "history",
+        "derivation",
+        "topics",
+        "tables",
+    ),
 )
 
 
@@ -54,7 +65,8 @@ class Standing:
         plain: the report; `colored`: for a terminal.
         release, label, checked, notes: of the report.
         history, derivation: where the history is kept, and what of.
-        topics: every declared topic, see `TopicLine`; nothing where there was a warning, or where topics feed tables.
+        topics: every declared topic, see `TopicLine`; nothing where there was a warning.
+        tables: something where what becomes of tables is told as well.
     """
 
     __slots__ = _NAMES
@@ -79,6 +91,7 @@ class Standing:
     history: bytes
     derivation: bytes
     topics: bytes
+    tables: bytes
 
     @classmethod
     def read(cls, folders: Folders) -> Self | None:

@@ -14,9 +14,6 @@ Effect = Literal[
     "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"
 ]
 
-EFFECTS: Final[tuple[Effect, ...]] = Effect.__args__  # type: ignore[attr-defined]
-"""The ones that ask most of a table's owner first."""
-
 _SHOWN: Final = 60
 """Of a type's text."""
 
@@ -56,12 +53,6 @@ def changes(old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]]
         former_names: of the new columns.
     """
     return tuple(_Comparison(former_names).structs((), (), old, new))
-
-
-def effects(found: Sequence[Change]) -> tuple[Effect, ...]:
-    """What happens, each once, the gravest first."""
-    there = {change.effect for change in found}
-    return tuple(effect for effect in EFFECTS if effect in there)
 
 
 class _Comparison:

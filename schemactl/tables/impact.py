@@ -13,7 +13,8 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.key_value import split
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
-from schemactl.tables.changes import Change, changes, effects
+from schemactl.tables.changes import Change, changes
+from schemactl.tables.words import summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Impact:
         """What happens in a few words, the gravest first."""
         if self.refusal:
             return "no columns any more"
-        return ", ".join(effects(self.changes)) or "nothing"
+        return summary(self.changes)
 
 
 def impact(

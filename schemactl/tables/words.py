@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+# The hook comes by here, and imports neither `typing` nor what changes are made of.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from schemactl.tables.changes import Change, Effect, effects
+    from schemactl.tables.changes import Change, Effect
 
-_READ_AS: Final = frozenset(
-    frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz"))
+EFFECTS: tuple[Effect, ...] = (
+    "rewrite",
+    "type widened",
+    "renamed column",
+    "added column",
+    "column no longer written",
+    "may be null",
 )
+"""The ones that ask most of a table's owner first."""
+
+_READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
 
-_ADVICE: Final[dict[Effect, str]] = {
+_ADVICE: dict[Effect, str] = {
     "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
     "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",
     "renamed column": "RENAME COLUMN in a Delta table with column mapping before new rows come",
@@ -20,9 +30,23 @@ _ADVICE: Final[dict[Effect, str]] = {
     "may be null": "DROP NOT NULL in a Delta table that demands the column",
 }
 
-_PARQUET: Final = (
-    "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
-)
+_PARQUET = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
+
+
+def summary(changes: Sequence[Change]) -> str:
+    """What happens in a few words, the gravest first."""
+    return ", ".join(effects(changes)) or "nothing"
+
+
+def effects(changes: Sequence[Change]) -> tuple[Effect, ...]:
+    """What happens, each once, the gravest first."""
+    there = {change.effect for change in changes}
+    return tuple(effect for effect in EFFECTS if effect in there)
+
+
+def told(topic: str, lines: Sequence[str]) -> str:
+    """What is said of the tables that a topic feeds, in lines."""
+    return "\n".join([f"Tables fed by {topic}:", *lines])
 
 
 def said(change: Change) -> str:
@@ -53,7 +77,7 @@ def said(change: Change) -> str:
             )
 
 
-def advice(found: Sequence[Change]) -> str:
+def advice(changes: Sequence[Change]) -> str:
     """What the owner of a table is to do about the changes."""
-    asked = dict.fromkeys(_ADVICE[effect] for effect in effects(found) if effect in _ADVICE)
+    asked = dict.fromkeys(_ADVICE[effect] for effect in effects(changes) if effect in _ADVICE)
     return f"{_PARQUET}; {'; '.join(asked)}." if asked else ""

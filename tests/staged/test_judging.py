@@ -91,13 +91,26 @@ LATER: Mapping[str, str] = {
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
     """Approved topics of every make, two of them with two versions; the index has been checked once."""
-    scratch = Scratch(tmp_path / "team")
-    scratch.commit(FILES, "approved")
+    return made(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def feeding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
+    """The same where the topics feed tables."""
+    return made(tmp_path, monkeypatch, capsys, "generate: {package: shop_schemas}\n")
+
+
+def made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: str = ""
+) -> Desk:
+    """The desk, with `more` in its project file."""
+    scratch = Scratch(folder / "team")
+    scratch.commit({**FILES, "schemactl.yaml": f"{FILES['schemactl.yaml']}{more}"}, "approved")
     scratch.commit(LATER, "also approved")
-    made = Desk(scratch, monkeypatch, capsys)
-    made.git("checkout", "-q", "-b", "work")
-    assert made.work_out()[0] == 0
-    return made
+    desk = Desk(scratch, monkeypatch, capsys)
+    desk.git("checkout", "-q", "-b", "work")
+    assert desk.work_out()[0] == 0
+    return desk
 
 
 @pytest.mark.parametrize(
@@ -179,6 +192,107 @@ def test_what_nobody_minds_is_told_on_sight(desk: Desk, path: str, content: str,
 def test_everything_else_is_worked_out(desk: Desk, path: str, content: str) -> None:
     desk.stage(path, content)
     assert staged.answer() is None
+
+
+STATES = {"type": {"type": "enum", "name": "State", "symbols": ["A"]}, "default": "A"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"memo": NULLABLE, "more": NULLABLE}, "orders.avsc:1:243: TABLE_CHANGED"),
+        ({"more": {"type": "long", "default": 1}}, "more bigint: added column"),
+        ({}, "memo string: column no longer written"),
+        (
+            {"memo": NULLABLE, "at": {"type": {"type": "int", "logicalType": "date"}, "default": 0}},
+            "at date:",
+        ),
+        ({"memo": NULLABLE, "state": STATES}, "state string: added column"),
+        ({"memo": {**NULLABLE, "doc": "why"}, "a": NULLABLE}, "a string: added column"),
+    ],
+)
+def test_columns_that_come_and_go_are_told_on_sight(feeding: Desk, fields: dict[str, Any], said: str) -> None:
+    feeding.stage("topics/orders.avsc", order("gone", money=True, **fields))
+    seen = feeding.holds()
+    assert said in seen
+    assert "tables" in seen
+    # Then they are known, and what joins them is told on sight, too.
+    feeding.stage("topics/refunds.avsc", refund(more=NULLABLE))
+    assert "more string: added column" in feeding.holds()
+
+
+def refund(**fields: Any) -> str:
+    return order(name="Refund", money=True, reason={"type": "int", "default": 1}, **fields)
+
+
+@pytest.mark.parametrize("indent", [None, 1, 4])
+def test_a_column_is_shown_where_it_stands(feeding: Desk, indent: int | None) -> None:
+    feeding.stage(
+        "topics/refunds.avsc", "\n " + refund(a=NULLABLE).replace("[", "[ ", 1).replace("\n", "\r\n")
+    )
+    feeding.holds()
+    feeding.stage("topics/orders.avsc", order("gone", money=True, memo=NULLABLE, ü=NULLABLE, indent=indent))
+    assert staged.answer() is None
+    feeding.stage("topics/orders.avsc", order("gone", money=True, memo=NULLABLE, u=NULLABLE, indent=indent))
+    assert "TABLE_CHANGED" in feeding.holds()
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        # Inside a column, and of several topics.
+        ("common/money.avsc", order(name="Money", currency=NULLABLE)),
+        # It stands in YAML.
+        ("topics/inline.yaml", INLINE % order(name="Inline", more=NULLABLE)),
+        # A column of another type, one of several types, and one with parts.
+        (
+            "topics/orders.avsc",
+            order("gone", money=True, memo={"type": ["null", "string", "int"], "default": None}),
+        ),
+        (
+            "topics/orders.avsc",
+            order("gone", money=True, memo=NULLABLE, a={"type": ["string", "int"], "default": ""}),
+        ),
+        (
+            "topics/orders.avsc",
+            order(
+                "gone",
+                money=True,
+                memo=NULLABLE,
+                a={"type": {"type": "array", "items": "int"}, "default": []},
+            ),
+        ),
+        # One that depends on the release of Spark, and one that is only spelled otherwise.
+        (
+            "topics/orders.avsc",
+            order(
+                "gone",
+                money=True,
+                memo=NULLABLE,
+                a={"type": {"type": "long", "logicalType": "time-micros"}, "default": 0},
+            ),
+        ),
+        ("topics/orders.avsc", order("gone", money=True, Memo=NULLABLE)),
+    ],
+)
+def test_whatever_else_happens_to_tables_is_worked_out(feeding: Desk, path: str, content: str) -> None:
+    feeding.stage(path, content)
+    assert staged.answer() is None
+    assert feeding.work_out()[0] == 0
+
+
+def test_where_a_project_weighs_it_itself_it_is_worked_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk = made(
+        tmp_path,
+        monkeypatch,
+        capsys,
+        "generate: {package: p}\nseverities: {shop/sales: {TABLE_CHANGED: error}}\n",
+    )
+    desk.stage("topics/orders.avsc", order("gone", money=True, memo=NULLABLE, more=NULLABLE))
+    assert staged.answer() is None
+    assert desk.work_out()[0] == 100
 
 
 def test_under_a_transitive_strategy_every_version_counts(desk: Desk) -> None:
@@ -295,8 +409,12 @@ POOL: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_on_any_walk_what_is_told_on_sight_is_what_would_be_worked_out(desk: Desk, seed: int) -> None:
+@pytest.mark.parametrize("project", ["desk", "feeding"])
+@pytest.mark.parametrize("seed", range(3))
+def test_on_any_walk_what_is_told_on_sight_is_what_would_be_worked_out(
+    request: pytest.FixtureRequest, project: str, seed: int
+) -> None:
+    desk: Desk = request.getfixturevalue(project)
     rng = random.Random(seed)  # noqa: S311  no secret
     paths = sorted(POOL)
     start = desk.git("rev-parse", "HEAD").strip()

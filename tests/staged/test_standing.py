@@ -67,18 +67,6 @@ def test_what_concerns_no_schema_is_told_on_sight(desk: Desk) -> None:
     desk.holds()
 
 
-def test_what_becomes_of_tables_is_worked_out(desk: Desk) -> None:
-    desk.stage("schemactl.yaml", "version: 1\nroots: [topics]\ngenerate: {package: shop_schemas}\n")
-    desk.git("commit", "-q", "-m", "tables")
-    desk.work_out()
-    desk.holds()
-    desk.stage(REFUND, record("id", name="Refund", reason=0))
-    assert staged.answer() is None
-    assert "reason int: added column" in desk.work_out()[1]
-    # What has been said is said again on sight.
-    assert "reason int: added column" in desk.holds()
-
-
 def test_a_change_that_was_checked_is_told_on_sight_as_long_as_nothing_joins_it(desk: Desk) -> None:
     desk.work_out()
     desk.stage("topics/new.yaml", "topic: shop/sales/new\n")
