@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from posixpath import dirname
 
@@ -24,7 +25,8 @@ class RecordFiles(GitFiles):
     def __init__(self, repository: Repository, journal: Journal) -> None:
         super().__init__(repository)
         self._journal = journal
-        self._contents: dict[str, Blob] = {}
+        # A plain dict would look for its oldest key among all that were taken out before.
+        self._contents: OrderedDict[str, Blob] = OrderedDict()
         self._kept_bytes = 0
         # In a partial clone: what was not fetched, by folder.
         self._elsewhere: dict[str, list[str]] = {}
@@ -98,8 +100,8 @@ class RecordFiles(GitFiles):
         self._contents[blob.id] = blob
         self._kept_bytes += len(blob.content)
         while self._kept_bytes > _KEPT_BYTES and len(self._contents) > 1:
-            oldest = next(iter(self._contents))
-            self._kept_bytes -= len(self._contents.pop(oldest).content)
+            _, oldest = self._contents.popitem(last=False)
+            self._kept_bytes -= len(oldest.content)
 
 
 def _wanted(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[str]:

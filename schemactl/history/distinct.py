@@ -21,6 +21,8 @@ from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType
 from schemactl.source import MAX_DEPTH, JsonText
 
 DIGEST_BYTES: Final = 20
+_DIGESTS: Final = 1 << 8 * DIGEST_BYTES
+"""How many digests there are."""
 
 _INLINE: Final = ("{", "[", '"')
 """How a definition starts that is no path."""
@@ -277,7 +279,7 @@ def _number(text: str) -> int:
 
 
 def _added(total: int) -> bytes:
-    return (total % (1 << 8 * DIGEST_BYTES)).to_bytes(DIGEST_BYTES, "big")
+    return (total % _DIGESTS).to_bytes(DIGEST_BYTES, "big")
 
 
 def _digest(*parts: str | bytes) -> bytes:

@@ -60,16 +60,17 @@ class Revised(NamedTuple):
         lines = text.count(b"\n")
         if (
             text.translate(None, _PRINTABLE)
+            or not indent
             or not text.startswith(indent)
             or text[len(indent) : len(indent) + 1] in (b" ", b"\n", b"")
-            or text.count(b"\n" + indent) != lines - 1
             or text.endswith(b"\n" + indent + b"\n")
         ):
             return None
-        definition = text[len(indent) :].replace(b"\n" + indent, b"\n").decode()
-        document = self.document
-        if document.schema is None:
+        definition = text[len(indent) :].replace(b"\n" + indent, b"\n")
+        schema = self.document.schema
+        # Every line starts with the indent.
+        if len(text) - len(definition) != lines * len(indent) or schema is None:
             return None
-        path = document.schema.text.path
-        declaration = replace(document.schema, definition=definition, text=YamlText(path, data))
-        return Documents(path, (TopicDocument(document.topic, declaration, document.source),))
+        path = schema.text.path
+        declaration = schema.with_definition(definition.decode(), YamlText(path, data))
+        return Documents(path, (TopicDocument(self.document.topic, declaration, self.document.source),))

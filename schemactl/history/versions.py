@@ -10,6 +10,7 @@ definition cannot be read keeps the one it had.
 from __future__ import annotations
 
 import posixpath
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -70,13 +71,14 @@ class Fold:
         self._journal = journal
         self._files = RecordFiles(repository, journal)
         self._looks = Looks(self._files)
-        self._documents: dict[tuple[str, str], Documents] = {}
+        self._documents: OrderedDict[tuple[str, str], Documents] = OrderedDict()
         # What files that topics take types of define, in the step that is looked at.
         self._shared: dict[str, Shared | None] = {}
         self._revised: dict[str, Revised | None] = {}
         # Those of larger files, for the step in which they change.
         self._large: dict[tuple[str, str], Documents] = {}
         self._is_declaration: dict[str, bool] = {}
+        self._is_within: dict[str, bool] = {}
         self._today: dict[str, bool] = {}
 
     def follow(self, steps: Iterable[Step], progress: Progress) -> None:
@@ -152,9 +154,11 @@ class Fold:
         """Whether the content at `path` will be asked for, as far as can be told before."""
         if self._declares(path) or path == self._project.path:
             return True
-        if not path.endswith(SUFFIXES):
-            return False
-        return in_roots(path, self._project, previous=True) or bool(self._journal.users(path))
+        within = self._is_within.get(path)
+        if within is None:
+            within = path.endswith(SUFFIXES) and in_roots(path, self._project, previous=True)
+            self._is_within[path] = within
+        return within or (path.endswith(SUFFIXES) and bool(self._journal.users(path)))
 
     def _compare_moved(self, commit: Commit, before: dict[str, Entry | None]) -> None:
         """As `_compare_roots`, for the project files that `commit` took away when it brought ours, as a move of the folder does."""
@@ -226,7 +230,7 @@ class Fold:
             if len(data) <= _KEPT_DOCUMENT_BYTES:
                 self._documents[path, blob or ""] = known
                 while len(self._documents) > _KEPT_DOCUMENTS:
-                    del self._documents[next(iter(self._documents))]
+                    self._documents.popitem(last=False)
             else:
                 self._large[path, blob or ""] = known
         return known
