@@ -116,7 +116,8 @@ def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> Pair:
             raise SchemactlError(
                 f"{name}: v{number} was Git's version {told['git']} of commit {(told['commit'] or {}).get('id', '?')[:9]}, "
                 "which the approved history does not have as that version: it was rewritten, or this clone is behind",
-                fix="git fetch; if the history was rewritten, bring that commit back into it",
+                fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge what was approved instead on "
+                "top of it (`git merge --no-ff`), and push that as the approved branch",
             )
         info = upload(git)
     return Pair(SchemaVersion(number, info, timestamp_ms=told["time_ms"]), git, readable)

@@ -141,13 +141,17 @@ class Versions:
             for pair in pairs
             if pair.git and pair.state == "missing" and not self._is_held(pair.git, entries)
         ]
+        # Then `apply` does not touch the topic.
+        is_refused = any(pair.state == "readable" and pair.git is None and pair.stamp for pair in pairs)
         if missing:
             yield Difference(
                 name,
                 Kind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(cite, missing))}",
                 "they were never applied, or the broker lost them; its answers cannot tell which",
-                f"schemactl apply {self.words.on} registers them",
+                f"once Git explains what it does not know above, schemactl apply {self.words.on} registers them"
+                if is_refused
+                else f"schemactl apply {self.words.on} registers them",
             )
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,7 +26,8 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
     for candidate in candidates:
         if tip := repository.commit(candidate):
-            _refuse_untrusted(repository)
+            if repository.partial:
+                repository.partial.refuse_without_trees()
             return _short(candidate), tip
     refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
     remotes = _remotes(repository)
@@ -82,17 +82,6 @@ def refuse_shallow(repository: Repository) -> None:
             "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
             fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
         )
-
-
-def _refuse_untrusted(repository: Repository) -> None:
-    grafts = Path(os.environ.get("GIT_GRAFT_FILE") or repository.common_directory / "info" / "grafts")
-    if grafts.is_file() and grafts.read_bytes().strip():
-        raise HistoryError(
-            f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
-            fix=f"remove it: `rm {grafts}`",
-        )
-    if repository.partial:
-        repository.partial.refuse_without_trees()
 
 
 def _is_empty(file: Path) -> bool:

@@ -75,13 +75,23 @@ class Repository:
         """The repository that `directory` is in.
 
         Raises:
-            HistoryError: there is none, or git refuses to read it (another owner's), with git's own advice.
+            HistoryError: there is none, git refuses to read it (another owner's), with git's own advice, or it has grafts.
         """
         path = Path(directory).resolve()
         found = folders.find(str(path))
         facts = folders.facts(found) if found else None
-        if found is None or facts is None:
-            return cls._asked(path)
+        opened = cls._told(path, found, facts) if found and facts else cls._asked(path)
+        grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
+        if grafts.is_file() and grafts.read_bytes().strip():
+            raise HistoryError(
+                f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
+                fix=f"remove it: `rm {grafts}`",
+            )
+        return opened
+
+    @classmethod
+    def _told(cls, path: Path, found: folders.Folders, facts: folders.Facts) -> Repository:
+        """What its folders tell of the repository that `path` is in."""
         return cls(
             path,
             top=Path(found.top).resolve(),

@@ -231,6 +231,17 @@ def test_the_way_out_also_holds_where_something_else_was_approved_instead(
     assert [found["kind"] for found in drift()] == ["topic missing"]
 
 
+def test_nothing_is_advised_that_would_be_refused(estate: Estate, drift: Any) -> None:
+    """A version that Git lost, and one that was approved instead and never applied."""
+    estate.scratch.git("reset", "-q", "--hard", estate.scratch.id(1))
+    estate.scratch.commit({"namespaces/orders.avsc": record("id", instead=0)}, start=1)
+    estate.scratch.flush()
+    lost, missing = drift()
+    assert (lost["kind"], missing["kind"]) == ("unexplained version", "missing versions")
+    assert "Until then `apply` refuses to touch the topic" in lost["fix"]
+    assert missing["fix"].startswith("once Git explains what it does not know above, schemactl apply")
+
+
 def test_a_stamp_of_a_commit_that_is_nowhere(estate: Estate, drift: Any) -> None:
     stamped = avro("id", note=0, other=0)
     estate.put(SchemaInfo(stamped.type, stamped.schema, {COMMIT_PROPERTY: "ab" * 20}))

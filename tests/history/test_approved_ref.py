@@ -170,12 +170,16 @@ def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream: Scratch) 
     assert "shallow" in refusal(path.parent / "linked").what
 
 
-def test_grafts_are_refused_with_the_file_to_remove(upstream: Scratch) -> None:
+def test_grafts_are_refused_with_the_file_to_remove(
+    upstream: Scratch, capfd: pytest.CaptureFixture[str]
+) -> None:
     grafts = upstream.path / ".git" / "info" / "grafts"
     grafts.write_text(f"{upstream.id(2)}\n")
     error = refusal(upstream.path)
     assert str(grafts) in error.what
     assert error.fix == f"remove it: `rm {grafts}`"
+    # Nor does git say anything of it by itself.
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
