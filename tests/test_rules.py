@@ -124,7 +124,7 @@ def found_in(path: Path) -> list[dict[str, Any]]:
             )
             return [shown(finding) for finding in report.findings]
 
-        unchanged, combined = forked.changes(files, declared)
+        unchanged, combined, _ = forked.changes(files, declared)
         found = findings(unchanged)
         # What is known to be unchanged is not looked at, and that makes no difference.
         assert found == findings(frozenset())

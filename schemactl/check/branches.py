@@ -26,12 +26,14 @@ class Fork:
         unchanged: topics of which it is known that the branch declares them as they were there.
         combined: the definitions that a merge makes of files of both sides, or why it makes none; None for a topic that is not
             declared any more.
+        settled: of the unchanged topics those of which nothing was approved since.
     """
 
     catalog: Catalog
     commit: Commit | None = None
     unchanged: frozenset[TopicName] = frozenset()
     combined: Mapping[TopicName, SchemaInfo | Problem | None] = field(default_factory=dict)
+    settled: frozenset[TopicName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

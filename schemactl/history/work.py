@@ -24,10 +24,12 @@ class Changes(NamedTuple):
         combined: the definitions that a merge makes of files of both sides, one that the work changed and one that was
             approved since; or why it makes none; None for a topic that no file declares then. Of a file that both changed it
             is the work's that counts.
+        settled: the unchanged topics whose files are approved today as they were.
     """
 
     unchanged: frozenset[TopicName] = frozenset()
     combined: Mapping[TopicName, SchemaInfo | Problem | None] = {}
+    settled: frozenset[TopicName] = frozenset()
 
 
 def changes(repository: Repository, files: Files, declared: Declared, *, began: Cache, now: Cache) -> Changes:
@@ -41,16 +43,26 @@ def changes(repository: Repository, files: Files, declared: Declared, *, began: 
         and not any(map(merge.is_ours, (topic.source.path, *declared.dependencies.get(name, ()))))
     )
     if began.step == now.step and began.connection is now.connection:
-        return Changes(unchanged)
+        return Changes(unchanged, settled=unchanged)
     combined: dict[TopicName, SchemaInfo | Problem | None] = {}
-    both, theirs = merge.concerned(declared)
+    since = now.changed_since(began)
+    both, theirs = merge.concerned(declared, since)
     for name in both | theirs:
         document = merge.document(name, declared)
         if document is None:
             combined[name] = None
         elif name in both and document.schema:
             combined[name] = merge.definition(document.schema)
-    return Changes(unchanged, combined)
+    return Changes(unchanged, combined, frozenset(unchanged - _used_by(declared, since)))
+
+
+def _used_by(declared: Declared, paths: frozenset[str]) -> set[TopicName]:
+    """The topics of which one of `paths` is the declaration, or among the files that the definition is made of."""
+    return {
+        name
+        for name, topic in declared.catalog.topics.items()
+        if topic.source and not paths.isdisjoint((topic.source.path, *declared.dependencies.get(name, ())))
+    }
 
 
 def _is_declared(cache: Cache, name: TopicName, path: str) -> bool:
@@ -96,9 +108,8 @@ class _Merge:
         """What is at `path`."""
         return self._side(path).kind(path)
 
-    def concerned(self, declared: Declared) -> tuple[set[TopicName], set[TopicName]]:
-        """The topics that are made of files of both sides; and those whose declaration others changed."""
-        theirs = self._now.changed_since(self._began)
+    def concerned(self, declared: Declared, theirs: frozenset[str]) -> tuple[set[TopicName], set[TopicName]]:
+        """The topics that are made of files of both sides, `theirs` among them; and those whose declaration is one of theirs."""
         used: dict[TopicName, set[str]] = {}
         for name, topic in declared.catalog.topics.items():
             if topic.source:

@@ -100,15 +100,16 @@ def keep(
 
 def _topics(declared: Declared, project: Project, fork: Fork, approved: Catalog) -> Iterator[bytes]:
     """The declared topics for `Standing.topics`; their strategy where it is the same whatever a merge makes of it."""
-    # What an unchanged topic says now it said at the fork: nobody needs to read it there.
+    # What an unchanged topic says now it said at the fork: nobody needs to read it there, nor where it is approved as it was.
     same = Catalog(fork.catalog.namespaces, declared.catalog.topics)
-    since = () if fork.catalog is approved else (approved,)
+    settled = Catalog(approved.namespaces, declared.catalog.topics)
     for name, topic in declared.catalog.topics.items():
         schema, strategy, definition = topic.schema, "", ""
         files = declared.dependencies.get(name, frozenset())
         if schema and schema.type in _TYPES and topic.reader == "latest" and not topic.renamed_from:
             began = same if name in fork.unchanged else fork.catalog
-            catalogs = (declared.catalog, began, *since)
+            now = settled if name in fork.settled else approved
+            catalogs = (declared.catalog, began, now)
             strategies = {catalog.strategy(name, project.defaults)[0] for catalog in catalogs}
             strategy = strategies.pop().value if len(strategies) == 1 else ""
             definition = schema.source.path if schema.source and schema.source.path in files else ""
