@@ -125,6 +125,16 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             self.files.delete_dir(self.path)
 
+    def clear(self, *, keep: str) -> None:
+        """Nothing is in the folder but the file of that name; without one, there is no folder."""
+        infos = self._infos()
+        for info in infos:
+            if info.base_name != keep:
+                with contextlib.suppress(FileNotFoundError):
+                    (self.files.delete_file if info.is_file else self.files.delete_dir)(info.path)
+        if keep not in [info.base_name for info in infos]:
+            self.remove()
+
     def remove_files(self, names: Iterable[str]) -> None:
         """None of the files is there, nor a folder that they leave empty."""
         names = list(names)

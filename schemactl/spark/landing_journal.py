@@ -148,11 +148,13 @@ def commit(places: Places, job: Job, staged: Staged, landed: Landed, *, overwrit
 
 
 def abort(places: Places, job: str) -> None:
-    """Nothing is left of the job, unless it had decided: then it is left to be completed."""
+    """Nothing is left of what the job staged, unless it had decided: then it is left to be completed."""
     staging = places.staging(job)
-    if staging.rows.read(DECIDED) is None:
-        for folder in staging:
-            folder.remove()
+    if staging.rows.read(DECIDED) is not None:
+        return
+    staging.refused.remove()
+    # An epoch that is repeated keeps the record of having been landed.
+    staging.rows.clear(keep=DONE)
 
 
 def settle(folder: Folder) -> None:
@@ -201,6 +203,7 @@ def _complete(folder: Folder, job: str) -> None:
     for place, names in zip(places, journal["replaced"], strict=True):
         place.remove_files(names)
     places.refused.staging(job).remove()
+    staging.clear(keep=DECIDED)
     staging.write(DONE, json.dumps(journal["done"]).encode())
     staging.remove_files([DECIDED])
     query = journal["done"]["query"]

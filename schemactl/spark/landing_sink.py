@@ -63,17 +63,14 @@ class Landing:
         landed += Landed(files=len(files), bytes=sum(file.bytes for file in files))
         return TaskStaged(task, job, staged, landed)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def commit(self, job: Job, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What the tasks staged is visible: of each task, what one attempt of it staged."""
         tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
-        if not tasks:
-            return
         staged = Staged(
             [file for task in tasks.values() for file in task.staged.rows],
             [file for task in tasks.values() for file in task.staged.refused],
         )
         landed = sum((task.landed for task in tasks.values()), Landed())
-        job = next(iter(tasks.values())).job
         commit(self.places, job, staged, landed, overwrite=self.overwrite)
 
     def _parted(self, decoded: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -137,7 +134,7 @@ class _BatchWriter(DataSourceArrowWriter):
         return self.landing.stage(iterator, self.job)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.landing.commit(messages)
+        self.landing.commit(self.job, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002  Spark's signature
         abort(self.landing.places, self.job.name)

@@ -31,9 +31,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """In the driver: what the tasks staged is visible."""
-        self.landing.commit(messages)
+        for job in _jobs(messages):
+            self.landing.commit(job, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """In the driver: what they staged is gone."""
-        for job in {message.job.name for message in messages if isinstance(message, TaskStaged)}:
-            abort(self.landing.places, job)
+        for job in _jobs(messages):
+            abort(self.landing.places, job.name)
+
+
+def _jobs(messages: list[WriterCommitMessage | None]) -> set[Job]:
+    """The epoch that the tasks are of, all of them; none, if no task says."""
+    return {message.job for message in messages if isinstance(message, TaskStaged)}

@@ -1,0 +1,96 @@
+"""A file system on which a process dies in the midst of what it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from typing import Any
+
+from pyarrow import fs
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
+    """Local files, of which so many changes are made and no more.
+
+    The first that is not made kills `victims` and this process; without victims it raises `Killed`, as all that follow.
+    """
+
+    def __init__(self, changes: int, victims: Sequence[int] = ()) -> None:
+        self.changes = changes
+        self.victims = victims
+        self.local = fs.LocalFileSystem()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FragileFiles)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def _change(self) -> None:
+        if self.changes <= 0:
+            for victim in self.victims:
+                os.kill(victim, signal.SIGKILL)
+            if self.victims:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise Killed
+        self.changes -= 1
+
+    def get_type_name(self) -> str:
+        return "fragile"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> Any:
+        return self.local.get_file_info(paths)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> Any:
+        return self.local.get_file_info(selector)
+
+    def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  pyarrow's signature
+        self._change()
+        self.local.create_dir(path, recursive=recursive)
+
+    def delete_dir(self, path: str) -> None:
+        self._change()
+        self.local.delete_dir(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002  same
+        raise NotImplementedError
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError
+
+    def delete_file(self, path: str) -> None:
+        self._change()
+        self.local.delete_file(path)
+
+    def move(self, src: str, dest: str) -> None:
+        self._change()
+        self.local.move(src, dest)
+
+    def copy_file(self, src: str, dest: str) -> None:
+        raise NotImplementedError
+
+    def open_input_stream(self, path: str) -> Any:
+        return self.local.open_input_stream(path)
+
+    def open_input_file(self, path: str) -> Any:
+        return self.local.open_input_file(path)
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002  same
+        try:
+            self._change()
+        except Killed:
+            # Dead after the file was made and before anything stood in it.
+            self.local.open_output_stream(path).close()
+            raise
+        return self.local.open_output_stream(path)
+
+    def open_append_stream(self, path: str, metadata: Any) -> Any:
+        raise NotImplementedError
