@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Sequence
+import sys
+from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 from pyarrow import fs
+from pyspark import TaskContext, cloudpickle
 
 
 class Killed(BaseException):
@@ -15,14 +17,10 @@ class Killed(BaseException):
 
 
 class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """Local files, of which so many changes are made and no more.
+    """Local files, of which so many changes are made and no more: the next raises `Killed`, as all that follow."""
 
-    The first that is not made kills `victims` and this process; without victims it raises `Killed`, as all that follow.
-    """
-
-    def __init__(self, changes: int, victims: Sequence[int] = ()) -> None:
+    def __init__(self, changes: int) -> None:
         self.changes = changes
-        self.victims = victims
         self.local = fs.LocalFileSystem()
 
     def __eq__(self, other: object) -> bool:
@@ -33,12 +31,12 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def _change(self) -> None:
         if self.changes <= 0:
-            for victim in self.victims:
-                os.kill(victim, signal.SIGKILL)
-            if self.victims:
-                os.kill(os.getpid(), signal.SIGKILL)
+            self._die()
             raise Killed
         self.changes -= 1
+
+    def _die(self) -> None:
+        """What happens then."""
 
     def get_type_name(self) -> str:
         return "fragile"
@@ -94,3 +92,40 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:
         raise NotImplementedError
+
+
+class Deadly(FragileFiles):
+    """Local files that kill with SIGKILL, once: the first who makes `mark` kills.
+
+    Args:
+        changes: after so many of one process.
+        mark: a file that says that it happened.
+        victims: who is killed: "worker" (the process that writes) or "executor" (the JVM it works for) in a task;
+            "committer" (the process that commits), and others by their numbers, in a commit.
+    """
+
+    def __init__(self, changes: int, mark: str, *victims: int | str) -> None:
+        super().__init__(changes)
+        self.mark = mark
+        self.victims = victims
+
+    def _change(self) -> None:
+        in_task = TaskContext.get() is not None
+        if in_task == (self.victims[0] in ("worker", "executor")) and not Path(self.mark).exists():
+            super()._change()
+
+    def _die(self) -> None:
+        Path(self.mark).touch(exist_ok=False)
+        for victim in self.victims:
+            if victim == "executor":
+                # Of which the daemon is a child that started this process.
+                os.kill(
+                    int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]), SIGKILL
+                )
+            elif isinstance(victim, int):
+                os.kill(victim, SIGKILL)
+        os.kill(os.getpid(), SIGKILL)
+
+
+# Spark's workers cannot import tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
