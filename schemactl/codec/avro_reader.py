@@ -69,6 +69,7 @@ class _Compiler:
         self._options = options
         self._as_python = as_python
         self._skips: dict[int, Read] = {}
+        self._records: dict[tuple[int, int], tuple[resolver.Fields, Read]] = {}
 
     def read(self, action: resolver.Action, shape: Shape) -> Read:
         match action:
@@ -85,7 +86,12 @@ class _Compiler:
                 return items(part, _part_size(action.writer))
             case resolver.Fields():
                 assert isinstance(shape, Group)  # noqa: S101  see above
-                return self._record(action, shape)
+                # Each once: in a record that holds itself, one shape stands in many places.
+                pair = (id(action), id(shape))
+                if pair not in self._records:
+                    # The action is kept so that no other gets its id.
+                    self._records[pair] = (action, self._record(action, shape))
+                return self._records[pair][1]
             case resolver.Written():
                 return _union([self.read(branch, shape) for branch in action.branches])
             case resolver.Chosen():

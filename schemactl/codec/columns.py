@@ -114,11 +114,33 @@ def shape_of(schema: Schema, options: Options) -> Shape:
     return shape
 
 
+def column_count(shape: Shape) -> int:
+    """How many columns a shape is, those in others with them."""
+    counted: dict[int, int] = {}
+
+    def count(part: Shape | None) -> int:
+        if part is None or isinstance(part, Leaf):
+            return 1
+        if id(part) not in counted:
+            inner = (
+                part.fields.values()
+                if isinstance(part, Group)
+                else part.branches
+                if isinstance(part, Choice)
+                else (part.part,)
+            )
+            counted[id(part)] = 1 + sum(map(count, inner))
+        return counted[id(part)]
+
+    return count(shape)
+
+
 class _Shaper:
     """None stands for what is dropped because a recursion is cut there."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._groups: dict[tuple[str, frozenset[tuple[str, int]]], Group] = {}
 
     def shape(self, schema: Schema, depths: dict[str, int]) -> Shape | None:
         shape: Shape | None
@@ -162,12 +184,15 @@ class _Shaper:
             )
         if depth > 0 and depth >= limit:
             return None
-        inner = {**depths, schema.full_name: depth + 1}
-        shapes = ((part.name, self.shape(part.schema, inner)) for part in schema.fields)
-        fields = {name: shape for name, shape in shapes if shape is not None}
-        return Group(
-            schema, pa.struct([pa.field(name, shape.type) for name, shape in fields.items()]), fields
-        )
+        # A record that holds itself twice is the same thing in both places: written out for each it would never end.
+        state = (schema.full_name, frozenset(depths.items()))
+        if state not in self._groups:
+            inner = {**depths, schema.full_name: depth + 1}
+            shapes = ((part.name, self.shape(part.schema, inner)) for part in schema.fields)
+            fields = {name: shape for name, shape in shapes if shape is not None}
+            column_type = pa.struct([pa.field(name, shape.type) for name, shape in fields.items()])
+            self._groups[state] = Group(schema, column_type, fields)
+        return self._groups[state]
 
     def _choice(self, schema: Union, depths: dict[str, int]) -> Choice | None:
         kinds = [branch.type for branch in schema.branches]

@@ -70,11 +70,15 @@ class _Reader:
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
         self._as_python = as_python
+        self._records: dict[int, Convert] = {}
 
     def convert(self, shape: Shape) -> Convert:
         match shape:
             case Group():
-                return self._record(shape)
+                # Each once: in a record that holds itself, one shape stands in many places.
+                if id(shape) not in self._records:
+                    self._records[id(shape)] = self._record(shape)
+                return self._records[id(shape)]
             case Items():
                 part = self.convert(shape.part)
                 return _list(part) if isinstance(shape.schema, Array) else self._map(part)

@@ -29,7 +29,7 @@ def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
     from google.protobuf.message import DecodeError
 
     message_class, name = root.message_class, root.shape.full_name
-    read = _message(root.shape, as_python=as_python)
+    read = _Compiler(as_python=as_python).message(root.shape)
 
     def read_payload(payload: bytes) -> Any:
         message = message_class()
@@ -52,53 +52,82 @@ def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
     return read_payload
 
 
-def _message(shape: Message, *, as_python: bool) -> _Read:
-    parts = [(part.name, _part(part, as_python=as_python)) for part in shape.parts]
+class _Compiler:
+    """Makes the functions that read; None where a value is taken as it is."""
 
-    def read_message(message: Any) -> Any:
-        value = {}
-        name = ""
-        try:
-            for name, read in parts:
-                value[name] = read(message)
-        except Unreadable as error:
-            error.inside(name)
-            raise
-        return value
+    def __init__(self, *, as_python: bool) -> None:
+        self._as_python = as_python
+        self._messages: dict[int, _Read] = {}
 
-    return read_message
+    def message(self, shape: Message) -> _Read:
+        # Each once: in a message that holds itself, one shape stands in many places.
+        if id(shape) not in self._messages:
+            self._messages[id(shape)] = self._message(shape)
+        return self._messages[id(shape)]
 
+    def _message(self, shape: Message) -> _Read:
+        parts = [(part.name, self._part(part)) for part in shape.parts]
 
-def _part(part: Part, *, as_python: bool) -> _Read:
-    name = part.name
-    read = _value(part.shape, as_python=as_python)
-    if part.key is not None:
-        return _entries(name, _value(part.key, as_python=as_python), read, as_python=as_python)
-    if part.repeated:
+        def read_message(message: Any) -> Any:
+            value = {}
+            name = ""
+            try:
+                for name, read in parts:
+                    value[name] = read(message)
+            except Unreadable as error:
+                error.inside(name)
+                raise
+            return value
+
+        return read_message
+
+    def _part(self, part: Part) -> _Read:
+        name = part.name
+        read = self._value(part.shape)
+        if part.key is not None:
+            return self._entries(name, self._value(part.key), read)
+        if part.repeated:
+            if read is None:
+                return lambda message: list(getattr(message, name))
+            return lambda message: [read(item) for item in getattr(message, name)]
+        if part.presence:
+            if read is None:
+                return lambda message: getattr(message, name) if message.HasField(name) else None
+            return lambda message: read(getattr(message, name)) if message.HasField(name) else None
         if read is None:
-            return lambda message: list(getattr(message, name))
-        return lambda message: [read(item) for item in getattr(message, name)]
-    if part.presence:
-        if read is None:
-            return lambda message: getattr(message, name) if message.HasField(name) else None
-        return lambda message: read(getattr(message, name)) if message.HasField(name) else None
-    if read is None:
-        return lambda message: getattr(message, name)
-    return lambda message: read(getattr(message, name))
+            return lambda message: getattr(message, name)
+        return lambda message: read(getattr(message, name))
 
+    def _entries(self, name: str, key: _Read | None, value: _Read | None) -> _Read:
+        collect: Callable[[Any], Any] = dict if self._as_python else list
 
-def _entries(name: str, key: _Read | None, value: _Read | None, *, as_python: bool) -> _Read:
-    collect: Callable[[Any], Any] = dict if as_python else list
+        def read_entries(message: Any) -> Any:
+            held = getattr(message, name)
+            # A map has no order: sorted, equal messages give equal values. Not by `items()`: what is not there would be
+            # put there by asking for it.
+            return collect(
+                (key(one) if key else one, value(held[one]) if value else held[one]) for one in _sorted(held)
+            )
 
-    def read_entries(message: Any) -> Any:
-        held = getattr(message, name)
-        # A map has no order: sorted, equal messages give equal values. Not by `items()`: what is not there would be put
-        # there by asking for it.
-        return collect(
-            (key(one) if key else one, value(held[one]) if value else held[one]) for one in _sorted(held)
-        )
+        return read_entries
 
-    return read_entries
+    def _value(self, shape: Shape) -> _Read | None:
+        match shape:
+            case Message():
+                return self.message(shape)
+            case Moment():
+                read_moment = _timestamp if shape.type == TIMESTAMP else _duration
+                return read_moment(as_python=self._as_python)
+            case Scalar(kind="enum"):
+                names = shape.names or {}
+                # A number without a name stays visible.
+                return lambda number: names.get(number) or str(number)
+            case Scalar() if pa.types.is_decimal(shape.type):
+                return None if self._as_python else decimal.Decimal
+            case Scalar(any_bytes=True):
+                return _text
+            case Scalar():
+                return None
 
 
 def _sorted(keys: Any) -> list[Any]:
@@ -106,27 +135,6 @@ def _sorted(keys: Any) -> list[Any]:
         return sorted(keys)
     except TypeError:
         raise Unreadable("text that is not UTF-8") from None
-
-
-def _value(shape: Shape, *, as_python: bool) -> _Read | None:
-    """How a value is read; None: it is taken as it is."""
-    match shape:
-        case Message():
-            return _message(shape, as_python=as_python)
-        case Moment():
-            return (
-                _timestamp(as_python=as_python) if shape.type == TIMESTAMP else _duration(as_python=as_python)
-            )
-        case Scalar(kind="enum"):
-            names = shape.names or {}
-            # A number without a name stays visible.
-            return lambda number: names.get(number) or str(number)
-        case Scalar() if pa.types.is_decimal(shape.type):
-            return None if as_python else decimal.Decimal
-        case Scalar(any_bytes=True):
-            return _text
-        case Scalar():
-            return None
 
 
 def _text(held: str | bytes) -> str:

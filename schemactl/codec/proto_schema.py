@@ -228,6 +228,7 @@ class _Shaper:
     def __init__(self, options: Options) -> None:
         self._limit = options.recursion_depth
         self._looked_at: dict[str, bool] = {}
+        self._made: dict[tuple[str, frozenset[tuple[str, int]]], Message | None] = {}
 
     def message(self, descriptor: Any, depths: dict[str, int]) -> Message | None:
         name = descriptor.full_name
@@ -238,9 +239,14 @@ class _Shaper:
             )
         if depth > 0 and depth >= self._limit:
             return None
-        inner = {**depths, name: depth + 1}
-        parts = tuple(part for field in descriptor.fields if (part := self._part(field, inner)) is not None)
-        return Message(name, parts) if parts or not depths else None
+        # A message that holds itself twice is the same thing in both places: written out for each it would never end.
+        state = (name, frozenset(depths.items()))
+        if state not in self._made:
+            inner = {**depths, name: depth + 1}
+            found = (self._part(field, inner) for field in descriptor.fields)
+            parts = tuple(part for part in found if part is not None)
+            self._made[state] = Message(name, parts) if parts or not depths else None
+        return self._made[state]
 
     def _part(self, field: Any, depths: dict[str, int]) -> Part | None:
         value, key = field, None

@@ -1,0 +1,77 @@
+"""Records and messages that hold themselves several times: one message is read as deep as it is, not as wide as it could be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from schemactl.codec import Codec, Definition, Options, Version
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+
+RECORD = {
+    "type": "record",
+    "name": "N",
+    "fields": [
+        {"name": "left", "type": ["null", "N"], "default": None},
+        {"name": "right", "type": ["null", "N"], "default": None},
+        {"name": "x", "type": "int"},
+    ],
+}
+VALUES = """
+syntax = "proto3";
+import "google/protobuf/struct.proto";
+message M { google.protobuf.Struct fields = 1; }
+"""
+
+
+def proto(text: str, message: str) -> Definition:
+    return Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, message)).schema.decode())
+
+
+LEVELS = 40
+
+
+def nested_message() -> bytes:
+    payload = b"\x18\x01"
+    for _ in range(LEVELS):
+        size = len(payload)
+        length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
+        payload = b"\x0a" + length + payload + b"\x18\x01"
+    return payload
+
+
+@pytest.mark.parametrize(
+    ("definition", "payload"),
+    [
+        # Left is there, 40 times, and the innermost has none; then from the inside right is not there, and x is 1.
+        (Definition("AVRO", json.dumps(RECORD)), b"\x02" * LEVELS + b"\x00" + b"\x00\x02" * (LEVELS + 1)),
+        (Definition("JSON", json.dumps(RECORD)), b'{"left":' * LEVELS + b'{"x":1}' + b',"x":1}' * LEVELS),
+        (
+            proto('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"),
+            nested_message(),
+        ),
+    ],
+    ids=["avro", "json", "protobuf"],
+)
+def test_a_tree_is_read_to_its_depth(definition: Definition, payload: bytes) -> None:
+    codec = Codec([Version(0, definition)], options=Options(recursion_depth=64))
+    value = codec.decode_one(payload, 0)
+    for _ in range(LEVELS):
+        assert (value["x"], value["right"]) == (1, None)
+        value = value["left"]
+    assert value == {"left": None, "right": None, "x": 1}
+
+
+def test_any_values_of_protobuf_are_read() -> None:
+    from google.protobuf.struct_pb2 import Struct
+
+    struct = Struct()
+    struct.update({"a": [1.5, {"b": None}], "c": "d"})
+    held = struct.SerializeToString(deterministic=True)
+    codec = Codec([Version(0, proto(VALUES, "M"))], options=Options(recursion_depth=64))
+    fields = codec.decode_one(b"\x0a" + bytes([len(held)]) + held, 0)["fields"]["fields"]
+    assert fields["c"]["string_value"] == "d"
+    first, second = fields["a"]["list_value"]["values"]
+    assert (first["number_value"], first["string_value"]) == (1.5, None)
+    assert second["struct_value"]["fields"]["b"]["null_value"] == "NULL_VALUE"
