@@ -141,6 +141,7 @@ _REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
         "the cluster does not take these credentials, or asks for some (pulsar.client.authParams)"
     ),
     "ErrorGettingAuthenticationData": lambda _: "the credentials could not be had (pulsar.client.authParams)",
+    "ConsumerBusy": lambda _: "somebody else uses the subscription: each query needs one of its own",
     "IncompatibleSchema": lambda _: "the broker refuses the schema",
 }
 

@@ -36,7 +36,7 @@ _READING: Final = (
 )
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "a batch": (*_CONNECTION, *_READING, "endingOffsets", "endingTime"),
-    "a stream": (*_CONNECTION, *_READING, "maxMessagesPerTrigger"),
+    "a stream": (*_CONNECTION, *_READING, "maxMessagesPerTrigger", "predefinedSubscription"),
     "a sink": (*_CONNECTION, "topic", "schema.version", "pulsar.producer.sendTimeoutMs"),
 }
 _OF_SPARK: Final = {"checkpointlocation", "queryname"}
@@ -68,6 +68,7 @@ class Reading:
         compacted: read the compacted topic.
         queue: how many messages the client fetches ahead.
         max_messages_per_trigger: of a stream, for all topics together.
+        subscription: by which a stream holds back what it has not read; None: it holds back nothing.
     """
 
     topics: Topics
@@ -79,6 +80,7 @@ class Reading:
     compacted: bool
     queue: int
     max_messages_per_trigger: int | None
+    subscription: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
         compacted=options.flag("pulsar.reader.readCompacted", default=False),
         queue=options.count("pulsar.reader.receiverQueueSize") or 1_000,
         max_messages_per_trigger=options.count("maxMessagesPerTrigger"),
+        subscription=options.text("predefinedSubscription"),
     )
 
 

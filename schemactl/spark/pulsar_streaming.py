@@ -13,6 +13,7 @@ from .pulsar_connection import Connection, close, open_client
 from .pulsar_options import Reading
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
 from .pulsar_reading import DataLoss, Range, messages_of, read_range
+from .pulsar_subscription import Subscription
 from .pulsar_topics import Head, check_named, partitions_of, place_in, position_of
 
 
@@ -107,6 +108,11 @@ class PulsarStream(DataSourceStreamReader):
         """
         return read_range(self.connection, self.reading, partition)
 
+    def commit(self, end: Mapping[str, str]) -> None:
+        """Spark has processed all up to `end`, so a subscription need not hold it back."""
+        if self._driver is not None and self._driver.subscription is not None:
+            self._driver.subscription.release(offsets_from_json(end))
+
     def stop(self) -> None:
         """The driver's client is closed."""
         if self._driver is not None:
@@ -141,10 +147,13 @@ class _Driver:
         self.client = open_client(connection)
         self.heads: dict[str, Head] = {}
         self.known: dict[str, Position | None] = {}
+        name = reading.subscription
+        self.subscription = None if name is None else Subscription(self.client, connection, name)
 
     def starts(self) -> Offsets:
         topics = partitions_of(self.client, self.connection, self.reading.topics)
         check_named(self.reading.start, topics)
+        self._hold(topics)
         return {
             topic: place_in(
                 self.client, self.connection, topic, self.reading.start, compacted=self.reading.compacted
@@ -154,6 +163,7 @@ class _Driver:
 
     def ends(self) -> Offsets:
         topics = partitions_of(self.client, self.connection, self.reading.topics)
+        self._hold(topics)
         for topic in self.heads.keys() - set(topics):
             self.heads.pop(topic).close()
         for topic in topics:
@@ -166,6 +176,10 @@ class _Driver:
                 )
         self.known = {topic: _later(self.heads[topic].position, self.known.get(topic)) for topic in topics}
         return self.known
+
+    def _hold(self, topics: list[str]) -> None:
+        if self.subscription is not None:
+            self.subscription.hold(topics)
 
     def saw(self, offsets: Offsets) -> None:
         """What was read, perhaps by a run before this one, stays known when it is removed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import PulsarSource, decode
+from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_reading import DataLoss
 from schemactl.spark.pulsar_streaming import PulsarStream
@@ -159,6 +161,44 @@ def test_a_topic_that_was_emptied_is_not_read_again(
             run.batch(end)
         careless = Run(stream(space, opened, topic=topic, failOnDataLoss="false"), before)
         assert careless.batch(end) == numbered(2, 3)
+
+
+def test_a_subscription_holds_back_what_was_not_read(
+    broker: brokers.Broker, tmp_path: Path, opened: list[PulsarStream]
+) -> None:
+    """Each unloading ends a ledger; trimming removes those that nobody holds back."""
+    retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    with namespace(broker, tmp_path / "log", retention=retention) as space:
+        topic = space.create("held")
+        space.create("loose")
+
+        def send(start: int) -> None:
+            for number in range(start, start + 4, 2):
+                for name in ("held", "loose"):
+                    space.send(name, numbered(number, number + 1))
+                    space.send(name, numbered(number + 1, number + 2))
+                    space.unload(name)
+
+        def left(name: str) -> int:
+            for _ in range(3):
+                space.call("POST", f"/persistent/NAMESPACE/{name}/trim")
+                time.sleep(0.1)
+            return int(space.call("GET", f"/persistent/NAMESPACE/{name}/internalStats")["numberOfEntries"])
+
+        run = started(space, opened, topic=topic, predefinedSubscription="query")
+        send(0)
+        assert (left("held"), left("loose")) == (4, 0)
+        with pytest.raises(PulsarProblem, match="each query needs one of its own"):
+            started(space, opened, topic=topic, predefinedSubscription="query")
+        assert run.batch() == numbered(0, 4)
+        run.stream.commit(run.at)
+        run.stream.stop()
+        # Of what was read only the last ledger is left, and what comes is held back while nobody reads.
+        send(4)
+        assert left("held") == 6
+        again = Run(stream(space, opened, topic=topic, predefinedSubscription="query"), run.at)
+        assert again.batch() == numbered(4, 8)
+        assert space.subscriptions("held").count("query") == 1
 
 
 def test_a_topic_that_is_gone_or_another_is_told(space: Namespace, opened: list[PulsarStream]) -> None:
