@@ -91,6 +91,7 @@ class Codec:
         self._writers: dict[int | None, MessageWriter] = {}
         self._layouts: dict[int | None, Layout] = {}
         self._validators: dict[int, Codec] = {}
+        self._read_as: dict[int, Codec] = {}
 
     def __reduce__(self) -> Any:
         """A copy knows the definitions and compiles for itself, in whichever process it is."""
@@ -132,7 +133,9 @@ class Codec:
         Raises:
             UnknownVersion: the codec has no such version.
         """
-        return Codec(self.versions, reader=self._schema(version), options=self.options)
+        if version not in self._read_as:
+            self._read_as[version] = Codec(self.versions, reader=self._schema(version), options=self.options)
+        return self._read_as[version]
 
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
         """Nothing, if `payload` is a message of `version` to the last byte.

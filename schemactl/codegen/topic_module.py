@@ -25,6 +25,8 @@ decode_batch = CODEC.decode_batch
 encode_one = CODEC.encode_one
 encode_key = CODEC.encode_key
 encode_batch = CODEC.encode_batch
+read_as = CODEC.read_as
+validate = CODEC.validate
 
 
 """
@@ -239,6 +241,16 @@ def decode(
     return decode_messages(
         messages, CODEC, payload=payload, version=version, key=key, engine=engine
     )
+
+
+def encode(rows: DataFrame, *, version: int | None = None) -> DataFrame:
+    """The rows as messages, written as `version`, or as version {number}; what cannot be written says why in `__error`.
+
+    See `{runtime}.spark.encode` for the columns it takes and gives.
+    """
+    from {runtime}.spark import encode as encode_rows
+
+    return encode_rows(rows, CODEC, version=version)
 '''
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
-from schemactl.codec import CodecUnavailable
+from schemactl.codec import CodecUnavailable, Unreadable
 from schemactl.codegen.files import compare, pack, write
 from schemactl.codegen.package import package_files
 from schemactl.errors import SchemactlError
@@ -52,6 +52,18 @@ def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
     assert orders.decode_one(payload, 0) == {"id": 1, "customer": 2, "tags": {}, "größe": "\"'\\ M"}
     for version, info in zip(orders.VERSIONS, ORDERS, strict=True):
         assert json.loads(version.schema.text) == json.loads(info.schema)
+
+
+def test_a_message_is_seen_as_its_producer_saw_it_and_bytes_that_are_none_are_refused(
+    package: ModuleType,
+) -> None:
+    orders = package.topic("persistent://shop/sales/orders")
+    payload = orders.encode_one({"id": 1, "customer_id": 2}, 0)
+    assert orders.read_as(0).decode_one(payload, 0) == {"id": 1, "customer_id": 2}
+    assert orders.read_as(0) is orders.read_as(0)
+    orders.validate(payload, 0)
+    with pytest.raises(Unreadable, match="1 bytes follow the value"):
+        orders.validate(payload + b"x", 0)
 
 
 def test_struct_and_columns_say_the_same(package: ModuleType) -> None:

@@ -54,4 +54,8 @@ def test_workers_decode_with_what_the_package_brought(spark: SparkSession, visit
     assert [row["__error"] for row in found if row["__error"]] == ["page, byte 0: a length of -5"]
     assert {row["seconds"] for row in found if not row["__error"]} == {0.5}
     assert visits.STRUCT.simpleString() == "struct<page:string,seconds:double>"
+    again = visits.encode(visits.decode(messages.limit(3)).drop("__error", "__payload"), version=0).collect()
+    assert {bytes(row["payload"]) for row in again} == {
+        visits.encode_one({"page": f"p{n}"}, 0) for n in range(3)
+    }
     assert type(visits.CODEC).__module__.startswith("packed_schemas._runtime.codec")
