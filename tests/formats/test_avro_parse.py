@@ -136,3 +136,23 @@ def test_what_is_wrong_in_the_schema_goes_before_what_follows_it() -> None:
         with pytest.raises(InvalidAvro, match='"Nobody" is not defined'):
             parse('{"type": "array", "items": "Nobody"} x', release)
         assert len(list(problems(text, release))) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "exception"),
+    [
+        ('{"name": "f-", "type": "double", "default": ""}', "NumberFormatException"),
+        ('{"name": "f-", "type": "int", "order": "up"}', "IllegalArgumentException"),
+        ('{"name": "f-", "type": "int", "default": "x"}', "SchemaParseException"),
+        (
+            '{"name": "f", "type": "int"}, {"name": "f", "type": "int"}, {"name": "g-"}',
+            "SchemaParseException",
+        ),
+        ('{"name": "f", "type": "int"}, {"name": "f", "type": "int"}', "AvroRuntimeException"),
+    ],
+)
+def test_of_several_problems_the_one_is_told_that_java_meets_first(fields: str, exception: str) -> None:
+    for release in Release:
+        with pytest.raises(InvalidAvro) as refused:
+            parse(f'{{"type": "record", "name": "R", "fields": [{fields}]}}', release)
+        assert refused.value.exception == exception

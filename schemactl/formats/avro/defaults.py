@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from schemactl.formats.avro.names import Path, pointer
@@ -44,13 +44,14 @@ class NoBranch(Exception):
     """Avro 1.11 looked for the first branch of a union that has none."""
 
 
-def field_default(schema: Schema, text: str, path: Path) -> JsonValue:
-    """What Java's parser takes a default written as `text` for: where the field at `path` is a float or double, a number.
+def default_of(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> JsonValue:
+    """What Java's parser takes for the default of a field: text, where the field at `path` is a float or double, for a number.
 
     Raises:
         InvalidAvro: there the text is none.
     """
-    if schema.type not in ("float", "double"):
+    text = json.get("default", NO_DEFAULT)
+    if type(text) is not str or schema.type not in ("float", "double"):
         return text
     number = text.strip(JAVA_SPACES)
     match = re.fullmatch(_JAVA_DOUBLE, number)

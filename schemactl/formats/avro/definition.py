@@ -7,10 +7,10 @@ has that.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from schemactl.formats.avro.defaults import FieldDefaults, field_default
+from schemactl.formats.avro.defaults import FieldDefaults, default_of
 from schemactl.formats.avro.names import Path, is_plain_name
 from schemactl.formats.avro.parts import (
     Json,
@@ -20,6 +20,7 @@ from schemactl.formats.avro.parts import (
     invalid,
     list_of,
     name_of,
+    order_of,
     primitive_of,
     properties_of,
     size_of,
@@ -121,23 +122,32 @@ class DefinitionReader(ABC):
             self._define(record, path)
         place = (path, "fields")
         fields: dict[str, Field] = {}
+        repeated: Path | None = None
         for index, item in enumerate(list_of(json, "fields", path)):
             try:
                 name, kind = item["name"], item["type"]
             except (KeyError, TypeError):
-                raise _bad_field(item, index, record, fields, place) from None
+                raise _bad_field(item, index, record, place) from None
             schema = (
                 PRIMITIVES[kind]  # as in most fields
                 if type(kind) is str and kind in PRIMITIVES
                 else self._schema(kind, space, ((place, index), "type"))
             )
-            if type(name) is not str or name in fields or not (is_plain_name(name) or self._is_name(name)):
-                raise _bad_field(item, index, record, fields, place)
+            if type(name) is not str or not (is_plain_name(name) or self._is_name(name)):
+                # Java looks at these before the name.
+                order_of(item, (place, index))
+                default_of(schema, item, (place, index))
+                raise _bad_field(item, index, record, place)
+            if name in fields and repeated is None:  # Java says so when it has read all fields
+                repeated = (place, index)
             fields[name] = field = Field(name, schema)
             if type(schema) is Unresolved:
                 self._holders.append(field)
             if len(item) > 2:
                 self._finish_field(field, item, full_name, (place, index))
+        if repeated:
+            what = f"record {full_name} has two fields {json['fields'][repeated[1]]['name']}"
+            raise invalid(what, repeated, exception="AvroRuntimeException")
         record.fields = tuple(fields.values())
         record.fields_by_name = fields
         self._open.discard(id(record))
@@ -148,8 +158,7 @@ class DefinitionReader(ABC):
         known = 2
         if "default" in json:
             known += 1
-            default = json["default"]
-            field.default = field_default(field.schema, default, path) if type(default) is str else default
+            field.default = default_of(field.schema, json, path)
             if self._defaults:
                 self._defaults.check(field, record, path, self._open)
         if len(json) > known:
@@ -232,17 +241,12 @@ def _union_of_primitives(json: list[JsonValue]) -> Union | None:
     return union if len(set(json)) == len(json) else None
 
 
-def _bad_field(
-    item: JsonValue, index: int, record: Record, earlier: Container[str], path: Path
-) -> InvalidAvro:
-    """The refusal of a field without name or type, or with the name of an `earlier` one, or with what is no name."""
+def _bad_field(item: JsonValue, index: int, record: Record, path: Path) -> InvalidAvro:
+    """The refusal of a field without name or type, or with what is no name."""
     name = item.get("name") if isinstance(item, dict) else None
     place = (path, index)
     if not isinstance(name, str):
         return invalid(f'field {index} of record {record.full_name} has no "name"', place)
     if "type" not in item:
         return invalid(f'field {name} of record {record.full_name} has no "type"', place)
-    if name in earlier:
-        what = f"record {record.full_name} has two fields {name}"
-        return invalid(what, place, exception="AvroRuntimeException")
     return bad_name(name, "the field name", (place, "name"))

@@ -131,7 +131,7 @@ def finish_field(field: Field, json: Json, path: Path) -> None:
     """
     field.doc = _text(json, "doc")
     if "order" in json:
-        field.order = _order(json["order"], (path, "order"))
+        field.order = order_of(json, path)
     if "aliases" in json:
         field.aliases = tuple(dict.fromkeys(_names(json, path)))
     field.properties = properties_of(json, _FIELD_RESERVED)
@@ -201,9 +201,15 @@ def _names(json: Json, path: Path) -> list[str]:
     return aliases
 
 
-def _order(order: JsonValue, path: Path) -> Order:
+def order_of(json: Json, path: Path) -> Order:
+    """How a field counts in comparisons of values.
+
+    Raises:
+        InvalidAvro: there is no such order.
+    """
+    order = json.get("order", "ascending")
     if not isinstance(order, str) or order.upper() not in _ORDERS:
         exception = "IllegalArgumentException" if isinstance(order, str) else "NullPointerException"
         what = f'"order" is {shown(order)}; expected ascending, descending or ignore'
-        raise invalid(what, path, exception=exception)
+        raise invalid(what, path, "order", exception=exception)
     return _ORDERS[order.upper()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
-from schemactl.formats.avro.defaults import field_default
+from schemactl.formats.avro.defaults import default_of
 from schemactl.formats.avro.names import Path, is_plain_name, is_plain_namespace
 from schemactl.formats.avro.parts import (
     Json,
@@ -97,7 +97,7 @@ def _record(json: Json, namespace: str | None, types: _Types) -> Record:
             if "default" in item:
                 known = 3
                 default = item["default"]
-                field.default = field_default(schema, default, _NOWHERE) if type(default) is str else default
+                field.default = default_of(schema, item, _NOWHERE) if type(default) is str else default
             if len(item) > known:
                 finish_field(field, item, _NOWHERE)
     record.fields = tuple(fields.values())
