@@ -1,0 +1,104 @@
+"""What both verdicts pass is read by fastavro, too, but for the differences that docs/compatibility.md lists."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import HealthCheck, given, settings
+from schema_strategies import evolutions
+
+from schemactl import compare
+from schemactl.formats.avro import parsed
+from schemactl.formats.avro.datum import In, encode
+from schemactl.formats.avro.equality import children
+from schemactl.formats.avro.sample import ONES, candidates
+from schemactl.formats.avro.schema import Named, Schema, Union
+from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType
+
+Json = Any
+
+CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"
+MESSAGES = 40
+
+
+def without_logical_types(definition: Json) -> Json:
+    """Values of logical types are no matter of resolution: fastavro refuses an empty text as UUID."""
+    if isinstance(definition, dict):
+        return {
+            key: without_logical_types(inner) for key, inner in definition.items() if key != "logicalType"
+        }
+    return [*map(without_logical_types, definition)] if isinstance(definition, list) else definition
+
+
+def parts(schema: Schema) -> set[Schema]:
+    seen = {schema}
+    pending = [schema]
+    while pending:
+        new = {*children(pending.pop())} - seen
+        seen |= new
+        pending += new
+    return seen
+
+
+def has_namesakes(schema: Schema) -> bool:
+    """Whether a union has two types that differ in their namespaces only: fastavro takes the first for either."""
+    for part in parts(schema):
+        names = (
+            [branch.name for branch in part.branches if isinstance(branch, Named)]
+            if isinstance(part, Union)
+            else []
+        )
+        if len({*names}) < len(names):
+            return True
+    return False
+
+
+def is_read(reader: Json, writer: Json) -> bool:
+    """False where a verdict, or a listed difference, is against it; else fastavro decodes messages of `writer` with `reader`."""
+    new, old = (SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in (reader, writer))
+    verdict = compare([old], new, CompatibilityStrategy.BACKWARD, Release.R4_2)
+    if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED) or verdict.data != ():
+        return False
+    written = parsed(old.schema)
+    if has_namesakes(written) or has_namesakes(parsed(new.schema)):
+        return False
+    theirs = [fastavro.parse_schema(without_logical_types(each)) for each in (writer, reader)]
+    for datum in islice(chain(candidates(written), candidates(written, primitives=ONES)), MESSAGES):
+        fastavro.schemaless_reader(io.BytesIO(encode(written, datum)), *theirs)
+    return True
+
+
+def test_fastavro_reads_every_recorded_pair_that_passes() -> None:
+    with gzip.open(CORPUS) as lines:
+        rows = [json.loads(line) for line in lines]
+    assert len([row for row in rows if is_read(row["reader"], row["writer"])]) > 1_450
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(evolutions())
+def test_fastavro_reads_what_both_verdicts_pass(pair: tuple[Json, Json]) -> None:
+    reader, writer = pair
+    is_read(reader, writer)
+    is_read(writer, reader)
+
+
+def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
+    near, far = (
+        {"type": "enum", "name": "Kind", "namespace": space, "symbols": symbols}
+        for space, symbols in (("near", ["A"]), ("far", ["B"]))
+    )
+    field = {"name": "kind", "type": [near, far]}
+    definition = {"type": "record", "name": "Order", "fields": [field]}
+    other = {**definition, "fields": [{**field, "type": ["null", near, far]}]}
+    assert not is_read(other, definition)
+    theirs = [fastavro.parse_schema(each) for each in (definition, other)]
+    message = encode(parsed(json.dumps(definition).encode()), {"kind": In(1, "B")})
+    with pytest.raises(fastavro.read.SchemaResolutionError):
+        fastavro.schemaless_reader(io.BytesIO(message), *theirs)
