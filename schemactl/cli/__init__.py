@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import time
@@ -197,6 +198,9 @@ def version() -> str:
 def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
     """The exit code of one run of the command line `argv` (without the program's name), after a `look` at the index."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Half a surrogate pair, which JSON may escape, has no UTF-8: it goes out as it would be escaped.
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Only the named command's module is imported: the hook must not pay for the others.
     named = [word for word in arguments if word in COMMANDS][:1]
     try:

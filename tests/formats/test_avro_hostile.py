@@ -53,3 +53,11 @@ def test_compare_answers_a_line_of_hostile_definitions() -> None:
     }
     answer = _verdicts(request, release=Release.R4_0)
     assert (answer["broker"], answer["data"]) == ("incompatible", "breaking")
+
+
+def test_half_a_surrogate_pair_is_told_as_it_is_escaped() -> None:
+    line = json.dumps({"id": "7", "schema": '{"type": "record", "name": "\\ud800", "fields": []}'})
+    command = [sys.executable, "-m", "schemactl", "compare", "--fingerprint"]
+    done = subprocess.run(command, input=line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout)["error"].startswith('the name is "\ud800"')
