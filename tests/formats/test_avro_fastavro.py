@@ -69,7 +69,7 @@ def is_read(reader: Json, writer: Json) -> bool:
     written = parsed(old.schema)
     if has_namesakes(written) or has_namesakes(parsed(new.schema)):
         return False
-    theirs = [fastavro.parse_schema(without_logical_types(each)) for each in (writer, reader)]
+    theirs: list[Any] = [fastavro.parse_schema(without_logical_types(each)) for each in (writer, reader)]
     for datum in islice(chain(candidates(written), candidates(written, primitives=ONES)), MESSAGES):
         fastavro.schemaless_reader(io.BytesIO(encode(written, datum)), *theirs)
     return True
@@ -98,7 +98,7 @@ def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
     definition = {"type": "record", "name": "Order", "fields": [field]}
     other = {**definition, "fields": [{**field, "type": ["null", near, far]}]}
     assert not is_read(other, definition)
-    theirs = [fastavro.parse_schema(each) for each in (definition, other)]
+    theirs: list[Any] = [fastavro.parse_schema(each) for each in (definition, other)]
     message = encode(parsed(json.dumps(definition).encode()), {"kind": In(1, "B")})
     with pytest.raises(fastavro.read.SchemaResolutionError):
         fastavro.schemaless_reader(io.BytesIO(message), *theirs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from schemactl.formats.avro.datum import Datum, In
@@ -165,6 +166,7 @@ def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
     return least
 
 
+@lru_cache(maxsize=4)  # asked for each of what may be thousands of findings
 def can_be_written(schema: Schema) -> bool:
     """Whether there is a message of it: not where a record must contain itself, or an enum has no symbols."""
     return schema in least_messages(schema)
