@@ -85,15 +85,20 @@ def client_package() -> Any:
     """The package `pulsar`.
 
     Raises:
-        PulsarProblem: it is not installed.
+        PulsarProblem: it is not installed, or too old.
     """
     try:
-        return import_module("pulsar")
+        pulsar = import_module("pulsar")
     except ImportError:
         raise PulsarProblem(
             'pulsar-schemactl needs the package pulsar-client: pip install "schemactl[pulsar]", on the driver and on every '
             "executor"
         ) from None
+    if not hasattr(pulsar.Message, "has_null_value"):
+        raise PulsarProblem(
+            f"pulsar-client {pulsar.__version__} cannot tell a message without payload from an empty one: install a newer one"
+        )
+    return pulsar
 
 
 def open_client(connection: Connection) -> Any:

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
 from .pulsar_options import KeyEncoding, Reading
-from .pulsar_positions import Position
+from .pulsar_positions import Latest, Position
 from .pulsar_topics import (
     check_named,
     message_id_of,
@@ -85,7 +85,12 @@ class PulsarBatch(DataSourceReader):
             for topic in topics:
                 start = place_in(client, connection, topic, reading.start, compacted=reading.compacted)
                 end = place_in(client, connection, topic, reading.end, compacted=reading.compacted)
-                if end is not None and (start is None or start.order < end.order):
+                if end is None:
+                    continue
+                if isinstance(reading.end, Latest) and start is not None and end.order < start.order:
+                    missed(reading, replaced(topic, start, end))
+                    start = None
+                if start is None or start.order < end.order:
                     ranges.append(Range(topic, start, end))
         return ranges or [_NOTHING]
 
@@ -189,13 +194,27 @@ def _await(reader: Any, reading: Reading, part: Range) -> Any:
     return None
 
 
-def _lost(reading: Reading, part: Range, found: str) -> None:
+def missed(reading: Reading, what: str) -> None:
+    """Nothing, if `failOnDataLoss` is false.
+
+    Raises:
+        DataLoss: it is true.
+    """
     if reading.fail_on_data_loss:
-        raise DataLoss(
-            f"messages of {part.topic} between {part.start or 'its beginning'} and {part.end} are gone: {found}. They were "
-            "removed before they were read, or the topic was; give the namespace a longer retention. To go on with what is "
-            "left, set failOnDataLoss to false"
-        )
+        raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
+
+
+def replaced(topic: str, start: Position, end: Position) -> str:
+    """In words, that a topic ends in front of where reading was to start."""
+    return f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name"
+
+
+def _lost(reading: Reading, part: Range, found: str) -> None:
+    missed(
+        reading,
+        f"messages of {part.topic} between {part.start or 'its beginning'} and {part.end} are gone: {found}. They were "
+        "removed before they were read, or the topic was; give the namespace a longer retention",
+    )
 
 
 def _shown(last: Any) -> str:

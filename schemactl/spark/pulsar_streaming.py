@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from .pulsar_connection import Connection, close, open_client
 from .pulsar_options import Reading
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
-from .pulsar_reading import DataLoss, Range, messages_of, read_range
+from .pulsar_reading import Range, messages_of, missed, read_range, replaced
 from .pulsar_subscription import Subscription
 from .pulsar_topics import Head, check_named, partitions_of, place_in, position_of
 
@@ -84,16 +84,14 @@ class PulsarStream(DataSourceStreamReader):
             self._driver.saw(until)
         gone = sorted(topic for topic, position in since.items() if position and topic not in until)
         if gone:
-            self._missed(f"{', '.join(gone)}: not there any more")
+            missed(self.reading, f"{', '.join(gone)}: not there any more")
         ranges: list[InputPartition] = []
         for topic, last in until.items():
             first = since.get(topic)
             if last is None:
                 continue
             if first is not None and last.order < first.order:
-                self._missed(
-                    f"{topic} ends with {last}, and was read up to {first}: it is another topic of that name"
-                )
+                missed(self.reading, replaced(topic, first, last))
                 first = None
             if first is None or first.order < last.order:
                 ranges.append(Range(topic, first, last))
@@ -124,10 +122,6 @@ class PulsarStream(DataSourceStreamReader):
         if self._driver is None:
             self._driver = _Driver(self.connection, self.reading)
         return self._driver
-
-    def _missed(self, what: str) -> None:
-        if self.reading.fail_on_data_loss:
-            raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
 
 
 if _LIMITS is not None:

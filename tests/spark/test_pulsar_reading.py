@@ -193,6 +193,10 @@ def test_positions_may_be_in_the_midst_of_an_entry(space: Namespace) -> None:
     )
     assert values(space, topic=topic, startingOffsets=offsets[12], endingOffsets=offsets[5]) == []
     assert values(space, topic=topic, startingOffsets=offsets[19]) == []
+    beyond = json.dumps({topic: "999999999:0:-1"})
+    with pytest.raises(DataLoss, match="it is another topic of that name"):
+        values(space, topic=topic, startingOffsets=beyond)
+    assert values(space, topic=topic, startingOffsets=beyond, failOnDataLoss="false") == numbered(0, 20)
     assert values(space, topic=topic, startingOffsets="latest") == []
     assert values(space, topic=topic, endingOffsets="earliest") == []
     every = read(batch(space, topic=topic))
