@@ -30,7 +30,7 @@ class Tree:
         if commit_id is None:
             return cls(repository, None)
         [found] = repository.objects([f"{commit_id}^{{tree}}"])
-        return cls(repository, _checked(found, commit_id).id)
+        return cls(repository, _checked(found, f"of the commit {commit_id}").id)
 
     def leaf(self, path: str) -> Leaf | None:
         """What is at `path`; None for a folder, too."""
@@ -116,7 +116,7 @@ def _mode(raw: bytes) -> str:
     return mode if not mode.startswith("100") else "100755" if int(mode, 8) & 0o100 else "100644"
 
 
-def _checked(found: Blob | None, object_id: str) -> Blob:
+def _checked(found: Blob | None, name: str) -> Blob:
     if found is None or found.type != "tree":
-        raise HistoryError(f"the repository has no tree {object_id}", fix=FSCK)
+        raise HistoryError(f"the repository has no tree {name}", fix=FSCK)
     return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 
-from schemactl.history.ancestry import parting
 from schemactl.history.folders import USUAL, Folders, default_branches, find, is_shallow, stamp
 from schemactl.history.raw import DIFF_INDEX
 from schemactl.staged.git import Git
@@ -111,6 +110,8 @@ class Look:
         if not standing.approved:
             branches.sort(key=lambda name: not name.startswith("refs/remotes/origin/"))
             candidates = [*branches[:1], *USUAL]
+        from schemactl.history.ancestry import parting
+
         head, *found = self.objects().objects([f"{name}^{{commit}}" for name in ("HEAD", *candidates)])
         tips = [(name, tip[0]) for name, tip in zip(candidates, found, strict=True) if tip]
         tip = standing.tip.decode()
