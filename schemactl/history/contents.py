@@ -104,6 +104,11 @@ class RecordFiles(GitFiles):
             self._kept_bytes -= len(oldest.content)
 
 
+def is_read(change: Change) -> bool:
+    """Whether the change brings a file that may be a declaration or a definition."""
+    return change.mode in FILE_MODES and change.path.endswith(SUFFIXES)
+
+
 def _wanted(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[str]:
     """The ids of the contents that `steps` bring to wanted paths."""
     for step in steps:
@@ -117,7 +122,6 @@ def _elsewhere(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> dict[
     found: dict[str, list[str]] = {}
     for step in steps:
         for change in step.changes:
-            is_file = change.mode in FILE_MODES
-            if is_file and change.path.endswith(SUFFIXES) and not is_wanted(change.path):
+            if is_read(change) and not is_wanted(change.path):
                 found.setdefault(dirname(change.path), []).append(change.blob)
     return found

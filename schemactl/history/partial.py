@@ -24,6 +24,7 @@ class PartialClone:
         self._directory = directory
         self._stock = stock
         self._fetched: set[str] = set()
+        self._wanted: set[str] = set()
 
     @classmethod
     def of(
@@ -60,6 +61,10 @@ class PartialClone:
                 fix=f"`git config remote.{self.remote}.partialclonefilter blob:none && git fetch --refetch {self.remote}`",
             )
 
+    def want(self, blob_ids: Iterable[str]) -> None:
+        """The blobs with these ids come with what is fetched next."""
+        self._wanted.update(blob_ids)
+
     def fetch(self, blob_ids: Iterable[str]) -> None:
         """The blobs with these ids are here: one `git fetch` brings all that were not.
 
@@ -69,6 +74,8 @@ class PartialClone:
         missing = self._stock.lacks({*blob_ids} - self._fetched)
         if not missing:
             return
+        missing |= self._stock.lacks(self._wanted - self._fetched)
+        self._wanted.clear()
         try:
             # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
             run(

@@ -11,6 +11,7 @@ from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
 from schemactl.history.bare import load_project
 from schemactl.history.branch import Branch, branch, fork
+from schemactl.history.contents import is_read
 from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
 from schemactl.history.state import History, state
@@ -78,18 +79,23 @@ def read_forked(
     if tip is None:
         now = History(Catalog(), name, None)
         return Forked(now, now)
+    own, left_at = None, tip
+    if head and head.id != tip.id:
+        own = branch(repository, head=head, tip=tip) if stepwise else None
+        found = own.fork if own else fork(repository, head=head, tip=tip)
+        if found is None:
+            raise HistoryError(
+                f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
+                fix="name the ref that this work started from, with --base or as `approved:` in the project file",
+            )
+        left_at = found
+    if own and repository.partial:
+        repository.partial.want(
+            change.blob for step in own.steps for change in step.changes if is_read(change)
+        )
     derivation = Derivation(repository, project, progress)
     known = derivation.at(tip, keep=ref is None)
     now = state(repository, project, known, name)
-    if head is None or head.id == tip.id:
-        return Forked(now, now, changes=partial(changes, repository, began=known, now=known))
-    own = branch(repository, head=head, tip=tip) if stepwise else None
-    left_at = own.fork if own else fork(repository, head=head, tip=tip)
-    if left_at is None:
-        raise HistoryError(
-            f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
-            fix="name the ref that this work started from, with --base or as `approved:` in the project file",
-        )
     base, left = now, known
     if left_at.id != tip.id:
         # Work may also start from a commit that a merge brought, beside the line of what was approved.

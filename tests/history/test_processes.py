@@ -219,8 +219,8 @@ def test_the_number_of_topics_makes_no_difference(tmp_path: Path, topics: int) -
     assert team.run("log", "--all")[:2] == (0, 2)
 
 
-@pytest.mark.parametrize(("filters", "fetches"), [((), 0), (("--filter=blob:none",), 2)])
-def test_a_fresh_clone_takes_two_processes_and_the_fetches_of_what_it_lacks(
+@pytest.mark.parametrize(("filters", "fetches"), [((), 0), (("--filter=blob:none",), 1)])
+def test_a_fresh_clone_takes_two_processes_and_one_that_fetches_what_it_lacks(
     tmp_path: Path, filters: tuple[str, ...], fetches: int
 ) -> None:
     team = Team(tmp_path)
