@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..codec import Codec, Decoded  # noqa: TID252  a package may carry a copy under its own name
 from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
@@ -126,7 +126,9 @@ def decode_batches(
 def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
     """The decoded rows and what there is of their messages."""
     payloads = batch.column(columns.payload)
-    refused = pc.if_else(decoded.errors.is_valid(), payloads, pa.scalar(None, payloads.type))
+    # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.
+    rows = pa.array(np.arange(batch.num_rows), mask=np.asarray(decoded.errors.is_null()))
+    refused = payloads.take(rows)
     found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
     if columns.key is not None:
         found[KEY] = batch.column(columns.key)

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as sql
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
-from .columns import ERROR
+from .columns import ERROR, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:
     """The rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
 
-    A row that does not fit the schema has no payload, and `__error` says why; else that is null.
+    A row that does not fit the schema has no payload, and `__error` says why; else that is null. Where the rows have
+    `__schemaVersion`, it is now the number of the schema that they were written with. Batch and streaming alike.
 
     Args:
         rows: with the columns that `decode` gives.
@@ -42,9 +44,19 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     schema = rows.select(*others).schema
     for name in made:
         schema = schema.add(name, "string" if name == ERROR else "binary")
-    return rows.mapInArrow(
+    encoded = rows.mapInArrow(
         partial(_encode_batches, codec=codec, version=version, values=values, others=others), schema
     )
+    if SCHEMA_VERSION not in others:
+        return encoded
+    return encoded.withColumn(SCHEMA_VERSION, sql.lit(_number(codec, version)).cast("long"))
+
+
+def _number(codec: Codec, version: int | None) -> int | None:
+    """The number of the schema that is written with; None: the reader's is that of no version."""
+    if version is not None:
+        return version
+    return next((one.number for one in reversed(codec.versions) if one.schema == codec.reader), None)
 
 
 def _encode_batches(

@@ -1,0 +1,120 @@
+"""What decoding a DataFrame costs: CPU seconds of the JVM and its Python workers together.
+
+    python benchmarks/dataframe.py [--messages N] [--rounds N] [--folder FOLDER] [--jars FOLDER]
+
+Nested orders in five versions, mixed, from Parquet to nowhere (`noop`), on two cores. JARS has Spark's Avro module (`make
+spark-avro` fetches it). Ours by `auto` is compared with a `CASE` of `from_avro` as one writes it by hand, which dies of the
+first bad message; ours by `arrow` with fastavro in `mapInArrow`, on a quarter of the messages. *rows* are those that could
+be read (`split(..., keep=False).rows`), *refused* the others, *all* every row with its reason if it has one. The ratios
+are medians over interleaved rounds, after one that does not count. FOLDER keeps the messages for the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+from orders import Orders
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+from spark_cost import Cost, measured, session
+
+from schemactl.spark import decode, split
+from schemactl.spark.arrow_types import struct_of
+
+OUTSIDE = 4
+"""Of so many messages fastavro reads one."""
+
+
+def by_hand(messages: DataFrame, schemas: list[str]) -> DataFrame:
+    """A `CASE` over the versions, as a user of `from_avro` writes it."""
+    value: Any = sql
+    for number, schema in enumerate(schemas):
+        options = [sql.lit("avroSchema"), sql.lit(schemas[-1])]
+        read = sql.call_function("from_avro", sql.col("payload"), sql.lit(schema), sql.create_map(*options))
+        written = sql.col("schema_version") == number
+        value = value.when(written, read)
+    return messages.select(value.alias("v"), "schema_version").select("v.*", "schema_version")
+
+
+def read_batches(
+    batches: Iterable[pa.RecordBatch], *, schemas: list[str], columns: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The batches as fastavro reads them, row by row, in a worker."""
+    parsed = [fastavro.parse_schema(json.loads(schema)) for schema in schemas]
+    for batch in batches:
+        rows = [
+            fastavro.schemaless_reader(io.BytesIO(payload), parsed[number], parsed[-1])
+            for payload, number in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=columns)
+
+
+def discard(frame: DataFrame) -> Callable[[], None]:
+    """A job that computes every row and column."""
+    return lambda: frame.write.format("noop").mode("overwrite").save()
+
+
+def main() -> None:
+    """A line for each side, then the ratios."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "schemactl-orders"))
+    parser.add_argument("--jars", type=Path, default=Path(".jars"))
+    wanted = parser.parse_args()
+    orders = Orders()
+    codec = orders.codec
+    spark = session(wanted.jars)
+    few, whole, many = (
+        spark.read.parquet(str(orders.parquet(wanted.folder, count)))
+        for count in (wanted.messages // OUTSIDE, wanted.messages, wanted.messages * 4)
+    )
+    auto = decode(whole, codec, engine="jvm")
+    both = split(auto, codec, keep=False)
+    reader = partial(read_batches, schemas=orders.schemas, columns=codec.columns)
+    jobs = {
+        "by hand": discard(by_hand(whole, orders.schemas)),
+        "auto, rows": discard(both.rows),
+        "auto, refused": discard(both.refused),
+        "auto, all": discard(auto),
+        "arrow, all": discard(decode(whole, codec, engine="arrow")),
+        "fastavro": discard(few.mapInArrow(reader, struct_of(codec.columns))),
+    }
+    found: dict[str, list[Cost]] = {name: [] for name in jobs}
+    for number in range(wanted.rounds + 1):
+        for name, job in jobs.items():
+            cost = measured(job)
+            if number:
+                found[name].append(cost)
+    print(f"{wanted.messages} messages, medians of {wanted.rounds} rounds, CPU seconds")
+    for name, costs in found.items():
+        times = OUTSIDE if name == "fastavro" else 1
+        jvm, python = (median(cost[part] for cost in costs) * times for part in (0, 1))
+        print(f"{name}: {jvm + python:.2f} (JVM {jvm:.2f}, Python {python:.2f})")
+
+    def ratio(one: str, other: str) -> float:
+        return median(a.cpu_s / b.cpu_s for a, b in zip(found[one], found[other], strict=True))
+
+    print(f"auto, rows / by hand: {ratio('auto, rows', 'by hand'):.2f} (at most 1.15)")
+    print(f"auto, all / by hand: {ratio('auto, all', 'by hand'):.2f}")
+    print(f"fastavro / arrow: {ratio('fastavro', 'arrow, all') * OUTSIDE:.1f} (at least 8)")
+    once = max(cost.worker_mb for cost in found["arrow, all"])
+    fourfold = measured(discard(decode(many, codec, engine="arrow"))).worker_mb
+    print(f"memory of a Python worker: {once:.0f} MB, with four times the messages {fourfold:.0f} MB")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Streams of messages decoded and encoded, stopped and started again, on real local Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark_avro import needs_spark_avro
+
+from schemactl.codec import Codec, Definition, Version
+from schemactl.spark import decode, encode, split
+from schemactl.spark.decoding import Engine
+
+OLDER = Definition("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}')
+NEWER = Definition(
+    "AVRO",
+    '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"},'
+    ' {"name": "b", "type": ["null", "string"], "default": null}]}',
+)
+CODEC = Codec([Version(0, OLDER), Version(1, NEWER)])
+
+
+class Source:
+    """A folder to which files of messages come."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        folder.mkdir()
+        self._count = 0
+
+    def add(self, numbers: Sequence[int]) -> None:
+        """A file with two messages a number, one of each version, and one that cannot be read."""
+        rows = [(CODEC.encode_one({"a": number}, 0), 0) for number in numbers]
+        rows += [(CODEC.encode_one({"a": number, "b": "x"}, 1), 1) for number in numbers]
+        payloads, versions = zip(*rows, (b"\x80", 1), strict=True)
+        table = pa.table(
+            {
+                "payload": pa.array(payloads, pa.binary()),
+                "__topic": ["t"] * len(payloads),
+                "schema_version": pa.array(versions, pa.int64()),
+            }
+        )
+        self._count += 1
+        pq.write_table(table, self._folder / f"{self._count}.parquet")
+
+    def stream(self) -> DataFrame:
+        """The messages, file by file."""
+        reader = self._spark.readStream.schema("payload binary, __topic string, schema_version long")
+        return reader.option("maxFilesPerTrigger", 1).parquet(str(self._folder))
+
+
+def run(query: DataFrame, out: Path) -> None:
+    """All that there is goes through the query, which goes on from its checkpoint."""
+    writer = query.writeStream.format("parquet").option("checkpointLocation", f"{out}-checkpoint")
+    started = writer.trigger(availableNow=True).start(str(out))
+    started.awaitTermination()
+
+
+def twice(spark: SparkSession, folder: Path, query: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """What a query wrote that was stopped after two files, and started again when a third had come."""
+    source = Source(spark, folder / "source")
+    source.add([1, 2])
+    source.add([3])
+    run(query(source.stream()), folder / "out")
+    source.add([4, 5])
+    run(query(source.stream()), folder / "out")
+    return spark.read.parquet(str(folder / "out"))
+
+
+@pytest.mark.parametrize("engine", ["arrow", pytest.param("jvm", marks=needs_spark_avro)])
+def test_a_stream_is_decoded_once_whatever_the_engine(
+    spark: SparkSession, tmp_path: Path, engine: Engine
+) -> None:
+    found = twice(spark, tmp_path, lambda stream: decode(stream, CODEC, engine=engine)).collect()
+    good = sorted(
+        (row["a"], row["b"] or "", row["__schemaVersion"]) for row in found if row["__error"] is None
+    )
+    assert good == [(number, "x" * version, version) for number in range(1, 6) for version in (0, 1)]
+    bad = [(row["__error"], bytes(row["__payload"]), row["__topic"]) for row in found if row["__error"]]
+    assert bad == [("a, byte 0: the message ends inside a number", b"\x80", "t")] * 3
+
+
+def test_a_stream_is_encoded_once(spark: SparkSession, tmp_path: Path) -> None:
+    def query(stream: DataFrame) -> DataFrame:
+        return encode(split(decode(stream, CODEC), CODEC, keep=False).rows, CODEC)
+
+    found = twice(spark, tmp_path, query).collect()
+    assert {(row["__schemaVersion"], row["__topic"], row["__error"]) for row in found} == {(1, "t", None)}
+    values = [CODEC.decode_one(bytes(row["payload"]), 1) for row in found]
+    assert sorted((value["a"], value["b"] or "") for value in values) == [
+        (number, text) for number in range(1, 6) for text in ("", "x")
+    ]
