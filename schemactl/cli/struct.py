@@ -70,6 +70,7 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.text import InvalidAvro
     from schemactl.model import Release, SchemaInfo, SchemaType
 
     name = request.get("type")
@@ -87,6 +88,8 @@ def _struct(request: Request, *, spark: str) -> Answer:
         struct = struct_of(info, options, Release.R4_2)
     except SparkRefuses as error:
         return {"struct": None, "nullable": None, "error": error.error, "message": error.what}
+    except InvalidAvro as error:
+        return {"struct": None, "nullable": None, "error": error.exception, "message": error.what}
     except InvalidSchema as error:
         return {"struct": None, "nullable": None, "error": _PARSE_ERROR, "message": error.what}
     if struct is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from . import avro_reader, avro_writer, resolver
-from .columns import Options, Shape, column_count, shape_of
+from .columns import MAX_COLUMNS, Options, Shape, column_count, shape_of
 from .definition import Definition
 from .errors import InvalidDefinition
 from .lane_reader import compile_lanes
@@ -15,9 +15,6 @@ from .schema import Enum, Schema, children, parse
 from .writing import Writing
 
 _TOO_DEEP: Final = "the definition is nested deeper than can be followed"
-
-_MAX_COLUMNS: Final = 100_000
-"""Of what is read in batches: a tree of many levels has more columns than any memory, while one message has few of them."""
 
 
 def shape(definition: Definition, options: Options) -> Shape:
@@ -62,7 +59,7 @@ def _reading(writer: Definition, schema: Schema, options: Options) -> Reading:
     action = resolver.resolve(parse(writer.text), schema)
     people = avro_reader.reader(action, shape, options, as_python=True)
     storage = avro_reader.reader(action, shape, options)
-    program = compile_lanes(action, shape, options) if column_count(shape) <= _MAX_COLUMNS else None
+    program = compile_lanes(action, shape, options) if column_count(shape) <= MAX_COLUMNS else None
     return Reading(
         shape.type,
         lambda payload: avro_reader.read_whole(people, payload, options),

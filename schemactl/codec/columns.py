@@ -7,6 +7,7 @@ for times (microseconds, days), `decimal.Decimal`, bytes, str, dicts for structs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -112,6 +113,28 @@ def shape_of(schema: Schema, options: Options) -> Shape:
     # The outermost record is never cut: its depth is 0.
     assert shape is not None  # noqa: S101  an invariant
     return shape
+
+
+MAX_COLUMNS: Final = 100_000
+"""Of what is read in batches: a tree of many levels has more columns than any memory, while one message has few of them."""
+
+
+def check_width(columns: pa.Schema) -> None:
+    """Nothing, where there are no more than MAX_COLUMNS, those in others with them.
+
+    Raises:
+        InvalidDefinition: there are more.
+    """
+    left = [field.type for field in columns]
+    count = 0
+    while left:
+        count += 1
+        if count > MAX_COLUMNS:
+            raise InvalidDefinition(
+                f"the columns would be more than {MAX_COLUMNS:,}: what holds itself several times has to be followed less deep"
+            )
+        kind = left.pop()
+        left.extend(kind.field(place).type for place in range(kind.num_fields))
 
 
 def column_count(shape: Shape) -> int:

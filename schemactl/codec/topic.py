@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import payload, version_number
-from .columns import Options
+from .columns import Options, check_width
 from .definition import Definition, KeyValue, Version
 from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion
 from .lanes import joined
@@ -92,6 +92,7 @@ class Codec:
         self._layouts: dict[int | None, Layout] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
+        self._bearable: set[int | None] = set()
 
     def __reduce__(self) -> Any:
         """A copy knows the definitions and compiles for itself, in whichever process it is."""
@@ -103,7 +104,7 @@ class Codec:
 
         Raises:
             CodecUnavailable: there is no codec for the schema's type.
-            InvalidDefinition: Spark and Arrow have no type for the reader's schema.
+            InvalidDefinition: Spark and Arrow have no type for the reader's schema, or the columns are too many.
         """
         return self.columns_of(None)
 
@@ -112,7 +113,11 @@ class Codec:
 
         Raises as `columns`, and UnknownVersion: the codec has no such version.
         """
-        return self._layout(version).columns
+        columns = self._layout(version).columns
+        if version not in self._bearable:
+            check_width(columns)
+            self._bearable.add(version)
+        return columns
 
     @property
     def separated(self) -> bool:
@@ -290,13 +295,13 @@ class Codec:
     def _message_reader(self, version: int | None) -> MessageReader:
         if version is not None and version not in self._numbers:
             # Not kept: damaged messages may name any number.
-            return Refused(self._unknown(version), tuple(self.columns.types))
+            return Refused(self._unknown(version), tuple(self._layout(None).columns.types))
         if version not in self._readers:
             self._readers[version] = self._make_reader(version)
         return self._readers[version]
 
     def _make_reader(self, version: int | None) -> MessageReader:
-        types = tuple(self.columns.types)
+        types = tuple(self._layout(None).columns.types)
         writer = self.reader if version is None else self._numbers[version].schema
         try:
             match writer, self.reader:

@@ -51,10 +51,8 @@ def test_types_are_those_spark_recorded(spark: str) -> None:
         assert (answer["id"], answer["struct"]) == (case["id"], expected)
         if case["error"] is None:
             assert (answer["nullable"], answer["error"]) == (case["nullable"], None)
-        elif case["stage"] == "convert":
-            assert answer["error"] == case["error"]
         else:
-            assert answer["error"]
+            assert (answer["id"], answer["error"]) == (case["id"], case["error"])
 
 
 def test_definitions_of_every_type_have_a_struct() -> None:

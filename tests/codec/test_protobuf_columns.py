@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_protobuf import ProtoMaker, definition_of
 
-from schemactl.codec import Codec, Decoded, Definition, Options, Version
+from schemactl.codec import Codec, Decoded, Definition, KeyValue, Options, Version
 from schemactl.codec.columns import to_numbers
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
@@ -178,3 +178,14 @@ def test_few_bad_messages_leave_the_others_to_columns() -> None:
     assert left[500]
     assert sum(left) <= 32
     check_same(codec, pa.array(payloads))
+
+
+def test_a_half_of_a_pair_is_read_column_by_column_too() -> None:
+    plain = codec_of(PLAIN)
+    definition = plain.versions[0].schema
+    assert isinstance(definition, Definition)
+    codec = Codec([Version(0, KeyValue(Definition("STRING"), definition, "INLINE"))])
+    payloads = [codec.encode_one({"key": f"k{n}", "value": {"a": n} if n % 3 else None}) for n in range(50)]
+    payloads[7] = b"\0\0\0\1k\0\0\0\1\x08"
+    rows = check_same(codec, pa.array(payloads)).rows.to_pylist()
+    assert (rows[1]["key"], rows[1]["value"]["a"], rows[3]["value"], rows[7]["key"]) == ("k1", 1, None, None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 
-from schemactl.codec import Codec, Definition, Options, Version
+from schemactl.codec import Codec, Definition, InvalidDefinition, Options, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
 RECORD = {
@@ -61,6 +62,8 @@ def test_a_tree_is_read_to_its_depth(definition: Definition, payload: bytes) -> 
         assert (value["x"], value["right"]) == (1, None)
         value = value["left"]
     assert value == {"left": None, "right": None, "x": 1}
+    with pytest.raises(InvalidDefinition, match="more than 100,000"):
+        codec.decode_batch(pa.array([payload]))
 
 
 def test_any_values_of_protobuf_are_read() -> None:
