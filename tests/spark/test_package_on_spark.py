@@ -59,3 +59,10 @@ def test_workers_decode_with_what_the_package_brought(spark: SparkSession, visit
         visits.encode_one({"page": f"p{n}"}, 0) for n in range(3)
     }
     assert type(visits.CODEC).__module__.startswith("packed_schemas._runtime.codec")
+
+
+def test_what_was_landed_is_viewed_by_what_the_package_brought(
+    spark: SparkSession, visits: ModuleType, folder: str
+) -> None:
+    spark.createDataFrame([("p", 7)], "page string, __schemaVersion bigint").write.parquet(folder)
+    assert visits.view(spark, folder).collect() == [("p", None, 7)]
