@@ -72,6 +72,8 @@ class ParquetFiles:
 
     def add(self, rows: pa.RecordBatch, *, held_bytes: int) -> None:
         """Rows, each time with the same columns, that hold so much memory as long as they wait."""
+        if rows.num_rows == 0:
+            return
         for folder, part in _parts(rows, self._shape.partition_by):
             waiting = self._waiting.setdefault(folder, _Waiting())
             waiting.rows.append(part)

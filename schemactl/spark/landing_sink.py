@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Final
+from zipimport import zipimporter
 
 import pyarrow as pa
+import pyspark
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
@@ -22,6 +26,20 @@ from .landing_parquet import ParquetFiles, Shape
 
 JOB: Final = "job"
 """The option that names a batch job."""
+
+
+def forget_spark_archives() -> None:
+    """What this process runs next for Spark need not read the index of Spark's own archives again.
+
+    Spark invalidates the caches of imports before each task, and Python 3.11 answers by reading the indexes of pyspark.zip and
+    of a jar, which never change, once for each package that was imported from there: 0.1 s of CPU. When more is imported from
+    an archive that is forgotten here, zipimport still has its index.
+    """
+    # From <home>/python/lib/pyspark.zip/pyspark/__init__.py, as Spark's workers import it.
+    home = Path(pyspark.__file__).parents[4]
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
+            del sys.path_importer_cache[path]
 
 
 def task_context() -> TaskContext:
@@ -45,6 +63,7 @@ class Landing:
 
     def stage(self, batches: Iterator[pa.RecordBatch], job: Job) -> TaskStaged:
         """Every message of the batches is in a staged file, as a row or refused."""
+        forget_spark_archives()
         task = task_context().partitionId()
         attempt = f"{task}-{uuid.uuid4().hex}"
         prefix = f"part-{task:05}-{job.name}"
@@ -65,6 +84,7 @@ class Landing:
 
     def commit(self, job: Job, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What the tasks staged is visible: of each task, what one attempt of it staged."""
+        forget_spark_archives()
         tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
         staged = Staged(
             [file for task in tasks.values() for file in task.staged.rows],
@@ -107,10 +127,12 @@ class LandingSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> _BatchWriter:  # noqa: ARG002, FBT001  Spark's signature
         """For a batch job."""
+        forget_spark_archives()
         return _BatchWriter(self.landing, Job(self.options[JOB]))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: ARG002, FBT001, N802  Spark's signature
         """For a streaming query."""
+        forget_spark_archives()
         # Its base came with Spark 4.1.
         from .landing_stream import StreamWriter
 
