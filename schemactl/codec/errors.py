@@ -4,7 +4,7 @@ CodecError
 ├── Unreadable         a message's bytes are not what its schema says; `reason` names the place
 ├── Unwritable         a value does not fit the schema it is to be written with; `reason` names the place
 ├── UnknownVersion     the codec has no schema of that number
-├── BatchTooLarge      a column of a decoded batch would be larger than Arrow's arrays can be
+├── BatchTooLarge      a column of a batch would be larger than Arrow's arrays can be
 ├── InvalidDefinition  a schema's definition cannot be used
 └── CodecUnavailable   there is no codec for that schema type
 """
@@ -81,7 +81,7 @@ class UnknownVersion(CodecError):
 
 
 class BatchTooLarge(CodecError):
-    """A column of a decoded batch would be larger than 2 GiB."""
+    """A column of a batch would be larger than 2 GiB: a decoded one, or the payloads."""
 
 
 class InvalidDefinition(CodecError):

@@ -289,6 +289,26 @@ def joined(parts: Sequence[pa.Array]) -> pa.Array:
         raise pa.ArrowCapacityError(str(error)) from None
 
 
+def narrowed(values: pa.Array) -> pa.BinaryArray:
+    """Large binaries or strings as binary; nothing but offsets is copied. Arrow's cast refuses slices far into an array.
+
+    Raises:
+        pa.ArrowCapacityError: they are more than one array holds.
+    """
+    if not len(values):
+        return pa.array([], pa.binary())
+    validity, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
+    first, last = int(bounds[0]), int(bounds[-1])
+    if last - first > MAX_ARRAY_BYTES:
+        raise pa.ArrowCapacityError(f"{last - first} bytes do not fit one array")
+    if validity is not None:
+        validity = pa.py_buffer(np.packbits(np.asarray(values.is_valid()), bitorder="little"))
+    ends = pa.py_buffer((bounds - first).astype(np.int32))
+    held = pa.py_buffer(b"") if data is None else data.slice(first, last - first)
+    return pa.Array.from_buffers(pa.binary(), len(values), [validity, ends, held])
+
+
 def whole(two: Any) -> Any:
     """A view of two columns of 64 bits in which a row is one item, which numpy moves several times as fast."""
     return two.view("V16")[:, 0]

@@ -13,7 +13,7 @@ from . import payload, version_number
 from .columns import Options, check_width
 from .definition import Definition, KeyValue, Version
 from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion
-from .lanes import joined
+from .lanes import joined, narrowed
 from .message import (
     Layout,
     MessageReader,
@@ -280,6 +280,7 @@ class Codec:
         Raises:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
+            BatchTooLarge: the payloads take more than 2 GiB.
             ValueError: a value, or a key and a value, come in other columns. (A record's missing fields have their defaults.)
         """
         columns, flat = self._layout(version)
@@ -289,7 +290,12 @@ class Codec:
             raise ValueError(
                 f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}"
             )
-        payloads, keys, reasons = self._message_writer(version).batch(rows)
+        try:
+            payloads, keys, reasons = self._message_writer(version).batch(rows)
+        except pa.ArrowCapacityError:
+            raise BatchTooLarge(
+                "the payloads take more than the 2 GiB that a column holds: encode fewer rows at once"
+            ) from None
         return Encoded(payloads, keys, _reasons(reasons, rows.num_rows))
 
     def _message_reader(self, version: int | None) -> MessageReader:
@@ -378,10 +384,12 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
     whole = _whole(values)
+    if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
+        return narrowed(whole)
     try:
         return whole if whole.type == pa.binary() else whole.cast(pa.binary())
     except pa.ArrowInvalid:
-        # Large or dictionary-encoded ones, longer than they looked.
+        # Dictionary-encoded ones are longer than they look.
         raise pa.ArrowCapacityError("more than 2 GiB") from None
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .columns import adapted, to_numbers
 from .errors import Unwritable
-from .lanes import Ints, Mask, take_or_null
+from .lanes import Ints, Mask, joined, take_or_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,21 @@ class Writing:
 
         `inside` names what the values are part of, for the reasons. Values of another type than `type` are written one
         by one, if they can be at all.
+
+        Raises:
+            pa.ArrowCapacityError: the bytes are more than one array holds.
         """
         values = adapted(values, self.type)
         if self.lanes is None or values.type != self.type:
             return self._one_by_one(values, inside)
-        try:
-            written, bad = self.lanes(values)
-        except pa.ArrowCapacityError:
-            return self._one_by_one(values, inside)
+        written, bad = self.lanes(values)
         rows: Ints = np.flatnonzero(bad)
         if not len(rows):
             return written, {}
         judged, reasons = self._one_by_one(values.take(pa.array(rows)), inside)
         index = np.arange(len(values))
         index[rows] = len(values) + np.arange(len(rows))
-        return take_or_null(pa.concat_arrays([written, judged]), index), {
+        return take_or_null(joined([written, judged]), index), {
             int(rows[at]): reason for at, reason in reasons.items()
         }
 
@@ -62,4 +62,7 @@ class Writing:
                     error.inside(inside)
                 written.append(None)
                 reasons[row] = error.reason
-        return pa.array(written, pa.binary()), reasons
+        payloads = pa.array(written, pa.binary())
+        if isinstance(payloads, pa.ChunkedArray):
+            raise pa.ArrowCapacityError("the bytes do not fit one array")
+        return payloads, reasons

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -246,6 +247,18 @@ def test_every_form_of_the_same_columns_is_read_alike(
         assert found.errors.equals(expected.errors)
 
 
+def test_a_slice_far_into_a_large_array_is_read(tmp_path: Path) -> None:
+    # 3 GiB that are nowhere: only the last bytes are looked at.
+    far = 3 * 2**30
+    data = np.memmap(tmp_path / "sparse", np.uint8, "w+", shape=(far + 4,))
+    data[far:] = np.frombuffer(b"\2\4\x80\6", np.uint8)
+    offsets = np.array([0, far, far + 1, far + 2, far + 3, far + 4], np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    values = pa.Array.from_buffers(pa.large_binary(), 5, buffers)
+    decoded = growing(3).decode_batch(values[1:], pa.array([0] * 4))
+    assert decoded.rows.column("id").to_pylist() == [1, 2, None, 3]
+
+
 @pytest.mark.parametrize(
     "version_type",
     [pa.binary(), pa.large_binary(), pa.binary(8), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary())],
@@ -324,3 +337,10 @@ def test_a_message_of_many_lists_inside_one_another_is_read() -> None:
     assert value == 1
     with pytest.raises(Unreadable):
         record(kind).decode_one(b"\2" * 41 + b"\0" * 39)
+
+
+def test_payloads_that_no_column_holds_are_refused_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec = record("long")
+    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    with pytest.raises(BatchTooLarge, match="encode fewer rows"):
+        codec.encode_batch(pa.record_batch({"f0": pa.array([2**40] * 1000)}))
