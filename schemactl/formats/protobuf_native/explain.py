@@ -6,6 +6,7 @@ from schemactl.formats.base import Explanation
 from schemactl.formats.protobuf_native.descriptor import Message
 from schemactl.formats.protobuf_native.places import field_path
 from schemactl.formats.protobuf_native.wire import pairs
+from schemactl.formats.protobuf_native.witness import is_provable
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import Breakage, SchemaInfo
 
@@ -40,6 +41,8 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     number = found.pointer.partition("/fields/")[2].partition("/")[0]
     sentence = f"{found.message[:1].upper()}{found.message[1:]}."
     is_older = breakage.direction == "old_reads_new"
+    if not is_provable(found, reader=roots[is_older], writer=roots[not is_older]):
+        sentence += " No message can be shown: each would have to contain itself, or be too large."
     return Explanation(
         field_path(found.pointer, *roots),
         f"{sentence} {_CONSEQUENCES[found.rule]}",

@@ -70,6 +70,16 @@ def _attempts(found: Incompatibility, reader: Message, writer: Message) -> Itera
             yield _Attempt(pair.way, body, read, written)
 
 
+def is_provable(found: Incompatibility, *, reader: Message, writer: Message) -> bool:
+    """Whether messages can be written that `found` is about: not where each must contain itself, or very many others."""
+    writers = [
+        pair.writer
+        for pair in pairs(reader=reader, writer=writer)
+        if any(_is_about(found, read, pair) for read, _ in pair.fields())
+    ]
+    return not writers or any(required(each, leave_out=set()) is not None for each in writers)
+
+
 def _is_about(found: Incompatibility, field: Field, pair: Pair) -> bool:
     """Whether `field` of the reader is (one of) what `found` points at."""
     if found.rule == "FIELD_SAME_ONEOF":
