@@ -199,13 +199,15 @@ def _name_mismatch(case: _Case) -> tuple[str, str]:
     named = case.way.schema
     kind = named.type
     name = named.full_name
+    # Else Java would read it all the same: a record, some field of which has its values by an alias.
+    lost = f" {_UNNAMED}" if isinstance(named, Record) and not case.found.strict_only else ""
     if case.upgraded:
         return (
-            f"{case.place}: the {kind} was called {written} in version {case.version} and is called {name} now.",
+            f"{case.place}: the {kind} was called {written} in version {case.version} and is called {name} now.{lost}",
             f'add "aliases": ["{written}"] to {name}, or keep the name.',
         )
     return (
-        f"{case.place}: the {kind} is called {written} now; readers of version {case.version} know it as {name} only.",
+        f"{case.place}: the {kind} is called {written} now; readers of version {case.version} know it as {name} only.{lost}",
         "keep the name: an alias helps new readers only.",
     )
 
@@ -271,6 +273,8 @@ _ZEROS: dict[str, object] = {
     "string": "",
 }
 
+
+_UNNAMED = "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
 
 _MAX_LEVELS = 10
 """Of unions inside one another, to the bottom of which a reason is followed."""
