@@ -19,6 +19,8 @@ from .values import EXACT
 _Write = Callable[[Any], str]
 """The text of a value that fits."""
 
+_quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def writer(shape: Shape) -> Callable[[Any], bytes]:
     """Writes values in the form that reading with the same shape gives; raises Unwritable for any other.
@@ -88,8 +90,8 @@ def _null(_: Any) -> str:
     return "null"
 
 
-def _quoted(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _boolean(value: Any) -> str:
+    return "true" if value else "false"
 
 
 def _base64(value: Any) -> str:
@@ -109,7 +111,7 @@ def _float(value: Any) -> str:
 
 _PLAIN: Final[dict[str, _Write]] = {
     "null": _null,
-    "boolean": _quoted,
+    "boolean": _boolean,
     "int": str,
     "long": str,
     "float": _float,
