@@ -25,7 +25,8 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
     if (
         before
         and is_same_schema(before.schema, declared.schema)
-        and (old, before.partitions, "latest") == (strategy, declared.partitions, declared.reader)
+        and (old, before.partitions) == (strategy, declared.partitions)
+        and before.reader == declared.reader == "latest"
     ):
         return None, []
     seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
