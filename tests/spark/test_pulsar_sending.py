@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
 
 from schemactl.codec import Codec, Definition, Version
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import PulsarSource, decode, encode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
@@ -178,6 +179,29 @@ def test_a_version_that_is_not_registered_is_refused_and_stays_so(
     assert space.schemas("bare") == []
     assert space.topic("nowhere") not in space.call("GET", "/persistent/NAMESPACE")
     assert read(space, topic) == []
+
+
+PROTO = 'syntax = "proto3"; message M { int32 id = 1; }'
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition"),
+    [
+        ("JSON", DEFINITIONS[0]),
+        ("STRING", ""),
+        ("PROTOBUF", DEFINITIONS[0]),
+        ("PROTOBUF_NATIVE", compile_proto(Proto.of_text(PROTO, "M")).schema.decode()),
+    ],
+)
+def test_each_type_that_the_client_names_finds_its_version(
+    space: Namespace, kind: str, definition: str
+) -> None:
+    name = f"kind-{kind.lower()}"
+    topic = space.create(name, definition, kind=kind)
+    before = space.schemas(name)
+    sent(space, (b"any", None, None, None, None), version=0, topic=topic)
+    assert [(row["value"], row["__schemaVersion"]) for row in read(space, topic)] == [(b"any", 0)]
+    assert space.schemas(name) == before
 
 
 def test_types_that_the_client_cannot_name_are_refused(space: Namespace) -> None:
