@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,23 @@ from .landing_journal import StagedFile
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
-# What Spark calls a compression, Arrow's word for it, and what stands in a file's name.
+
+class Compression(NamedTuple):
+    """Arrow's word for a compression, and what stands for it in the names of files."""
+
+    codec: str
+    suffix: str
+
+
+# By Spark's words for them.
 COMPRESSIONS: Final = {
-    "none": ("none", ""),
-    "uncompressed": ("none", ""),
-    "snappy": ("snappy", ".snappy"),
-    "gzip": ("gzip", ".gz"),
-    "zstd": ("zstd", ".zstd"),
-    "lz4_raw": ("lz4", ".lz4raw"),
-    "brotli": ("brotli", ".br"),
+    "none": Compression("none", ""),
+    "uncompressed": Compression("none", ""),
+    "snappy": Compression("snappy", ".snappy"),
+    "gzip": Compression("gzip", ".gz"),
+    "zstd": Compression("zstd", ".zstd"),
+    "lz4_raw": Compression("lz4", ".lz4raw"),
+    "brotli": Compression("brotli", ".br"),
 }
 
 # ExternalCatalogUtils.charToEscape.
@@ -107,10 +115,10 @@ class ParquetFiles:
             self._close(next(iter(self._open)))
 
     def _file(self, folder: str, rows: pa.Table) -> _File:
-        compression, suffix = COMPRESSIONS[self._shape.compression]
+        suffix = COMPRESSIONS[self._shape.compression].suffix
         name = posixpath.join(folder, f"{self._prefix}-{self._made:04}{suffix}.parquet")
         self._made += 1
-        return _File(self._folder, name, rows, compression)
+        return _File(self._folder, name, rows, self._shape)
 
     def _close(self, folder: str) -> None:
         file = self._open.pop(folder)
@@ -128,9 +136,10 @@ class _Waiting:
 class _File:
     """A Parquet file that is being written."""
 
-    def __init__(self, folder: Folder, name: str, rows: pa.Table, compression: str) -> None:
+    def __init__(self, folder: Folder, name: str, rows: pa.Table, shape: Shape) -> None:
         """A file for rows such as these, of which it has none yet."""
         self.name = name
+        self._metadata = shape.metadata
         self.rows = 0
         path = folder.place(name)
         folder.files.create_dir(posixpath.dirname(path), recursive=True)
@@ -138,7 +147,7 @@ class _File:
         self._writer = pq.ParquetWriter(
             self._sink,
             rows.schema,
-            compression=compression,
+            compression=COMPRESSIONS[shape.compression].codec,
             use_dictionary=repeating(rows),
             # As Spark writes: decimals as numbers, indexes of pages, and no schema of Arrow's own.
             store_decimal_as_integer=True,
@@ -159,6 +168,7 @@ class _File:
 
     def close(self) -> int:
         """The file is whole; its bytes."""
+        self._writer.add_key_value_metadata(self._metadata)
         self._writer.close()
         size = self.bytes
         self._sink.close()
@@ -168,9 +178,7 @@ class _File:
 def stored(rows: pa.Table, shape: Shape) -> pa.Table:
     """The rows as they stand in files: without the columns that folders say, and as the types that Spark stores."""
     rows = rows.drop_columns(list(shape.partition_by))
-    schema = pa.schema(
-        [pa.field(column.name, _stored_type(column.type)) for column in rows.schema], metadata=shape.metadata
-    )
+    schema = pa.schema([pa.field(column.name, _stored_type(column.type)) for column in rows.schema])
     columns = [
         column if column.type == kind else column.cast(kind)
         for column, kind in zip(rows.columns, schema.types, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from schemactl.codec import Codec, Definition, Version
-from schemactl.spark import Counts, decode, land, split
+from schemactl.codec import Codec, Definition, KeyValue, Version
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.spark import Counts, Landed, decode, land, split
 
 COUNT = 2_000
 
@@ -136,3 +138,55 @@ def test_folders_of_partitions_are_named_as_spark_names_them(messages: DataFrame
     assert read.parquet(folder).schema == read.parquet(f"{folder}-spark").schema
     assert rows_of(read.parquet(folder)) == rows_of(read.parquet(f"{folder}-spark"))
     assert parents(folder) == parents(f"{folder}-spark")
+
+
+def test_intervals_keys_and_plain_values_are_as_spark_writes_them(spark: SparkSession, folder: str) -> None:
+    text = """
+        syntax = "proto3"; import "google/protobuf/duration.proto";
+        message M { google.protobuf.Duration took = 1; repeated google.protobuf.Duration laps = 2; uint64 id = 3; }
+    """
+    took = Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, "M")).schema.decode())
+    codec = Codec([Version(0, KeyValue(Definition("LOCAL_DATE_TIME"), took, "SEPARATED"))])
+    value = {"took": timedelta(seconds=-1.5), "laps": [timedelta(1)], "id": Decimal(2**64 - 1)}
+    one = {"key": datetime(1500, 1, 1, 12), "value": value}  # noqa: DTZ001  a local one
+    sent = [(codec.encode_one(one), codec.encode_key(one)), (None, b"bad"), (None, None)]
+    messages = spark.createDataFrame(sent, "value binary, __key binary")
+    rows, refused = split(decode(messages, codec, version=None), codec, keep=False)
+    rows.write.parquet(f"{folder}-spark")
+    landed = land(messages, codec, folder, version=None, quarantine=f"{folder}-bad", compression="zstd")
+    assert (landed.rows, landed.refused) == (2, 1)
+    assert spark.read.parquet(folder).schema == spark.read.parquet(f"{folder}-spark").schema
+    assert rows_of(spark.read.parquet(folder)) == rows_of(spark.read.parquet(f"{folder}-spark"))
+    assert rows_of(spark.read.parquet(f"{folder}-bad")) == rows_of(refused)
+
+
+def test_modes_add_replace_and_refuse(messages: DataFrame, folder: str) -> None:
+    read = messages.sparkSession.read.parquet
+    few, none = messages.limit(30).coalesce(1), messages.sparkSession.createDataFrame([], messages.schema)
+    assert land(few, CODEC, folder, mode="error").rows == 28
+    with pytest.raises(FileExistsError, match="has rows already"):
+        land(few, CODEC, folder, mode="error")
+    assert land(few, CODEC, folder).files == 2
+    assert (read(folder).count(), read(f"{folder}/_refused").count()) == (56, 4)
+    assert land(few, CODEC, folder, mode="overwrite", rows_per_file=10).files == 4
+    assert (read(folder).count(), read(f"{folder}/_refused").count()) == (28, 2)
+    assert land(none, CODEC, folder) == Landed()
+    land(none, CODEC, folder, mode="overwrite")
+    assert list(Path(folder).rglob("*.parquet")) == []
+
+
+def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, folder: str) -> None:
+    for wrong, words in (
+        ({"partition_by": ["nothing"]}, "no column nothing to partition by"),
+        ({"partition_by": ["at"]}, "at is timestamp, which makes no good names of folders"),
+        ({"partition_by": ["id", "id"]}, "each column once"),
+        ({"compression": "rar"}, "no compression is called rar"),
+        ({"rows_per_file": 0}, "give positive numbers"),
+        ({"quarantine": folder + "/bad"}, "in each other's sight"),
+        ({"quarantine": folder}, "in each other's sight"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            land(messages, CODEC, folder, **wrong)
+    with pytest.raises(ValueError, match="nothing is void, which Parquet cannot hold"):
+        land(messages.withColumn("nothing", fn.lit(None)), CODEC, folder)
+    assert not Path(folder).exists()

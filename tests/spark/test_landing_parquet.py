@@ -1,0 +1,148 @@
+"""The files that a task makes of its rows: how many, how large, in which folders."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl.spark import landing_parquet
+from schemactl.spark.landing_folder import Folder
+from schemactl.spark.landing_parquet import NULL_PARTITION, ParquetFiles, Shape, partition_folder, repeating
+
+
+def written(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
+    """The files of the rows, by their names."""
+    files = ParquetFiles(Folder.at(str(path)), "attempt", "part", Shape({"who": "me"}, **shape))
+    for batch in batches:
+        files.add(batch, held_bytes=batch.nbytes)
+    closed = files.close()
+    assert all((path / "attempt" / file.name).stat().st_size == file.bytes for file in closed)
+    return {file.name: pq.ParquetFile(path / "attempt" / file.name) for file in closed}
+
+
+def numbers(count: int, each: int = 1000) -> list[pa.RecordBatch]:
+    return [
+        pa.record_batch({"n": pa.array(range(start, min(start + each, count)), pa.int64())})
+        for start in range(0, count, each)
+    ]
+
+
+def test_a_file_has_no_more_rows_than_asked_and_only_the_last_has_fewer(tmp_path: Path) -> None:
+    files = written(tmp_path, numbers(10_500), file_rows=4_000)
+    assert [file.metadata.num_rows for _, file in sorted(files.items())] == [4_000, 4_000, 2_500]
+    assert [file.metadata.num_row_groups for file in files.values()] == [1, 1, 1]
+
+
+def test_row_groups_and_files_end_when_they_are_large_enough(tmp_path: Path) -> None:
+    pick = random.Random(3)  # noqa: S311  reproducible, not secret
+    batches = [pa.record_batch({"n": pa.array([pick.randbytes(8) for _ in range(1000)])}) for _ in range(40)]
+    files = written(tmp_path, batches, group_bytes=12 * 10_000, file_bytes=150_000)
+    assert [file.metadata.num_row_groups for _, file in sorted(files.items())] == [2, 2]
+    assert sum(file.metadata.num_rows for file in files.values()) == 40_000
+
+
+def test_no_rows_make_no_file(tmp_path: Path) -> None:
+    assert written(tmp_path, []) == {}
+    assert written(tmp_path, [numbers(1)[0].slice(0, 0)]) == {}
+
+
+@pytest.mark.parametrize(("open_files", "waiting_bytes"), [(2, 4_000), (2, 10**9), (100, 4_000)])
+def test_many_partitions_take_bounded_memory_and_lose_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: int, waiting_bytes: int
+) -> None:
+    monkeypatch.setattr(landing_parquet, "_OPEN_FILES", open_files)
+    monkeypatch.setattr(landing_parquet, "_WAITING_BYTES", waiting_bytes)
+    pick = random.Random(3)  # noqa: S311  reproducible, not secret
+    rows = [(pick.choice("abcdefgh"), pick.choice([None, True, False]), number) for number in range(3_000)]
+    batches = [
+        pa.RecordBatch.from_pylist([{"a": a, "b": b, "n": n} for a, b, n in rows[start : start + 500]])
+        for start in range(0, 3_000, 500)
+    ]
+    files = written(tmp_path, batches, partition_by=("b", "a"))
+    found = Counter(
+        (name.rpartition("/")[0], row["n"]) for name, file in files.items() for row in file.read().to_pylist()
+    )
+    folders = {None: NULL_PARTITION, True: "true", False: "false"}
+    assert found == Counter((f"b={folders[b]}/a={a}", n) for a, b, n in rows)
+    if waiting_bytes > 4_000:
+        # Nothing is written before its time: one file each.
+        assert len(files) == 24
+
+
+def test_null_and_the_empty_text_share_a_folder_and_odd_letters_are_escaped() -> None:
+    assert partition_folder("c", None) == partition_folder("c", "") == f"c={NULL_PARTITION}"
+    assert partition_folder("a/b", "x=1 %\x7fü") == "a%2Fb=x%3D1 %25%7Fü"
+
+
+def test_files_say_what_they_were_told_and_hold_intervals_as_numbers(tmp_path: Path) -> None:
+    kind = pa.duration("us")
+    deep = pa.struct([("d", kind), ("l", pa.list_(kind)), ("m", pa.map_(pa.string(), kind))])
+    batch = pa.record_batch({"x": pa.array([{"d": 5, "l": [6, None], "m": [("k", 7)]}, None], deep)})
+    (file,) = written(tmp_path, [batch]).values()
+    assert file.metadata.metadata == {b"who": b"me"}
+    assert file.read().to_pylist() == [{"x": {"d": 5, "l": [6, None], "m": [("k", 7)]}}, {"x": None}]
+
+
+def test_only_columns_whose_values_repeat_get_a_dictionary(tmp_path: Path) -> None:
+    count = 5_000
+    columns = {
+        "same": ["a", "b"] * (count // 2),
+        "own": [f"id {number}" for number in range(count)],
+        "few": [None] * (count - 3) + ["x", "y", "z"],
+        "deep": [{"same": number % 3, "own": number} for number in range(count)],
+        "list": [[number % 2, 1] for number in range(count)],
+    }
+    maps = pa.array([[(f"k{n}", "v")] for n in range(count)], pa.map_(pa.string(), pa.string()))
+    table = pa.table(columns | {"map": maps})
+    assert repeating(table) == ["same", "deep.same", "list.list.element", "map.key_value.value"]
+    (file,) = written(tmp_path, table.to_batches()).values()
+    group = file.metadata.row_group(0)
+    encoded = {
+        group.column(at).path_in_schema
+        for at in range(group.num_columns)
+        if group.column(at).has_dictionary_page
+    }
+    assert encoded == set(repeating(table))
+
+
+_VALUES = st.fixed_dictionaries(
+    {
+        "p": st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3),
+        "q": st.integers(-2, 2),
+        "v": st.none() | st.binary(max_size=3),
+    }
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(_VALUES, max_size=8), max_size=4),
+    st.sampled_from([(), ("p",), ("q", "p")]),
+    st.integers(1, 5),
+)
+def test_rows_go_in_and_the_same_come_out(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[list[Any]], by: tuple[str, ...], file_rows: int
+) -> None:
+    schema = pa.schema([("p", pa.string()), ("q", pa.int8()), ("v", pa.binary())])
+    batches = [pa.RecordBatch.from_pylist(part, schema) for part in parts]
+    path = tmp_path_factory.mktemp("files")
+    files = written(path, batches, partition_by=by, file_rows=file_rows)
+    found = Counter(
+        (name.rpartition("/")[0], str(row)) for name, file in files.items() for row in file.read().to_pylist()
+    )
+    assert found == Counter(
+        (
+            "/".join(partition_folder(name, None if row[name] is None else str(row[name])) for name in by),
+            str({name: row[name] for name in schema.names if name not in by}),
+        )
+        for part in parts
+        for row in part
+    )
