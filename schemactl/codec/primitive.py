@@ -259,21 +259,35 @@ def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, len(values), [None, buffer])
 
 
+_NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
+"""Encodings of Python's that Java has under no name."""
+
+_WIDE: Final = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+"""Java takes these for big-endian unless a byte order mark says otherwise; Python follows the machine."""
+
+
 def _charset(writer: Definition) -> str:
     """Python's name of a STRING's charset."""
     name = writer.properties.get("__charset", "UTF-8")
     try:
-        # Java's UTF-16 is big-endian unless a byte order mark says otherwise; Python's follows the machine.
-        return "utf-16" if name.upper() == "UTF-16" else codecs.lookup(name).name
-    except LookupError:
-        raise InvalidDefinition(f"__charset is {name!r}, which Python does not know") from None
+        found = codecs.lookup(name).name
+        # Python has codecs that are not of text, too.
+        "".encode(found)
+    except (LookupError, ValueError):
+        found = "undefined"
+    if found in _NO_CHARSETS:
+        raise InvalidDefinition(f"__charset is {name!r}, which is no charset that Python and Java both know")
+    return found
 
 
 def _reading_text(charset: str, *, strict: bool) -> Reading:
     def read(payload: bytes) -> str:
         codec = charset
-        if charset == "utf-16" and payload[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            codec = "utf-16-be"
+        if charset in _WIDE and not payload.startswith(_WIDE[charset]):
+            codec = f"{charset}-be"
         try:
             return payload.decode(codec)
         except UnicodeDecodeError as error:
@@ -295,11 +309,9 @@ def _writing_text(charset: str) -> Callable[[Any], bytes]:
         if not isinstance(value, str):
             raise Unwritable(f"expected text, found {value!r}")
         try:
-            return (
-                codecs.BOM_UTF16_BE + value.encode("utf-16-be")
-                if charset == "utf-16"
-                else value.encode(charset)
-            )
+            # Of the two, Java writes a mark only before UTF-16, and none before nothing.
+            mark = codecs.BOM_UTF16_BE if charset == "utf-16" and value else b""
+            return mark + value.encode(f"{charset}-be" if charset in _WIDE else charset)
         except UnicodeEncodeError as error:
             raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
 

@@ -122,9 +122,30 @@ def test_text_that_is_no_utf_8_is_replaced_unless_strict() -> None:
     assert decoded.errors.to_pylist() == ["byte 1: text that is not utf-8", None]
 
 
-def test_an_unknown_charset_is_refused() -> None:
-    with pytest.raises(InvalidDefinition, match="x-none"):
-        codec_of("STRING", __charset="x-none").encode_one("a")
+@pytest.mark.parametrize("charset", ["x-none", "hex", "rot13", "idna", "undefined", "a\0b", ""])
+def test_an_unknown_charset_is_refused(charset: str) -> None:
+    codec = codec_of("STRING", __charset=charset)
+    for use in (lambda: codec.encode_one("a"), lambda: codec.decode_one(b"a")):
+        with pytest.raises((InvalidDefinition, Unreadable), match="__charset"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("charset", "text", "payload"),
+    [
+        ("UTF-16", "", b""),
+        ("UTF_16", "aé", bytes.fromhex("feff006100e9")),
+        ("UTF-32", "a😀", bytes.fromhex("000000610001f600")),
+        ("UTF-32LE", "é", bytes.fromhex("e9000000")),
+        ("windows-1252", "€", b"\x80"),
+        ("GBK", "aé", bytes.fromhex("61a8a6")),
+    ],
+)
+def test_text_of_every_charset_is_java_s(charset: str, text: str, payload: bytes) -> None:
+    codec = codec_of("STRING", __charset=charset)
+    assert codec.encode_one(text) == payload
+    assert codec.decode_one(payload) == text
+    assert codec.decode_batch(pa.array([payload] * 40)).rows.column("value").to_pylist() == [text] * 40
 
 
 @pytest.mark.parametrize(
