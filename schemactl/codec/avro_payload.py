@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
+
 from . import avro_reader, avro_writer, resolver
-from .columns import MAX_COLUMNS, Options, Shape, column_count, shape_of
+from .columns import MAX_COLUMNS, Options, Shape, check_width, column_count, shape_of
 from .definition import Definition
 from .errors import InvalidDefinition
 from .lane_reader import compile_lanes
@@ -49,6 +51,7 @@ def writing(writer: Definition, options: Options) -> Writing:
     """
     try:
         values = shape(writer, options)
+        check_width(pa.schema([("value", values.type)]))
         return Writing(values.type, avro_writer.writer(values), lane_writer(values))
     except RecursionError:
         raise InvalidDefinition(_TOO_DEEP) from None

@@ -45,7 +45,10 @@ def schedule(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
 
 
 def signature(step: resolver.Step) -> Hashable:
-    """Equal for two fields that are read alike, into one field of one reader. A recursive one is equal to no other."""
+    """Equal for two fields that are read alike, into one field of one reader.
+
+    A recursive one, or one of very many records in one another, is equal to no other.
+    """
     try:
         if step.action is None:
             return "skipped", _schema(step.written.schema, ())
@@ -54,8 +57,11 @@ def signature(step: resolver.Step) -> Hashable:
         return object()
 
 
+_DEEP = 32
+
+
 class _Recursive(Exception):
-    """A record holds itself."""
+    """A record holds itself, or may as well."""
 
 
 def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
@@ -73,7 +79,7 @@ def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
         case resolver.Chosen():
             return "chosen", action.index, _action(action.action, around)
         case resolver.Fields():
-            if id(action) in around:
+            if id(action) in around or len(around) > _DEEP:
                 raise _Recursive
             inner = (*around, id(action))
             steps = tuple(
@@ -97,7 +103,7 @@ def _schema(schema: Schema, around: tuple[int, ...]) -> Hashable:
         return "fixed", schema.size, schema.logical
     if isinstance(schema, Enum):
         return "enum", len(schema.symbols)
-    if isinstance(schema, Record) and id(schema) in around:
+    if isinstance(schema, Record) and (id(schema) in around or len(around) > _DEEP):
         raise _Recursive
     inner = (*around, id(schema))
     return schema.type, tuple(_schema(part, inner) for part in children(schema))

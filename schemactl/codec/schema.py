@@ -160,23 +160,24 @@ def children(schema: Schema) -> tuple[Schema, ...]:
 
 def min_size(schema: Schema) -> int:
     """The fewest bytes a value takes; 0 also where a record holds itself, which no byte count can bound."""
-    return _min_size(schema, frozenset())
+    return _min_size(schema, {})
 
 
-def _min_size(schema: Schema, around: frozenset[int]) -> int:
+def _min_size(schema: Schema, known: dict[int, int]) -> int:
     match schema:
         case Primitive():
             return {"null": 0, "float": 4, "double": 8}.get(schema.type, 1)
         case Fixed():
             return schema.size
         case Union():
-            branches = [_min_size(branch, around) for branch in schema.branches]
+            branches = [_min_size(branch, known) for branch in schema.branches]
             return 1 + min(branches, default=0)
         case Record():
-            if id(schema) in around:
-                return 0
-            inner = around | {id(schema)}
-            return sum(_min_size(part.schema, inner) for part in schema.fields)
+            if id(schema) not in known:
+                # Nothing, inside itself.
+                known[id(schema)] = 0
+                known[id(schema)] = sum(_min_size(part.schema, known) for part in schema.fields)
+            return known[id(schema)]
         case _:
             return 1
 

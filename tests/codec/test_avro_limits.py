@@ -344,3 +344,24 @@ def test_payloads_that_no_column_holds_are_refused_as_a_whole(monkeypatch: pytes
     monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
     with pytest.raises(BatchTooLarge, match="encode fewer rows"):
         codec.encode_batch(pa.record_batch({"f0": pa.array([2**40] * 1000)}))
+
+
+def bomb(levels: int) -> str:
+    """A record of two fields of a record of two fields ..."""
+    kind: Any = "int"
+    for level in range(levels):
+        fields = [{"name": "a", "type": kind}, {"name": "b", "type": f"L{level - 1}" if level else kind}]
+        kind = {"type": "record", "name": f"L{level}", "fields": fields}
+    return json.dumps(
+        {"type": "record", "name": "R", "fields": [{"name": "f", "type": {"type": "array", "items": kind}}]}
+    )
+
+
+def test_a_definition_that_stands_for_endless_columns_is_refused() -> None:
+    codec = Codec([Version(0, Definition("AVRO", bomb(60)))])
+    for use in (lambda: codec.columns, lambda: codec.encode_one({})):
+        with pytest.raises(InvalidDefinition, match="more than 100,000"):
+            use()
+    small = json.dumps({"type": "record", "name": "R", "fields": []})
+    codec = Codec([Version(0, Definition("AVRO", bomb(60))), Version(1, Definition("AVRO", small))])
+    assert codec.decode_batch(pa.array([b"\0"] * MANY), pa.array([0] * MANY)).errors.null_count == MANY
