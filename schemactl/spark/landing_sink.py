@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
+from weakref import WeakKeyDictionary
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -26,6 +27,10 @@ from .landing_parquet import ParquetFiles, Shape
 
 JOB: Final = "job"
 """The option that names a batch job."""
+
+
+# What each session knows: Spark warns of a name that is registered again.
+_registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def forget_spark_archives() -> None:
@@ -142,8 +147,11 @@ class LandingSource(DataSource):
 def register(session: SparkSession, landing: Landing) -> str:
     """The name of a data source of the session that lands so; the same landing has the same name."""
     name = f"schemactl-landing-{hashlib.sha256(pickle.dumps(landing)).hexdigest()[:16]}"
-    source = type(LandingSource.__name__, (LandingSource,), {"landing": landing, "registered": name})
-    session.dataSource.register(source)
+    known = _registered.setdefault(session, set())
+    if name not in known:
+        source = type(LandingSource.__name__, (LandingSource,), {"landing": landing, "registered": name})
+        session.dataSource.register(source)
+        known.add(name)
     return name
 
 
