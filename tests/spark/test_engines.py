@@ -19,9 +19,10 @@ from spark_avro import jar, needs_spark_avro
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, KeyValue, Options, Version
 from schemactl.codec.columns import to_numbers
-from schemactl.spark import EngineUnavailable, decode, split
+from schemactl.spark import AVRO_LIMITS, EngineUnavailable, decode, split
 from schemactl.spark.columns import message_columns
 from schemactl.spark.decoding import decode_batches
+from schemactl.spark.jvm_limits import are_limited
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 
@@ -298,3 +299,22 @@ def test_without_the_module_the_codec_decodes(spark: SparkSession) -> None:
 def test_an_engine_that_is_none_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="no engine is called 'java': take one of auto, arrow, jvm"):
         decode(frame(spark, [(b"", 0)]), Codec([Version(0, record(("a", "int")))]), engine="java")  # type: ignore[arg-type]
+
+
+class Settings(dict[str, str]):
+    """A session's configuration, where no cluster is at hand."""
+
+    @property
+    def conf(self) -> Settings:
+        return self
+
+
+def test_executors_must_have_been_started_with_limits() -> None:
+    cluster = {"spark.master": "spark://master:7077"}
+    options = {
+        "spark.executor.extraJavaOptions": f"-XX:+UseG1GC {AVRO_LIMITS}",
+        "spark.driver.extraJavaOptions": AVRO_LIMITS,
+    }
+    assert not are_limited(Settings(cluster))  # type: ignore[arg-type]
+    assert not are_limited(Settings(cluster | {"spark.driver.extraJavaOptions": AVRO_LIMITS}))  # type: ignore[arg-type]
+    assert are_limited(Settings(cluster | options))  # type: ignore[arg-type]
