@@ -77,7 +77,8 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFr
     if not are_limited(messages.sparkSession):
         raise EngineUnavailable(
             "a damaged message could exhaust the memory of executors: start Spark with "
-            f"spark.executor.extraJavaOptions={AVRO_LIMITS!r}, or use engine='arrow'"
+            f"spark.executor.extraJavaOptions={AVRO_LIMITS!r} (Spark Connect with a local master: "
+            "spark.driver.extraJavaOptions), or use engine='arrow'"
         )
     cut = _too_wide(_named(_VALUE), kept, wanted)
     if cut is not None:
