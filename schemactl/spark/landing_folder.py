@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -110,11 +111,12 @@ class Folder:
         return content
 
     def write(self, name: str, content: bytes) -> None:
-        """The file is there with that content: whole or not at all, whenever this is interrupted."""
+        """The file is there with that content: whole or not at all, whenever this is interrupted, and whoever else writes it."""
         self.files.create_dir(self.path, recursive=True)
-        with self.files.open_output_stream(self.place(f".{name}")) as file:
+        beside = f".{name}.{uuid.uuid4().hex}"
+        with self.files.open_output_stream(self.place(beside)) as file:
             file.write(content)
-        self.rename(f".{name}", name)
+        self.rename(beside, name)
 
     def rename(self, name: str, other: str) -> None:
         """What was called `name` is called `other`."""
@@ -134,6 +136,12 @@ class Folder:
                     (self.files.delete_file if info.is_file else self.files.delete_dir)(info.path)
         if keep not in [info.base_name for info in infos]:
             self.remove()
+
+    def remove_folders(self) -> None:
+        """Only files are left of what was directly in the folder."""
+        for info in self._infos():
+            if not info.is_file:
+                self.below(info.base_name).remove()
 
     def remove_files(self, names: Iterable[str]) -> None:
         """None of the files is there, nor a folder that they leave empty."""

@@ -195,7 +195,17 @@ def _complete(folder: Folder, job: str) -> None:
     decided = staging.read(DECIDED)
     if decided is None:
         return
-    journal = json.loads(decided)
+    try:
+        _follow(folder, job, json.loads(decided))
+    except OSError:
+        # What was to be moved or removed may be gone because somebody else came to the end first.
+        if staging.read(DECIDED) is not None:
+            raise
+
+
+def _follow(folder: Folder, job: str, journal: Mapping[str, Any]) -> None:
+    """What the journal says is done, and the journal is gone."""
+    staging = folder.staging(job)
     places = Places(folder, folder.below(journal["refused"]))
     for place, files in zip(places, journal["files"], strict=True):
         place.take((Move(*names) for names in files), source=place.staging(job))
@@ -203,7 +213,8 @@ def _complete(folder: Folder, job: str) -> None:
     for place, names in zip(places, journal["replaced"], strict=True):
         place.remove_files(names)
     places.refused.staging(job).remove()
-    staging.clear(keep=DECIDED)
+    # No file: somebody else may be about to write that the job is done.
+    staging.remove_folders()
     staging.write(DONE, json.dumps(journal["done"]).encode())
     staging.remove_files([DECIDED])
     query = journal["done"]["query"]

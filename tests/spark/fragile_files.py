@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
@@ -92,6 +93,20 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:
         raise NotImplementedError
+
+
+class OvertakenFiles(FragileFiles):
+    """Local files; `meanwhile` happens just before so many changes are made. It has not as long as `changes` are left."""
+
+    def __init__(self, changes: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__(changes)
+        self.meanwhile = meanwhile
+
+    def _change(self) -> None:
+        self.changes -= 1
+        if self.changes == 0:
+            self.meanwhile()
+        self.changes = max(self.changes, 0)
 
 
 class Deadly(FragileFiles):

@@ -27,7 +27,7 @@ from schemactl.spark.landing_journal import (
     sweep,
 )
 
-from .fragile_files import FragileFiles, Killed
+from .fragile_files import FragileFiles, Killed, OvertakenFiles
 
 LANDED = Landed(3, 1, 3, 30, {0: Counts(3, 0), None: Counts(0, 1)})
 NAMES = ("a=1/part-0.parquet", "a=2/part-0.parquet", "part-1.parquet")
@@ -123,6 +123,30 @@ def test_what_was_decided_is_completed_by_two_at_once_and_is_then_done(tmp_path:
     assert seen(tmp_path) == old | NEW
     assert collect(places(tmp_path).rows, "job") == LANDED
     assert seen(tmp_path) == old | NEW
+
+
+@pytest.mark.parametrize("query", [None, "query"])
+def test_a_job_may_be_completed_by_somebody_else_at_any_moment(tmp_path: Path, query: str | None) -> None:
+    for changes in range(1, 100):
+        path = tmp_path / str(changes)
+        job = Job("query-0", query)
+        with pytest.raises(Killed):
+            # The journal, and one file of three.
+            commit(places(path, fs.PyFileSystem(FragileFiles(7))), job, stage(path, job.name), LANDED)
+
+        def meanwhile(path: Path = path, job: Job = job) -> None:
+            settle(places(path).rows)
+            if job.query is None:
+                assert collect(places(path).rows, job.name) == LANDED
+
+        files = OvertakenFiles(changes, meanwhile)
+        settle(places(path, fs.PyFileSystem(files)).rows)
+        assert seen(path) == NEW
+        if query:
+            assert landed_by(places(path).rows, query) == LANDED
+        if files.changes:
+            return
+    raise AssertionError("nobody came to the end")
 
 
 def test_of_two_attempts_only_what_is_named_is_landed(tmp_path: Path) -> None:
