@@ -79,6 +79,19 @@ class Namespace:
     def unload(self, name: str) -> None:
         self.call("PUT", f"/persistent/NAMESPACE/{name}/unload")
 
+    def entries(self, name: str) -> int:
+        """How many entries the topic holds."""
+        return int(self.call("GET", f"/persistent/NAMESPACE/{name}/internalStats")["numberOfEntries"])
+
+    def empty(self, name: str) -> None:
+        """The topic's messages are removed, as where nothing holds them back."""
+        for _ in range(50):
+            self.call("DELETE", f"/persistent/NAMESPACE/{name}/truncate")
+            self.unload(name)
+            if not self.entries(name):
+                return
+        raise AssertionError(f"{name} still holds messages")
+
     def send(
         self, name: str, payloads: Iterable[bytes | None], *, version: int | None = None, **more: Any
     ) -> list[str]:
