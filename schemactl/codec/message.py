@@ -22,6 +22,10 @@ _NO_PAYLOAD: Final = (
 )
 
 
+_BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
+"""What DataFrames and tables have beside the values, as Spark compares names: without case."""
+
+
 class MessageWriter(Protocol):
     """Writes the messages of one version."""
 
@@ -51,6 +55,8 @@ class Layout(NamedTuple):
 def layout(schema: Definition | KeyValue, options: Options) -> Layout:
     """The columns, all nullable: a record's fields; `key` and `value` of a KEY_VALUE; else `value`.
 
+    A record, too, is one column `value` if a field of it is called as a column that stands beside the values.
+
     Raises:
         CodecUnavailable: there is no codec for the schema's type.
         InvalidDefinition: Spark and Arrow have no type for the schema.
@@ -61,6 +67,7 @@ def layout(schema: Definition | KeyValue, options: Options) -> Layout:
             pa.schema([(name, payload.column_type(half, options)[0]) for name, half in halves]), many=True
         )
     column_type, many = payload.column_type(schema, options)
+    many = many and not any(field.name.casefold() in _BESIDE for field in column_type)
     return Layout(pa.schema(list(column_type) if many else [("value", column_type)]), many)
 
 

@@ -102,6 +102,9 @@ class Codec:
     def columns(self) -> pa.Schema:
         """The columns that messages are read into, all nullable: a record's fields; `key` and `value`; else `value`.
 
+        A record is `value`, too, if a field of it is called `__schemaVersion`, `__error` or `__payload`, in whatever case: what
+        DataFrames and tables have beside the values.
+
         Raises:
             CodecUnavailable: there is no codec for the schema's type.
             InvalidDefinition: Spark and Arrow have no type for the reader's schema, or the columns are too many.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.proto_struct import struct_of_message
+from schemactl.codegen.proto_struct import field_names, struct_of_message
 from schemactl.codegen.spark_type import Field, SparkType, Struct
 from schemactl.codegen.struct import Converted, Options, convert
 from schemactl.formats.avro.parse import parse
@@ -34,13 +34,16 @@ _PRIMITIVES: Final[dict[SchemaType, SparkType]] = {
 
 _TIMES: Final = frozenset({SchemaType.TIME, SchemaType.LOCAL_TIME})
 
+_BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
+"""What DataFrames and tables have beside the values, as names are compared without case."""
+
 _AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
 
 
 def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:
     """The columns of messages of `info`: a record's fields; `key` and `value` of a KEY_VALUE; else one column `value`.
 
-    None: there is no codec for the type, so nothing would fill them. `release` says whose Avro reads the definition.
+    A record, too, is one column `value` if a field of it is called as a column that stands beside the values. None: there is no codec for the type, so nothing would fill them. `release` says whose Avro reads the definition.
 
     Raises:
         InvalidSchema: the definition does not parse.
@@ -66,12 +69,18 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
 def is_record(info: SchemaInfo, release: Release) -> bool:
     """Whether the fields of a value are columns of their own; else it is one column `value`.
 
+    It is one, too, where a field is called as a column that stands beside the values.
+
     Raises:
         InvalidSchema: the definition does not parse.
     """
     if info.type in _AVRO_PAYLOADS:
-        return isinstance(parse(info.schema, release), Record)
-    return protobuf_of(info) is not None
+        schema = parse(info.schema, release)
+        names = [field.name for field in schema.fields] if isinstance(schema, Record) else None
+    else:
+        native = protobuf_of(info)
+        names = None if native is None else field_names(native.schema)
+    return names is not None and _BESIDE.isdisjoint(name.casefold() for name in names)
 
 
 def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 KEY: Final = "__key"
 SCHEMA_VERSION: Final = "__schemaVersion"
@@ -76,14 +80,44 @@ def message_columns(
     others = tuple(name for name in there if name not in chosen.values())
     own = [KEY] if chosen["key"] is not None else []
     names_after = [*codec.columns.names, *own, *others, SCHEMA_VERSION, ERROR, PAYLOAD]
-    # Spark does not tell names apart by case unless it is told to.
-    folded = [name.casefold() for name in names_after]
-    twice = sorted({name for name in names_after if folded.count(name.casefold()) > 1})
+    fold = folded(messages.sparkSession)
+    alike = Counter(map(fold, names_after))
+    twice = sorted({name for name in names_after if alike[fold(name)] > 1})
     if twice:
-        raise ValueError(
-            f"two columns would be called {', '.join(twice)}: rename or drop that of the messages"
-        )
+        raise ValueError(f"two columns would be called {', '.join(twice)}: {_way_out(codec, twice)}")
     return Columns(chosen["payload"], chosen["version"], chosen["key"], others)
+
+
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]], schema: StructType
+) -> DataFrame:
+    """As the frame's own `mapInArrow`, which takes a dot in a column's name for a field's, and no backtick at all."""
+    names = frame.columns
+    if not any("." in name or "`" in name for name in names):
+        return frame.mapInArrow(function, schema)
+    numbered = frame.toDF(*(f"column {number}" for number in range(len(names))))
+    return numbered.mapInArrow(partial(_with_names, function=function, names=names), schema)
+
+
+def _with_names(
+    batches: Iterable[RecordBatch],
+    *,
+    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
+    names: Sequence[str],
+) -> Iterator[RecordBatch]:
+    return function(batch.rename_columns(names) for batch in batches)
+
+
+def folded(session: SparkSession) -> Callable[[str], str]:
+    """What Spark takes names as when it compares them: it does not tell them apart by case unless it is told to."""
+    return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
+
+
+def _way_out(codec: Codec, twice: Sequence[str]) -> str:
+    alike = Counter(name.casefold() for name in codec.columns.names)
+    if any(alike[name.casefold()] > 1 for name in twice):
+        return "the schema has both, and Spark tells them apart only with spark.sql.caseSensitive=true"
+    return "rename or drop that of the messages"
 
 
 def _first(wanted: Name | None, there: Sequence[str]) -> str | None:

@@ -22,6 +22,7 @@ from .columns import (
     VERSIONS,
     Columns,
     Name,
+    map_in_arrow,
     message_columns,
 )
 from .jvm import decode_in_jvm
@@ -89,7 +90,7 @@ def decode(
     for field in passed:
         schema = schema.add(field)
     schema = schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
-    return messages.mapInArrow(partial(decode_batches, codec=codec, columns=columns), schema)
+    return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
 
 
 def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:

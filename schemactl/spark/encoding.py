@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
-from .columns import ERROR, SCHEMA_VERSION
+from .columns import ERROR, SCHEMA_VERSION, map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,11 +42,11 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     twice = [name for name in others if name in made]
     if twice:
         raise ValueError(f"two columns would be called {', '.join(twice)}: rename or drop that of the rows")
-    schema = rows.select(*others).schema
+    schema = StructType([rows.schema[name] for name in others])
     for name in made:
         schema = schema.add(name, "string" if name == ERROR else "binary")
-    encoded = rows.mapInArrow(
-        partial(_encode_batches, codec=codec, version=version, values=values, others=others), schema
+    encoded = map_in_arrow(
+        rows, partial(_encode_batches, codec=codec, version=version, values=values, others=others), schema
     )
     if SCHEMA_VERSION not in others:
         return encoded

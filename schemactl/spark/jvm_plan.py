@@ -66,6 +66,8 @@ def plan_of(codec: Codec) -> Plan:
         raise EngineUnavailable(
             "from_avro does not tell refused values from nulls, unless they are records with fields"
         )
+    if not codec.is_record:
+        raise EngineUnavailable("the record is one column, as a field of it is called as a column beside it")
     _bounded(schema, ())
     if _meet(schema):
         raise EngineUnavailable("from_avro does not tell the names of fields apart by case")

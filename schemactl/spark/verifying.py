@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
 from .arrow_types import struct_of
-from .columns import KEYS, PAYLOADS, VERSIONS, Columns, Name, message_columns
+from .columns import KEYS, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -134,14 +134,11 @@ def verify(
     needed = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
     if MESSAGE_ID in columns.others:
         needed.append(MESSAGE_ID)
-    found = (
-        messages.select(*needed)
-        .mapInArrow(
-            partial(_verify_part, codec=codec, against=against, columns=columns, shown=shown),
-            struct_of(_ANSWER),
-        )
-        .collect()
-    )
+    found = map_in_arrow(
+        messages.drop(*(name for name in messages.columns if name not in needed)),
+        partial(_verify_part, codec=codec, against=against, columns=columns, shown=shown),
+        struct_of(_ANSWER),
+    ).collect()
     counts: dict[int | None, Count] = {}
     for count in (Count(*row["count"]) for row in found if row["count"] is not None):
         counts[count.version] = _sum(counts.get(count.version), count)

@@ -6,7 +6,7 @@ new name in all rows, a wider one its new type, and one that came later is null 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +16,7 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError  # noqa: TID252  a package may carry a copy under its own name
 from .arrow_types import struct_of
+from .columns import folded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,12 +73,13 @@ def view(
         AnalysisException: there is no such folder, or nothing in it.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    columns = _Columns(former_names or {})
+    fold = folded(session)
+    columns = _Columns(former_names or {}, fold)
     today = struct_of(codec.columns)
     known = columns.widened(today, "")
-    gone = [field for field in _of_other_versions(codec) if not _has(known, field.name)]
+    gone = _without(_of_other_versions(codec, fold), known, fold)
     given = spark.StructType([*known.fields, *gone])
-    others = [field for field in _found(session, path) if not _has(given, field.name)]
+    others = _without(_found(session, path), given, fold)
     table = session.read.schema(spark.StructType([*given.fields, *others])).parquet(path)
     kept = [_quoted(field.name) for field in (*gone, *others)]
     rows = table.select(*map(functions.expr, [*columns.select(today, known), *kept]))
@@ -109,10 +111,12 @@ def view_sql(
         ValueError: a column cannot be read as the type of today: the table must be written anew.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    made = _Columns(former_names or {})
+    # A catalog that has names of different case alone tells them apart.
+    fold = str.casefold if len({name.casefold() for name in columns.names}) == len(columns) else str
+    made = _Columns(former_names or {}, fold)
     today = struct_of(codec.columns)
     known = made.widened(today, "")
-    others = [_quoted(field.name) for field in columns if not _has(known, field.name)]
+    others = [_quoted(field.name) for field in _without(columns, known, fold)]
     selected = ",\n  ".join([*made.select(today, columns), *others])
     return f"CREATE OR REPLACE VIEW {name} AS\nSELECT\n  {selected}\nFROM {table}"
 
@@ -120,8 +124,10 @@ def view_sql(
 class _Columns:
     """The columns of today out of those that are there."""
 
-    def __init__(self, former_names: FormerNames) -> None:
+    def __init__(self, former_names: FormerNames, fold: Callable[[str], str]) -> None:
+        """Names are the same if `fold` makes the same of them."""
         self._former_names = former_names
+        self._fold = fold
 
     def widened(self, struct: spark.StructType, path: str) -> spark.StructType:
         """The struct with its former columns beside those of today, at every depth."""
@@ -153,8 +159,8 @@ class _Columns:
 
     def _column(self, field: spark.StructField, there: spark.StructType, inside: str, path: str) -> str:
         """The column of today, of the columns `there` whose references begin with `inside`."""
-        names = [name.casefold() for name in (field.name, *self._former(path, field.name))]
-        found = [each for name in names for each in there if each.name.casefold() == name]
+        names = [self._fold(name) for name in (field.name, *self._former(path, field.name))]
+        found = [each for name in names for each in there if self._fold(each.name) == name]
         place = f"{path}{field.name}"
         values = [
             self._value(f"{inside}{_quoted(each.name)}", each.dataType, field.dataType, place)
@@ -192,7 +198,7 @@ class _Columns:
         return f"CAST({value} AS {_type(want)})"
 
 
-def _of_other_versions(codec: Codec) -> list[spark.StructField]:
+def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.StructField]:
     """The columns of every version, each as the newest one that has it."""
     found: dict[str, spark.StructField] = {}
     for version in reversed(codec.versions):
@@ -202,7 +208,7 @@ def _of_other_versions(codec: Codec) -> list[spark.StructField]:
             # Rows of it were never landed in columns of its own.
             continue
         for field in columns:
-            found.setdefault(field.name.casefold(), field)
+            found.setdefault(fold(field.name), field)
     return [*found.values()]
 
 
@@ -214,8 +220,12 @@ def _found(session: SparkSession, path: str) -> Iterator[spark.StructField]:
         yield from session.read.parquet(path).schema
 
 
-def _has(struct: spark.StructType, name: str) -> bool:
-    return any(field.name.casefold() == name.casefold() for field in struct)
+def _without(
+    fields: Iterable[spark.StructField], struct: spark.StructType, fold: Callable[[str], str]
+) -> list[spark.StructField]:
+    """Those that the struct does not have."""
+    there = set(map(fold, struct.names))
+    return [field for field in fields if fold(field.name) not in there]
 
 
 def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:

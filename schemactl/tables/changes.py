@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -61,11 +61,12 @@ class _Comparison:
 
     def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[Change]:
         """What is different between the struct at `was` and what it has become, at `at`."""
-        left = {field.name.casefold(): field for field in old.fields}
-        pairs = [(field, left.pop(field.name.casefold(), None)) for field in new.fields]
+        fold = _fold(old, new)
+        left = {fold(field.name): field for field in old.fields}
+        pairs = [(field, left.pop(fold(field.name), None)) for field in new.fields]
         for field, same in pairs:
             path = (*at, field.name)
-            before = same or self._renamed(path, left)
+            before = same or self._renamed(map(fold, self._former_names.get(path, ())), left)
             if before is None:
                 yield Change("added column", path, "", sql(field.type))
                 continue
@@ -78,9 +79,8 @@ class _Comparison:
         for field in left.values():
             yield Change("column no longer written", (*was, field.name), sql(field.type), "")
 
-    def _renamed(self, path: Path, left: dict[str, Field]) -> Field | None:
+    def _renamed(self, names: Iterable[str], left: dict[str, Field]) -> Field | None:
         """The column that is called otherwise now, taken from those that are left."""
-        names = (name.casefold() for name in self._former_names.get(path, ()))
         return next((left.pop(name) for name in names if name in left), None)
 
     def _types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[Change]:
@@ -102,6 +102,12 @@ class _Comparison:
 
     def _insides(self, was: Path, at: Path, name: str, old: SparkType, new: SparkType) -> Iterator[Change]:
         yield from self._types((*was, name), (*at, name), old, new)
+
+
+def _fold(*structs: Struct) -> Callable[[str], str]:
+    """What makes the same of names that are the same: case counts only where names of a struct differ in nothing else."""
+    names = [[field.name.casefold() for field in struct.fields] for struct in structs]
+    return str.casefold if all(len(set(each)) == len(each) for each in names) else str
 
 
 def sql(spark_type: SparkType) -> str:
