@@ -245,6 +245,16 @@ def test_a_message_that_claims_to_hold_more_than_memory_has_is_one_refused_row(s
 
 
 @needs_spark_avro
+def test_a_text_beyond_the_limits_is_refused_with_its_bytes_and_said(spark: SparkSession) -> None:
+    codec = Codec([Version(0, record(("a", "string")))])
+    payload = codec.encode_one({"a": "x" * (2**24 + 1)}) or b""
+    row = decode(frame(spark, [(payload, 0)]), codec, engine="jvm").head()
+    assert row is not None
+    assert row["__error"] == "Spark's from_avro does not read it, perhaps for its size; engine='arrow' does"
+    assert bytes(row["__payload"]) == payload
+
+
+@needs_spark_avro
 def test_rows_alone_need_no_python_and_only_refused_messages_go_there(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
