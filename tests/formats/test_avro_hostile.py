@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_definitions import PAIRS, bomb, chain, symbols
+from hostile_definitions import PAIRS, bomb, chain, fields, symbols
 
 from schemactl.cli.compare import _verdicts
+from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.resolution import incompatibilities
 from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
-from schemactl.model import Outcome, Release
+from schemactl.model import Breakage, Outcome, Release
 
 PROGRAM = Path(__file__).with_name("hostile_definitions.py")
 LONGEST_REASON = 3_000
@@ -61,3 +64,11 @@ def test_half_a_surrogate_pair_is_told_as_it_is_escaped() -> None:
     done = subprocess.run(command, input=line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert json.loads(done.stdout)["error"].startswith('the name is "\ud800"')
+
+
+def test_each_of_many_reasons_is_explained_in_its_own_time() -> None:
+    new, old = (parse(fields(20_000, kind), Release.R5_0) for kind in ("int", "string"))
+    started_s = time.process_time()
+    for found in incompatibilities(reader=new, writer=old):
+        explain(Breakage(found, "new_reads_old", 0), new=new, old=old)
+    assert time.process_time() - started_s < 20

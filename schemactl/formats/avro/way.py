@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from schemactl.formats.avro.reasons import branch_for, tokens
 from schemactl.formats.avro.schema import Array, Field, Map, Primitive, Record, Schema, Union
@@ -129,10 +130,22 @@ def _steps(ours: Part, mine: Part | None, token: Token, theirs: Part) -> Iterato
 
 
 def _field_like(field: Field, record: Record) -> int | None:
-    for index, other in enumerate(record.fields):
-        if other.name in (field.name, *field.aliases) or field.name in other.aliases:
-            return index
-    return None
+    names, aliases = _indices(record)
+    found = [names[name] for name in (field.name, *field.aliases) if name in names]
+    if field.name in aliases:
+        found.append(aliases[field.name])
+    return min(found, default=None)
+
+
+@lru_cache(maxsize=8)  # a record may have 100,000 fields, and a reason for each
+def _indices(record: Record) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Where in a record the fields are: by their names, and the first by each alias."""
+    names = {field.name: index for index, field in enumerate(record.fields)}
+    aliases: dict[str, int] = {}
+    for index, field in enumerate(record.fields):
+        for alias in field.aliases:
+            aliases.setdefault(alias, index)
+    return names, aliases
 
 
 def _child(part: Part, token: Token) -> Part | None:
