@@ -6,6 +6,7 @@ python -m tests.spark.landing_victim FOLDER MASTER batch|stream CHANGES VICTIM..
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 from pyspark import cloudpickle
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import DataFrame, SparkSession
 
 from schemactl.codec import Codec, Definition, Version
@@ -67,7 +69,10 @@ def main(folder: str, master: str, kind: str, changes: str, *victims: str) -> No
         checkpoint = str(Path(folder, "checkpoint"))
         query = land_stream(source, CODEC, path, version=None, filesystem=files, checkpoint=checkpoint)
         query.trigger(availableNow=True).start().awaitTermination()
+    application = str(spark.sparkContext.applicationId)
     spark.stop()
+    # Where executors of a local cluster leave their logs.
+    shutil.rmtree(Path(_find_spark_home(), "work", application), ignore_errors=True)  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":
