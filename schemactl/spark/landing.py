@@ -18,7 +18,8 @@ from .decoding import decode
 from .landing_folder import Folder
 from .landing_journal import Landed, Places
 from .landing_parquet import COMPRESSIONS, Shape
-from .landing_sink import JOB, Landing, register
+from .landing_sink import Landing
+from .landing_source import JOB, register
 
 if TYPE_CHECKING:
     from pyarrow import fs

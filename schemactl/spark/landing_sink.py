@@ -1,36 +1,25 @@
-"""The data source that Spark lands with: its tasks decode and write files, its driver makes them visible."""
+"""What Spark's processes do to land: tasks decode and write files, the driver makes them visible."""
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
-from weakref import WeakKeyDictionary
 from zipimport import zipimporter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
 from .decoding import decode_batches
-from .landing_journal import Counts, Job, Landed, Places, Staged, abort, commit
+from .landing_journal import Counts, Job, Landed, Places, Staged, commit
 from .landing_parquet import ParquetFiles, Shape
-
-JOB: Final = "job"
-"""The option that names a batch job."""
-
-
-# What each session knows: Spark warns of a name that is registered again.
-_registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def forget_spark_archives() -> None:
@@ -106,7 +95,7 @@ class Landing:
         wrong = decoded.column(ERROR).is_valid()
         if wrong.true_count == 0:
             return good, bad.slice(0, 0)
-        return good.filter(pa.compute.invert(wrong)), bad.filter(wrong)
+        return good.filter(pc.invert(wrong)), bad.filter(wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,57 +106,6 @@ class TaskStaged(WriterCommitMessage):
     job: Job
     staged: Staged
     landed: Landed
-
-
-class LandingSource(DataSource):
-    """A data source that is only written to; each landing has one of its own."""
-
-    landing: ClassVar[Landing]
-    registered: ClassVar[str]
-
-    @classmethod
-    def name(cls) -> str:
-        """As which it is registered."""
-        return cls.registered
-
-    def writer(self, schema: Any, overwrite: bool) -> _BatchWriter:  # noqa: ARG002, FBT001  Spark's signature
-        """For a batch job."""
-        forget_spark_archives()
-        return _BatchWriter(self.landing, Job(self.options[JOB]))
-
-    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: ARG002, FBT001, N802  Spark's signature
-        """For a streaming query."""
-        forget_spark_archives()
-        # Its base came with Spark 4.1.
-        from .landing_stream import StreamWriter
-
-        return StreamWriter(self.landing)
-
-
-def register(session: SparkSession, landing: Landing) -> str:
-    """The name of a data source of the session that lands so; the same landing has the same name."""
-    name = f"schemactl-landing-{hashlib.sha256(pickle.dumps(landing)).hexdigest()[:16]}"
-    known = _registered.setdefault(session, set())
-    if name not in known:
-        source = type(LandingSource.__name__, (LandingSource,), {"landing": landing, "registered": name})
-        session.dataSource.register(source)
-        known.add(name)
-    return name
-
-
-@dataclass
-class _BatchWriter(DataSourceArrowWriter):
-    landing: Landing
-    job: Job
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStaged:
-        return self.landing.stage(iterator, self.job)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.landing.commit(self.job, messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002  Spark's signature
-        abort(self.landing.places, self.job.name)
 
 
 def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
