@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import types
+
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 KEY: Final = "__key"
 SCHEMA_VERSION: Final = "__schemaVersion"
@@ -26,6 +27,16 @@ Name = str | Sequence[str]
 PAYLOADS: Final = ("payload", "value")
 VERSIONS: Final = ("schema_version", SCHEMA_VERSION)
 KEYS: Final = ("key", KEY)
+
+
+_BYTES: Final = (types.BinaryType, types.StringType, types.NullType)
+"""Text is its bytes: payloads of JSON come as such from files of JSON."""
+
+_TYPES: Final = {
+    "payload": _BYTES,
+    "version": (types.IntegralType, types.BinaryType, types.NullType),
+    "key": _BYTES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ def message_columns(
         key: the column with the keys, which only a SEPARATED KEY_VALUE needs; None: there is none.
 
     Raises:
-        ValueError: a column is missing, or would be there twice after decoding.
+        ValueError: a column is missing, has another type, or would be there twice after decoding.
     """
     there = messages.columns
     if codec.separated and key is None:
@@ -77,6 +88,8 @@ def message_columns(
         )
         raise ValueError(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
     assert chosen["payload"] is not None  # noqa: S101  it was needed
+    for what in needed if codec.separated else ("payload", "version"):
+        _check_type(messages, what, chosen[what])
     others = tuple(name for name in there if name not in chosen.values())
     own = [KEY] if chosen["key"] is not None else []
     names_after = [*codec.columns.names, *own, *others, SCHEMA_VERSION, ERROR, PAYLOAD]
@@ -89,7 +102,9 @@ def message_columns(
 
 
 def map_in_arrow(
-    frame: DataFrame, function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]], schema: StructType
+    frame: DataFrame,
+    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
+    schema: types.StructType,
 ) -> DataFrame:
     """As the frame's own `mapInArrow`, which takes a dot in a column's name for a field's, and no backtick at all."""
     names = frame.columns
@@ -118,6 +133,17 @@ def _way_out(codec: Codec, twice: Sequence[str]) -> str:
     if any(alike[name.casefold()] > 1 for name in twice):
         return "the schema has both, and Spark tells them apart only with spark.sql.caseSensitive=true"
     return "rename or drop that of the messages"
+
+
+def _check_type(messages: DataFrame, what: str, name: str | None) -> None:
+    """Raises ValueError if no such thing is in a column of that type."""
+    kind = None if name is None else messages.schema[name].dataType
+    if kind is None or isinstance(kind, _TYPES[what]):
+        return
+    expected = "a whole number or Pulsar's eight bytes" if what == "version" else "binary"
+    raise ValueError(
+        f"the column {name} is {kind.simpleString()}, and a message's {what} is {expected}: cast it"
+    )
 
 
 def _first(wanted: Name | None, there: Sequence[str]) -> str | None:

@@ -60,7 +60,7 @@ def decode(
     Args:
         messages: raw messages.
         codec: of their topic.
-        payload: the column with the bytes, or several names of which the first that is there is taken; null is a message
+        payload: the column with the bytes (or with text, which is taken as UTF-8), or several names of which the first that is there is taken; null is a message
             without payload.
         version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
             as the reader's own version, as Pulsar's consumers do. None: no message has one.
@@ -70,7 +70,7 @@ def decode(
             "jvm" where that can be, else "arrow".
 
     Raises:
-        ValueError: a column is missing, or would be there twice; there is no such engine.
+        ValueError: a column is missing, has another type, or would be there twice; there is no such engine.
         EngineUnavailable: the engine is "jvm", and cannot decode these messages here; the text says why.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
@@ -129,7 +129,7 @@ def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> 
     payloads = batch.column(columns.payload)
     # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.
     rows = pa.array(np.arange(batch.num_rows), mask=np.asarray(decoded.errors.is_null()))
-    refused = payloads.take(rows)
+    refused = payloads.take(rows).cast(pa.binary())
     found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
     if columns.key is not None:
         found[KEY] = batch.column(columns.key)

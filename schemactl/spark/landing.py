@@ -6,7 +6,8 @@ import posixpath
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyspark
 from pyspark.sql import types as spark
@@ -60,13 +61,13 @@ _STORED_TYPES: Final = (
 def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
     messages: DataFrame,
     codec: Codec,
-    path: str,
+    path: str | PathLike[str],
     *,
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
     partition_by: Sequence[str] = (),
-    quarantine: str | None = None,
+    quarantine: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
     mode: Mode = "append",
     rows_per_file: int | None = None,
@@ -82,7 +83,7 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     Args:
         messages: raw messages; the columns `payload`, `version` and `key` are as for `decode`, all others are kept.
         codec: of their topic.
-        path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
+        path: a folder (what is no folder is refused), local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
         payload: as for `decode`.
         version: as for `decode`.
         key: as for `decode`.
@@ -99,6 +100,8 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         FileExistsError: there are rows, with the mode "error".
         CodecUnavailable: there is no codec for the topic's schema type.
     """
+    if mode not in get_args(Mode):
+        raise ValueError(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
     places = _places(path, quarantine, filesystem)
     landing = _landing(
         messages,
@@ -127,7 +130,7 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
     partition_by: Sequence[str] = (),
-    quarantine: str | None = None,
+    quarantine: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
     rows_per_file: int | None = None,
     bytes_per_file: int = 256 * 2**20,
@@ -175,12 +178,14 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     return messages.writeStream.format(source).outputMode("append").option("checkpointLocation", checkpoint)
 
 
-def landed_by(path: str, query: str, *, filesystem: fs.FileSystem | None = None) -> Landed | None:
+def landed_by(
+    path: str | PathLike[str], query: str, *, filesystem: fs.FileSystem | None = None
+) -> Landed | None:
     """What the streaming query of that id has landed in `path`, from its first batch on; None: nothing yet."""
     return journal.landed_by(Folder.at(path, filesystem), query)
 
 
-def settle(path: str, *, filesystem: fs.FileSystem | None = None) -> None:
+def settle(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:
     """Whatever killed jobs had decided to land in `path` is visible. The next `land` does so, too."""
     journal.settle(Folder.at(path, filesystem))
 
@@ -190,8 +195,12 @@ def _tidy(places: Places) -> None:
     journal.sweep(places, idle_s=_ABANDONED_S)
 
 
-def _places(path: str, quarantine: str | None, filesystem: fs.FileSystem | None) -> Places:
+def _places(
+    path: str | PathLike[str], quarantine: str | PathLike[str] | None, filesystem: fs.FileSystem | None
+) -> Places:
     rows = Folder.at(path, filesystem)
+    if rows.is_file():
+        raise ValueError(f"{path} is a file: rows go to a folder")
     if quarantine is None:
         return Places(rows, rows.below(REFUSED))
     refused = Folder.at(quarantine, filesystem)

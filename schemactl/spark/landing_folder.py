@@ -7,12 +7,14 @@ Visible are files such as `part-00000-….snappy.parquet`, directly or in folder
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -44,12 +46,15 @@ class Folder:
     path: str
 
     @classmethod
-    def at(cls, place: str, files: fs.FileSystem | None = None) -> Folder:
+    def at(cls, place: str | PathLike[str], files: fs.FileSystem | None = None) -> Folder:
         """The folder that `place` names: a local path, or a URI that Arrow knows; with `files`, a path of theirs.
 
         Raises:
-            ValueError: Arrow knows no file system for the URI.
+            ValueError: `place` is empty, or Arrow knows no file system for the URI.
         """
+        place = os.fspath(place)
+        if not place:
+            raise ValueError("an empty path names no folder: `.` is the one that the job runs in")
         if files is not None:
             return cls(files, place.rstrip("/"))
         scheme, colon, rest = place.partition(":")
@@ -67,6 +72,11 @@ class Folder:
                 "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
             ) from None
         return cls(found, path.rstrip("/"))
+
+    def is_file(self) -> bool:
+        """Whether a file has the path."""
+        found: bool = self.files.get_file_info(self.path).is_file
+        return found
 
     def below(self, name: str) -> Folder:
         """The folder of that name in this one; `..` leads out of it."""

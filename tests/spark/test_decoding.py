@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -193,6 +194,38 @@ def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFr
         decode(messages, pairs, key="k")
     with pytest.raises(CodecUnavailable):
         decode(messages, Codec([Version(0, Definition("EXTERNAL"))]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("1 payload, 0 schema_version", "payload is int, and a message's payload is binary"),
+        ("array(1) value, 0 schema_version", "value is array<int>, and a message's payload is binary"),
+        (
+            "unhex('02') payload, '0' schema_version",
+            "schema_version is string, and a message's version is a whole number",
+        ),
+        ("unhex('02') payload, 0D schema_version", "schema_version is double"),
+        ("unhex('02') payload, 0 schema_version, 7 key", "key is int, and a message's key is binary"),
+    ],
+)
+def test_columns_of_other_types_are_said_before_a_job_runs(
+    spark: SparkSession, columns: str, says: str
+) -> None:
+    pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("STRING"), "SEPARATED"))])
+    raw = spark.range(1).selectExpr(*columns.split(", "))
+    with pytest.raises(ValueError, match=re.escape(says)):
+        decode(raw if "key" in raw.columns else raw.selectExpr("*", "unhex('02') key"), pairs)
+
+
+def test_text_is_the_bytes_of_a_payload_and_nothing_is_a_null(spark: SparkSession) -> None:
+    pages = Codec([Version(0, Definition("JSON", NEWEST.text))])
+    raw = spark.createDataFrame([("oh é",), ('{"id": 1}',)], "payload string")
+    found = decode(raw.selectExpr("*", "null version"), pages, version="version").collect()
+    assert [row["__payload"] for row in found] == ["oh é".encode(), b'{"id": 1}']
+    assert [
+        row["__error"] for row in decode(raw.selectExpr("null value"), pages, version=None).collect()
+    ] == ["the message has no payload: it is a null (which deletes its key where a topic is compacted)"] * 2
 
 
 def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSession) -> None:

@@ -187,6 +187,12 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     ):
         with pytest.raises(ValueError, match=words):
             land(messages, CODEC, folder, **wrong)
+    with pytest.raises(ValueError, match="no mode is called replace: take one of append, overwrite, error"):
+        land(messages, CODEC, folder, mode="replace")  # type: ignore[arg-type]
+    Path(folder).write_text("mine")
+    with pytest.raises(ValueError, match="is a file: rows go to a folder"):
+        land(messages, CODEC, Path(folder))
+    Path(folder).unlink()
     with pytest.raises(ValueError, match="nothing is void, which Parquet cannot hold"):
         land(messages.withColumn("nothing", fn.lit(None)), CODEC, folder)
     assert not Path(folder).exists()

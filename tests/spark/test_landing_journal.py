@@ -229,15 +229,18 @@ def test_counts_survive_the_journal(versions: dict[int | None, Counts], size: in
         ("file:///a/b", "/a/b"),
         ("file:/a/b", "/a/b"),
         ("C", str(Path("C").absolute())),
+        (Path("/a/b"), "/a/b"),
     ],
 )
-def test_a_local_folder_is_written_in_several_ways(place: str, path: str) -> None:
+def test_a_local_folder_is_written_in_several_ways(place: str | Path, path: str) -> None:
     assert Folder.at(place) == Folder(fs.LocalFileSystem(), path)
 
 
 def test_a_place_that_arrow_does_not_know_is_refused_with_what_it_knows() -> None:
     with pytest.raises(ValueError, match=r"names no file system.*s3:"):
         Folder.at("dbfs:/mnt/x")
+    with pytest.raises(ValueError, match="an empty path names no folder"):
+        Folder.at("")
 
 
 def test_readers_see_neither_hidden_files_nor_hidden_folders(tmp_path: Path) -> None:
