@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from .lanes import Ints, Mask
 from .proto_plan import Field, Plan, column_name
+from .proto_rows import Rows
 from .proto_schema import Moment, Part, Scalar
 
 _MICROS: Final = 1_000_000
@@ -86,30 +87,16 @@ def _huge(payloads: pa.BinaryArray) -> Mask:
     return found
 
 
-class _Rows:
-    """The rows of a batch; `bad` are those that are not to be trusted."""
-
-    def __init__(self, bad: Mask) -> None:
-        self.bad = bad
+class _Rows(Rows):
+    """From what ptars gives to the columns."""
 
     def fields(
         self, fields: Sequence[Field], source: pa.RecordBatch | pa.StructArray, rows: Ints, there: Mask
     ) -> list[pa.Array]:
         """The columns of messages; `rows` says whose each one is, `there` which are messages at all."""
-        groups: dict[str, Ints] = {}
-        columns = []
-        for field in fields:
-            part = field.part
-            array = _column(source, column_name(part.number))
-            if part.oneof is not None:
-                known = groups.setdefault(part.oneof, np.zeros(len(rows), np.int64))
-                known += np.asarray(array.is_valid())
-            if part.required:
-                self.bad[rows[there & np.asarray(array.is_null())]] = True
-            columns.append(self._column(field, array, rows))
-        for known in groups.values():
-            self.bad[rows[known > 1]] = True
-        return columns
+        arrays = [_column(source, column_name(field.part.number)) for field in fields]
+        self.judge(fields, arrays, rows, there)
+        return [self._column(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
 
     def _column(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
         part = field.part

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from .columns import TIMESTAMP
 from .lanes import Ints, Mask
 from .proto_plan import Field, Plan, column_name
+from .proto_rows import Rows
 from .proto_schema import Moment, Part, Scalar
 
 _MICROS: Final = 1_000_000
@@ -45,30 +46,17 @@ def column_writer(plan: Plan) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask
     return write
 
 
-class _Rows:
-    """The rows of a batch; `bad` are those that do not fit as they are."""
-
-    def __init__(self, bad: Mask) -> None:
-        self.bad = bad
+class _Rows(Rows):
+    """From columns to what ptars takes."""
 
     def fields(
         self, fields: Sequence[Field], messages: pa.StructArray, rows: Ints, there: Mask
     ) -> list[pa.Array]:
         """What ptars takes for messages; `rows` says whose each one is, `there` which are messages at all."""
-        groups: dict[str, Ints] = {}
-        columns = []
         # Flat, what lies in a message that is not there is null, too.
-        for field, array in zip(fields, _by_number(fields, messages), strict=True):
-            part = field.part
-            if part.oneof is not None:
-                known = groups.setdefault(part.oneof, np.zeros(len(rows), np.int64))
-                known += np.asarray(array.is_valid())
-            if part.required:
-                self.bad[rows[there & np.asarray(array.is_null())]] = True
-            columns.append(self._column(field, array, rows))
-        for known in groups.values():
-            self.bad[rows[known > 1]] = True
-        return columns
+        arrays = _arrays(fields, messages)
+        self.judge(fields, arrays, rows, there)
+        return [self._column(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
 
     def _column(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
         part = field.part
@@ -137,7 +125,7 @@ class _Rows:
         return values
 
 
-def _by_number(fields: Sequence[Field], messages: pa.StructArray) -> list[pa.Array]:
+def _arrays(fields: Sequence[Field], messages: pa.StructArray) -> list[pa.Array]:
     columns = dict(zip((part.name for part in messages.type), messages.flatten(), strict=True))
     return [columns[field.part.name] for field in fields]
 
