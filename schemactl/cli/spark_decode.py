@@ -68,7 +68,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     out = located(args.out, context)
     with running(args, context, read.topic) as messages:
-        checkpoint = located(args.checkpoint, context) if args.checkpoint else _checkpoint(out, args, context)
+        checkpoint = (
+            located(args.checkpoint, context)
+            if args.checkpoint
+            else own_checkpoint(
+                out,
+                topic=str(read.topic.name),
+                place=located(args.messages, context),
+                kind=args.messages_format,
+            )
+        )
         known = query_of(messages.spark, checkpoint)
         before = landed_by(out, known) if known else None
         writer = land_stream(
@@ -95,9 +104,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _checkpoint(out: str, args: argparse.Namespace, context: Context) -> str:
-    """Where the landing of these messages keeps how far it is, unless the user says: other messages have another place."""
-    what = f"{located(args.messages, context)}\n{args.messages_format}"
+def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
+    """Where the landing of these messages keeps how far it is, unless the user says.
+
+    Other messages have another place: an archive may hold those of several topics.
+    """
+    what = f"{topic}\n{place}\n{kind}"
     return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from examples.shop import messages
 from schemactl.cli.codecs import codec_of
+from schemactl.cli.spark_decode import own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
 
@@ -61,6 +62,12 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     refused = pq.read_table(f"{lake}/_refused").to_pylist()
     assert len(refused) == 2
     assert all(row["__error"] and row["__payload"] is not None for row in refused)
+
+
+def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files() -> None:
+    topics = ("persistent://shop/sales/orders", "persistent://shop/sales/payments")
+    one, other = (own_checkpoint("lake", topic=topic, place="/archive", kind="parquet") for topic in topics)
+    assert one != other
 
 
 def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path) -> None:
