@@ -267,7 +267,8 @@ def _commit(found: Blob) -> Commit:
             encoding = line.removeprefix("encoding ")
     try:
         message = body.decode(encoding, "replace")
-    except LookupError:
+    except (LookupError, ValueError):
+        # No encoding that Python has, or one that it does not replace wrong bytes in.
         message = body.decode("utf-8", "replace")
     # The subject is the first paragraph, its lines joined (git-log, %s).
     paragraph = message.lstrip("\n").split("\n\n", 1)[0]

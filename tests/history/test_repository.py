@@ -266,6 +266,19 @@ def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
         assert [blob.content for blob in repository.blobs([change.blob])] == [b"x"]
 
 
+@pytest.mark.parametrize("encoding", ["no-such", "idna", "undefined", "hex"])
+def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(
+    tmp_path: Path, encoding: str
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"a": "1"})
+    scratch.git("-c", f"i18n.commitEncoding={encoding}", "commit", "--allow-empty", "-qm", "caf\u00e9")
+    with Repository.open(scratch.path) as repository:
+        tip = repository.commit("main")
+        assert tip is not None
+        assert tip.subject == "caf\u00e9"
+
+
 def test_a_replace_ref_is_ignored(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"a": "1"}, "one")
