@@ -27,6 +27,7 @@ from .columns import (
 )
 from .jvm import decode_in_jvm
 from .jvm_plan import EngineUnavailable
+from .worker import forget_spark_archives
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,6 +113,7 @@ def decode_batches(
     batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     """The batches as `decode` gives them, in a worker."""
+    forget_spark_archives()
     for batch in batches:
         payloads, versions, keys = (
             None if name is None else batch.column(name)

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from .landing_journal import Job, abort
-from .landing_sink import Landing, TaskStaged, forget_spark_archives
+from .landing_sink import Landing, TaskStaged
+from .worker import forget_spark_archives
 
 JOB: Final = "job"
 """The option that names a batch job."""
