@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codegen.struct import Options
@@ -46,7 +47,10 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
     """0: every line was read; 1: at least one was not."""
     from schemactl.codegen.struct import Options
 
-    _ = Options(args.spark).release  # UsageError for what is no release
+    try:
+        _ = Options(args.spark).release
+    except SchemactlError as error:
+        raise UsageError(f"--spark: {error.what}", fix=error.fix) from None
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_struct, spark=args.spark)) else 1
 
 

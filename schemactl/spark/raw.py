@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pyspark.errors import AnalysisException
+
 from .pulsar_source import PulsarSource
-from .session import told
+from .session import SparkProblem, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,16 +89,24 @@ class _InFiles:
     topic: str
 
     def read(self) -> DataFrame:
-        with told():
-            return self._of_topic(self.spark.read.format(self.kind).options(**self.options).load(self.path))
+        return self._of_topic(self._files())
 
     def stream(self, files_at_once: int) -> DataFrame:
         # By default what is a week older than the newest file is passed over.
         steps = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(files_at_once)}
+        schema = self._files().schema
         with told():
-            schema = self.spark.read.format(self.kind).options(**self.options).load(self.path).schema
             reader = self.spark.readStream.format(self.kind).schema(schema).options(**steps, **self.options)
             return self._of_topic(reader.load(self._pattern()))
+
+    def _files(self) -> DataFrame:
+        with told():
+            try:
+                return self.spark.read.format(self.kind).options(**self.options).load(self.path)
+            except AnalysisException as error:
+                if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
+                    raise
+                raise SparkProblem(f"{self.path} has no messages in the format {self.kind}") from None
 
     def _pattern(self) -> str:
         """The path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""

@@ -148,7 +148,7 @@ def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) ->
 
 
 def _first_line(error: BaseException) -> str:
-    """The line of Spark's many that says what happened: of a failed task the Python exception's own."""
+    """The line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
@@ -161,4 +161,8 @@ def _first_line(error: BaseException) -> str:
         named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
         if named:
             return named[-1].partition(": ")[2]
+    if lines[0].startswith("An error occurred while calling "):
+        # py4j's own words, and then Java's: the exception, and behind it what caused it.
+        causes = re.findall(r"^(?::|Caused by:) (?:[\w.$]+: )?(.+)$", "\n".join(lines), re.MULTILINE)
+        lines = causes[-1:] or lines
     return re.sub(r" SQLSTATE: \w+$", "", lines[0])

@@ -74,7 +74,9 @@ def test_definitions_of_every_type_have_a_struct() -> None:
         {"type": "struct", "fields": []},
     ]
     assert all("error" in answer for answer in answers[4:])
-    assert "not a Spark release" in shop.schemactl(Path(), "struct", "--spark", "four").stderr
+    refused = shop.schemactl(Path(), "struct", "--spark", "four")
+    assert refused.returncode == 64
+    assert "--spark: 'four' is not a Spark release" in refused.stderr
 
 
 def test_messages_are_those_spark_recorded() -> None:

@@ -17,6 +17,8 @@ from examples.shop import messages
 from schemactl.cli.codecs import codec_of
 from schemactl.codec import Codec, Definition, Options, Version
 from schemactl.history import read_here
+from schemactl.spark.raw import raw_messages
+from schemactl.spark.session import SparkProblem
 from schemactl.spark.verifying import verify
 
 COUNT = 1_300
@@ -87,6 +89,19 @@ def test_messages_that_are_not_there_are_one_error(folder: Path) -> None:
 def definition(*types: str) -> Definition:
     fields = [{"name": f"f{at}", "type": kind} for at, kind in enumerate(types)]
     return Definition("AVRO", json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+
+def test_files_that_are_none_of_the_format_are_told_by_their_path(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def messages() -> Any:
+        return raw_messages(spark, str(tmp_path), topic="orders", kind="parquet", options={}).read()
+
+    with pytest.raises(SparkProblem, match=f"^{tmp_path} has no messages in the format parquet$"):
+        messages()
+    (tmp_path / "a.parquet").write_text("no Parquet")
+    with pytest.raises(SparkProblem, match=r"a\.parquet is not a Parquet file"):
+        messages()
 
 
 def test_the_first_are_the_first_of_the_input_whichever_task_met_them(
