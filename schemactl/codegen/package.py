@@ -32,7 +32,9 @@ def topic(name: str) -> ModuleType:
         KeyError: the package has no such topic.
     """
     if name not in TOPICS:
-        raise KeyError(f"no topic of the package is called {{name}}: TOPICS has the full names")
+        raise KeyError(
+            f"no topic of the package is called {{name}}: TOPICS has the full names"
+        )
     return import_module(TOPICS[name])
 '''
 
