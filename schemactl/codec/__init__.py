@@ -5,6 +5,7 @@ Imports nothing of schemactl outside this folder, and only relatively, so that a
 
 from __future__ import annotations
 
+from .batch import Decoded, Encoded
 from .columns import Options
 from .definition import Definition, KeyValue, Version
 from .errors import (
@@ -16,7 +17,7 @@ from .errors import (
     Unreadable,
     Unwritable,
 )
-from .topic import Codec, Decoded, Encoded
+from .topic import Codec
 
 __all__ = [
     "BatchTooLarge",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from . import payload, version_number
+from .batch import Decoded, Encoded, binaries, one_array, reason_array, record_batch, row_of_nulls
 from .columns import Options, check_width
 from .definition import Definition, KeyValue, Version
 from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion
-from .lanes import joined, narrowed
+from .lanes import joined
 from .message import (
     Layout,
     MessageReader,
@@ -31,34 +32,6 @@ MAX_BATCH_BYTES: Final = 2**31 - 2**20
 """Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
 
 _TOO_LARGE: Final = "the value takes more than the 2 GiB that a column holds"
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A decoded batch.
-
-    Attributes:
-        rows: one row a message, in order; all columns null where the message cannot be read.
-        errors: the reason for each such row, null for the others.
-    """
-
-    rows: pa.RecordBatch
-    errors: pa.StringArray
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """An encoded batch.
-
-    Attributes:
-        payloads: one a row; null where the value is (SEPARATED), or where the row cannot be written.
-        keys: of a SEPARATED KEY_VALUE, else None.
-        errors: the reason for each row that cannot be written, null for the others.
-    """
-
-    payloads: pa.BinaryArray
-    keys: pa.BinaryArray | None
-    errors: pa.StringArray
 
 
 class Codec:
@@ -228,7 +201,7 @@ class Codec:
                 part = self._decode(payloads, versions, keys)
             except pa.ArrowCapacityError:
                 if len(payloads) == 1:
-                    part = Decoded(_batch_of_nulls(self.columns), pa.array([_TOO_LARGE]))
+                    part = Decoded(row_of_nulls(self.columns), pa.array([_TOO_LARGE]))
                 else:
                     part = None
             if part is not None:
@@ -244,17 +217,17 @@ class Codec:
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
-        payloads = _binary(payloads)
-        keys = None if keys is None else _binary(keys)
+        payloads = binaries(payloads)
+        keys = None if keys is None else binaries(keys)
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
-        versions, reasons = version_number.numbers(_whole(versions))
+        versions, reasons = version_number.numbers(one_array(versions))
         arrays, wrong = self._by_version(payloads, versions, keys)
         # What has no version was read as if it had the reader's: that says nothing where its version is damaged.
         arrays = [null_at(column, reasons) for column in arrays]
         reasons = wrong | reasons
-        rows = _batch(arrays, columns, len(payloads))
-        return Decoded(rows, _reasons(reasons, len(payloads)))
+        rows = record_batch(arrays, columns, len(payloads))
+        return Decoded(rows, reason_array(reasons, len(payloads)))
 
     def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
         """The payload of a value in the form that decoding gives; None only for the null value of a SEPARATED KEY_VALUE.
@@ -299,7 +272,7 @@ class Codec:
             raise BatchTooLarge(
                 "the payloads take more than the 2 GiB that a column holds: encode fewer rows at once"
             ) from None
-        return Encoded(payloads, keys, _reasons(reasons, rows.num_rows))
+        return Encoded(payloads, keys, reason_array(reasons, rows.num_rows))
 
     def _message_reader(self, version: int | None) -> MessageReader:
         if version is not None and version not in self._numbers:
@@ -379,36 +352,3 @@ def _restore(versions: tuple[Version, ...], reader: Definition | KeyValue, optio
 
 def _kind(schema: Definition | KeyValue) -> str:
     return schema.type if isinstance(schema, Definition) else "KEY_VALUE"
-
-
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    whole = _whole(values)
-    if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
-        return narrowed(whole)
-    try:
-        return whole if whole.type == pa.binary() else whole.cast(pa.binary())
-    except pa.ArrowInvalid:
-        # Dictionary-encoded ones are longer than they look.
-        raise pa.ArrowCapacityError("more than 2 GiB") from None
-
-
-def _batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
-    if not arrays:
-        # A record without fields has rows all the same.
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
-    return pa.RecordBatch.from_arrays(arrays, schema=columns)
-
-
-def _batch_of_nulls(columns: pa.Schema) -> pa.RecordBatch:
-    """One row."""
-    return _batch([pa.nulls(1, kind) for kind in columns.types], columns, 1)
-
-
-def _reasons(reasons: dict[int, str], count: int) -> pa.StringArray:
-    if not reasons:
-        return pa.nulls(count, pa.string())
-    return pa.array([reasons.get(row) for row in range(count)], pa.string())
