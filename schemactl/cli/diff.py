@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import takewhile
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from schemactl.model import SchemaInfo, Topic
 
 FORMAT_VERSION = 1
+
+_SMALLEST_DIFF_LINES = 5_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +110,7 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     )
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    text = list(unified_diff(old.text, new.text, old.label, new.label, lineterm=""))
+    text = _text_changes(old, new)
     fields = [f"  {sign} {what}" for sign, what in changes(old=old.info, new=new.info)]
     lines = [paint(topics, "bold", color=color), ""]
     lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
@@ -119,6 +123,25 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
         lines.append("No field differs" + (": only order, docs, aliases and the like do." if text else "."))
     lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
     return "\n".join(lines)
+
+
+def _text_changes(old: Side, new: Side) -> list[str]:
+    """The lines of a unified diff, the smallest where that can be found in reasonable time."""
+    before, after = old.text, new.text
+    if max(len(before), len(after)) <= _SMALLEST_DIFF_LINES or before == after:
+        return list(unified_diff(before, after, old.label, new.label, lineterm=""))
+    # Looking for the smallest takes time in the square of the lines: here all between the first and the last difference is one.
+    head = _alike(before, after)
+    tail = _alike(before[head:][::-1], after[head:][::-1])
+    gone, come = (text[head : len(text) - tail] for text in (before, after))
+    place = f"@@ -{head + 1},{len(gone)} +{head + 1},{len(come)} @@"
+    lines = [f"--- {old.label}", f"+++ {new.label}", place]
+    return [*lines, *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+
+
+def _alike(one: list[str], other: list[str]) -> int:
+    """How many of their first lines are the same."""
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
@@ -148,7 +171,7 @@ def _json(old: Side, new: Side) -> str:
             "format_version": FORMAT_VERSION,
             "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
             "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
-            "text": list(unified_diff(old.text, new.text, old.label, new.label, lineterm="")),
+            "text": _text_changes(old, new),
             "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
             "new_reads_old": _reasons(reader=new.info, writer=old.info),
             "old_reads_new": _reasons(reader=old.info, writer=new.info),

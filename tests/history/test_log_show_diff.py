@@ -408,3 +408,22 @@ def test_diff_of_a_topic_with_one_version_asks_for_another_side(
 def test_colours_appear_only_when_asked_for(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b[" not in run(shop, capsys, "diff", "orders")[1]
     assert "\x1b[32m+" in run(shop, capsys, "--color", "always", "diff", "orders")[1]
+
+
+def test_long_definitions_are_compared_in_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = Scratch(tmp_path / "long")
+    numbers: Any = {f"n{number}": number for number in range(6_000)}
+    long.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
+    long.commit({"topics/o.avsc": record("id", **numbers)})
+    long.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
+    long.flush()
+    said = answer(long, capsys, "diff", "orders")
+    shown, *rest = said["text"][2:]
+    assert shown.startswith("@@ -")
+    removed = [line[1:].strip() for line in rest if line.startswith("-")]
+    added = [line[1:].strip() for line in rest if line.startswith("+")]
+    assert len(removed) == len(added) < 20
+    assert [pair for pair in zip(removed, added, strict=True) if pair[0] != pair[1]] == [
+        ('"default": 7', '"default": 70'),
+        ('"default": 9', '"default": 90'),
+    ]
