@@ -235,5 +235,11 @@ def _listed(connection: Connection, namespace: str) -> set[str]:
                 raise PulsarProblem(
                     f"cannot list the topics of {namespace}: {address} answers {answer.status}"
                 )
-            found |= {topic_of(name) for name in json.loads(answer.data)}
+            try:
+                found |= {topic_of(name) for name in json.loads(answer.data)}
+            except (ValueError, TypeError):
+                raise PulsarProblem(
+                    f"cannot list the topics of {namespace}: {address} answers with no list of them; is admin.url that of a "
+                    "broker's or proxy's REST API?"
+                ) from None
     return found
