@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -57,10 +59,11 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
         builder = builder.config(option, value)
     for option, value in _LOCAL.items() if local else ():
         builder = builder.config(option, value)
-    with told():
+    with told(), _interruptible() as restored:
         with _hushed() as printed:
             try:
                 spark = builder.getOrCreate()
+                restored()
             except Exception as error:
                 raise SparkProblem(f"it does not start: {_cause(printed()) or _first_line(error)}") from error
         try:
@@ -69,6 +72,25 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
             yield spark
         finally:
             spark.stop()
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], None]]:
+    """What is given puts back the answer to Ctrl-C that was there before; and py4j logs no traceback of it.
+
+    PySpark's own answer asks Java in the midst of another question, which ends in tracebacks. The end of the session ends its jobs.
+    """
+    before, quiet = signal.getsignal(signal.SIGINT), logging.NullHandler()
+
+    def restored() -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+    logging.getLogger().addHandler(quiet)
+    try:
+        yield restored
+    finally:
+        logging.getLogger().removeHandler(quiet)
 
 
 @contextmanager

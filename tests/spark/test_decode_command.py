@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -81,3 +86,28 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     assert none.stderr == (
         f"schemactl: {folder.parent}/others.parquet holds no message of persistent://shop/sales/orders\n"
     )
+
+
+def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
+    folder: Path, spark: SparkSession
+) -> None:
+    archive = folder.parent / "archive"
+    for copy in range(3, 13):
+        shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
+    command = ["spark", "decode", "orders", "--messages", "../archive", "--out", "../lake"]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "schemactl", *command, "--master", "local[2]", "--files-at-once", "1"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As a terminal does, all processes of the group are interrupted.
+        start_new_session=True,
+    )
+    lake = folder.parent / "lake"
+    while started.poll() is None and not (lake / "_refused").exists():
+        time.sleep(0.1)
+    os.killpg(started.pid, signal.SIGINT)
+    assert started.communicate()[1] == "schemactl: interrupted\n"
+    assert started.returncode == 130
+    assert run(folder, "--messages", "../archive").returncode == 0
+    assert spark.read.parquet(str(lake)).count() == 12 * (COUNT - 1)
