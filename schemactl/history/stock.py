@@ -6,6 +6,7 @@ import hashlib
 import mmap
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,11 +42,14 @@ class _Pack:
     """The sorted ids of a pack's objects, and for each first byte how many ids there are up to it (gitformat-pack)."""
 
     def __init__(self, index: Path, id_bytes: int) -> None:
-        with index.open("rb") as file:
+        self._content: mmap.mmap | bytes = b""
+        # What `git gc` has just removed, or an interrupted copy left empty, lists nothing.
+        with suppress(OSError, ValueError), index.open("rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._id_bytes = id_bytes
         # An index of the first version, which git has not written since 2008, is left unread: what it lists seems to be missing.
-        is_known = self._content[: len(_MAGIC)] == _MAGIC
+        is_whole = len(self._content) >= len(_MAGIC) + _FANOUT.size
+        is_known = is_whole and self._content[: len(_MAGIC)] == _MAGIC
         self._fanout = _FANOUT.unpack_from(self._content, len(_MAGIC)) if is_known else (0,) * 256
 
     def has(self, raw: bytes) -> bool:

@@ -61,7 +61,7 @@ def raw_messages(
     """
     if place.startswith(PULSAR):
         spark.dataSource.register(PulsarSource)
-        first = {} if "startingTime" in options else {"startingOffsets": "earliest"}
+        first = {} if "startingtime" in map(str.lower, options) else {"startingOffsets": "earliest"}
         return _InPulsar(spark, {"service.url": place, "topic": topic, **first, **options})
     return _InFiles(spark, place, kind, options, topic)
 

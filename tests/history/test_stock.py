@@ -28,3 +28,12 @@ def test_packed_loose_and_borrowed_objects_are_here_and_no_others(tmp_path: Path
         stock = Stock(objects, object_format)
         assert stock.lacks(listed) == set()
         assert stock.lacks([*others, listed[0]]) == others - set(listed)
+
+
+def test_an_index_that_is_cut_off_or_gone_lists_nothing(tmp_path: Path) -> None:
+    packs = tmp_path / "pack"
+    packs.mkdir()
+    (packs / "empty.idx").touch()
+    (packs / "short.idx").write_bytes(b"\xfftOc\x00\x00\x00\x02\x00\x00")
+    (packs / "gone.idx").symlink_to(tmp_path / "nowhere")
+    assert Stock(tmp_path, "sha1").lacks(["0" * 40]) == {"0" * 40}
