@@ -147,12 +147,18 @@ def _cause(log: str) -> str:
 @contextmanager
 def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) -> Iterator[None]:
     """While the block waits for Spark, `progress` is told how many tasks of the stages that run are done, and of how many."""
+    from py4j.protocol import Py4JError
+
     ended = threading.Event()
 
     def watch() -> None:
         tracker = spark.sparkContext.statusTracker()
         while not ended.wait(_LOOK_S):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            try:
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            except (Py4JError, OSError):
+                # Java has ended, because of an interruption for one: who waits for it says so.
+                return
             running = [stage for stage in stages if stage is not None]
             if running:
                 progress(

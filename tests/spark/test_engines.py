@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from random_avro import Maker, damage
-from spark_avro import jar, needs_spark_avro
+from spark_avro import needs_spark_avro
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, KeyValue, Options, Version
 from schemactl.codec.columns import to_numbers
@@ -297,13 +299,32 @@ def record_of(*names: str) -> dict[str, Any]:
     return {"type": "record", "name": "In", "fields": [{"name": name, "type": "int"} for name in names]}
 
 
-@pytest.mark.skipif(jar() is not None, reason="Spark's Avro module is there")
-def test_without_the_module_the_codec_decodes(spark: SparkSession) -> None:
-    codec = Codec([Version(0, record(("a", "int")))])
-    raw = frame(spark, [(b"\2", 0)])
-    with pytest.raises(EngineUnavailable, match=r"--packages org\.apache\.spark:spark-avro_2\.13:VERSION"):
-        decode(raw, codec, engine="jvm")
-    assert [row["a"] for row in decode(raw, codec).collect()] == [1]
+WITHOUT_MODULE = """\
+import json, os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession
+from schemactl.codec import Codec, Definition, Version
+from schemactl.spark import EngineUnavailable, decode, ensure_java
+ensure_java()
+settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+codec = Codec([Version(0, Definition("AVRO", json.dumps(schema)))])
+raw = spark.sql("select unhex('02') as payload, 0L as schema_version")
+try:
+    decode(raw, codec, engine="jvm")
+except EngineUnavailable as error:
+    print(error)
+print(decode(raw, codec).collect()[0]["a"])
+"""
+
+
+def test_without_the_module_the_codec_decodes() -> None:
+    command = [sys.executable, "-c", WITHOUT_MODULE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused, value = done.stdout.splitlines()
+    assert "--packages org.apache.spark:spark-avro_2.13:VERSION" in refused
+    assert value == "1"
 
 
 def test_an_engine_that_is_none_is_refused(spark: SparkSession) -> None:
