@@ -32,7 +32,7 @@ examples:
   schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
   schemactl spark decode orders --messages archive/orders --out lake/orders
   schemactl spark decode orders --messages pulsar://broker.example.com:6650 --out lake/orders
-  schemactl spark decode orders --messages s3a://archive/orders --out s3://lake/orders --master spark://master:7077
+  schemactl spark decode orders --messages /mnt/archive/orders --out /mnt/lake/orders --master spark://master:7077
 
 Messages in files are rows with a column `payload` or `value` (binary), and, where there are such, `schema_version` or
 `__schemaVersion` (the number, or Pulsar's eight bytes), `key` or `__key`, and others, which are passed through. Where there is a

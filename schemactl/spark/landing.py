@@ -6,7 +6,7 @@ import posixpath
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyspark
@@ -123,9 +123,9 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
 def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
     messages: DataFrame,
     codec: Codec,
-    path: str,
+    path: str | PathLike[str],
     *,
-    checkpoint: str,
+    checkpoint: str | PathLike[str],
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
@@ -175,7 +175,11 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     )
     _tidy(places)
     source = register(messages.sparkSession, landing)
-    return messages.writeStream.format(source).outputMode("append").option("checkpointLocation", checkpoint)
+    return (
+        messages.writeStream.format(source)
+        .outputMode("append")
+        .option("checkpointLocation", fspath(checkpoint))
+    )
 
 
 def landed_by(

@@ -17,7 +17,7 @@ from schema_strategies import evolutions
 from schemactl import compare
 from schemactl.formats.avro import parsed
 from schemactl.formats.avro.datum import In, encode
-from schemactl.formats.avro.equality import children
+from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, candidates
 from schemactl.formats.avro.schema import Named, Schema, Union
 from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType
@@ -35,16 +35,6 @@ def without_logical_types(definition: Json) -> Json:
             key: without_logical_types(inner) for key, inner in definition.items() if key != "logicalType"
         }
     return [*map(without_logical_types, definition)] if isinstance(definition, list) else definition
-
-
-def parts(schema: Schema) -> set[Schema]:
-    seen = {schema}
-    pending = [schema]
-    while pending:
-        new = {*children(pending.pop())} - seen
-        seen |= new
-        pending += new
-    return seen
 
 
 def has_namesakes(schema: Schema) -> bool:

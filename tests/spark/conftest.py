@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import brokers
 import pytest
+from pulsar_cluster import Namespace, namespace
 from pyspark.sql import SparkSession
 from spark_avro import jar
 
-from schemactl.spark import ensure_java
+from schemactl.spark import PulsarSource, ensure_java
 
 _MARKS = (
     # All on one worker, so that there is one session.
@@ -58,6 +60,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> SparkSession:
+    """Spark, which knows the data source of Pulsar."""
+    spark.dataSource.register(PulsarSource)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    """A namespace of a live broker, of one module."""
+    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

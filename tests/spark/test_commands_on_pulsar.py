@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import brokers
-import pytest
-from pulsar_cluster import Namespace, namespace
+from pulsar_cluster import Namespace
 from scratch import Scratch
 
 from schemactl.codec import Codec, Definition, Version
@@ -20,12 +17,6 @@ NUMBERS = [
     for kind in ("int", "long")
 ]
 CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
-
-
-@pytest.fixture
-def space(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
-    with namespace(broker, tmp_path / "client.log") as made:
-        yield made
 
 
 def schemactl(folder: Path, *arguments: str) -> tuple[int, dict[str, object]]:

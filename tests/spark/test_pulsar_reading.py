@@ -25,7 +25,6 @@ from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_positions import Position
 from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch, Range
 from schemactl.spark.pulsar_sending import java_hash
-from schemactl.spark.pulsar_source import PulsarSource
 from schemactl.spark.pulsar_streaming import PulsarStream
 
 
@@ -56,19 +55,6 @@ def order(number: int, version: int) -> bytes:
     )
     assert written is not None
     return written
-
-
-@pytest.fixture(scope="module")
-def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def source(spark: SparkSession) -> SparkSession:
-    """Spark, which knows the data source."""
-    spark.dataSource.register(PulsarSource)
-    return spark
 
 
 def batch(space: Namespace, **options: str) -> PulsarBatch:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace, namespace
+from pulsar_cluster import Namespace
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.spark import PulsarSource, decode, encode
+from schemactl.spark import decode, encode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
 from schemactl.spark.pulsar_reading import PulsarBatch
@@ -61,19 +59,6 @@ def columns(text: str) -> StructType:
 IN_SPARK = columns(
     "payload binary, key binary, __topic string, __eventTime timestamp, __messageProperties map"
 )
-
-
-@pytest.fixture(scope="module")
-def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def source(spark: SparkSession) -> SparkSession:
-    """Spark, which knows the data source."""
-    spark.dataSource.register(PulsarSource)
-    return spark
 
 
 def sender(space: Namespace, *, version: int, topic: str | None = None) -> Sender:

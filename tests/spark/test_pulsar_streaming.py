@@ -20,7 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from schemactl.codec import Codec, Definition, Version
-from schemactl.spark import PulsarSource, decode
+from schemactl.spark import decode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_reading import DataLoss
@@ -31,19 +31,6 @@ NUMBERS = [
     for kind in ("int", "long")
 ]
 CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
-
-
-@pytest.fixture(scope="module")
-def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def source(spark: SparkSession) -> SparkSession:
-    """Spark, which knows the data source."""
-    spark.dataSource.register(PulsarSource)
-    return spark
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from json.encoder import encode_basestring_ascii
 
 from schemactl.formats.avro.schema import (
@@ -136,16 +137,22 @@ def children(schema: Schema) -> Iterator[Schema]:
                 yield field.schema
 
 
-def size(schema: Schema, *, at_most: int) -> int:
-    """How many parts `schema` has, itself included and each once; where there are more, `at_most`."""
+def parts(schema: Schema) -> Iterator[Schema]:
+    """Each part of `schema` once, itself first."""
     seen = {schema}
     pending = [schema]
-    while pending and len(seen) < at_most:
-        for child in children(pending.pop()):
+    while pending:
+        part = pending.pop()
+        yield part
+        for child in children(part):
             if child not in seen:
                 seen.add(child)
                 pending.append(child)
-    return min(len(seen), at_most)
+
+
+def size(schema: Schema, *, at_most: int) -> int:
+    """How many parts `schema` has, itself included and each once; where there are more, `at_most`."""
+    return sum(1 for _ in islice(parts(schema), at_most))
 
 
 def _reference(node: Named, written: dict[str, list[Schema]]) -> str | None:

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from schemactl.formats.avro.datum import Datum, DatumReader, Failure, In, Unclear, encode, to_json
 from schemactl.formats.avro.defaults import ReadDefaults
-from schemactl.formats.avro.equality import children
+from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, Sample, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
 from schemactl.formats.avro.way import Token, message_way, way_of
@@ -69,13 +69,7 @@ def _unknown_symbols(writer: Schema, reader: Schema) -> frozenset[str]:
 
 
 def _symbols(schema: Schema) -> frozenset[str]:
-    seen = {schema}
-    pending = [schema]
-    while pending:
-        new = {*children(pending.pop())} - seen
-        seen |= new
-        pending += new
-    return frozenset().union(*(part.symbols for part in seen if isinstance(part, Enum)))
+    return frozenset().union(*(part.symbols for part in parts(schema) if isinstance(part, Enum)))
 
 
 def witness(
