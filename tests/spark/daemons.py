@@ -1,0 +1,87 @@
+"""What tests land on: a cluster of Spark's own and an S3, in processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+from pyarrow import fs
+from pyspark.find_spark_home import _find_spark_home
+
+_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_STARTS_S = 120
+
+
+@contextmanager
+def standalone(folder: Path, hosts: Sequence[str]) -> Iterator[str]:
+    """The URL of a Spark master with a worker of one core on each address, which Spark takes for hosts; `folder` gets the logs."""
+    with ExitStack() as running:
+        log = running.enter_context(_spark(folder, "Master", "127.0.0.1", "--port", "0"))
+        url = _told(log, r"Starting Spark master at (spark://\S+)")
+        size = ("--cores", "1", "--memory", "600m", "--work-dir", str(folder / "work"))
+        logs = [running.enter_context(_spark(folder, "Worker", host, *size, url)) for host in hosts]
+        for log in logs:
+            _told(log, r"(Successfully registered) with master")
+        yield url
+
+
+@contextmanager
+def s3(folder: Path) -> Iterator[fs.S3FileSystem]:
+    """The S3 of the package moto, with a bucket `lake`; `folder` gets its log."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with _daemon(folder / "s3.log", command, {}) as log:
+        reached = {
+            "access_key": "key",
+            "secret_key": "secret",
+            "region": "us-east-1",
+            "endpoint_override": _told(log, r"Running on (http://\S+)"),
+        }
+        fs.S3FileSystem(**reached, allow_bucket_creation=True).create_dir("lake")
+        yield fs.S3FileSystem(**reached)
+
+
+def _spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContextManager[Path]:
+    command = [
+        f"{_find_spark_home()}/bin/spark-class",  # type: ignore[no-untyped-call]
+        f"org.apache.spark.deploy.{kind.lower()}.{kind}",
+        *("--host", host, "--webui-port", "0"),
+        *options,
+    ]
+    environment = {
+        # Where its web page is, too: nobody but this machine gets there.
+        "SPARK_LOCAL_IP": host,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": f"{_SMALL} -Dspark.log.level=INFO",
+    }
+    return _daemon(folder / f"{kind}-{host}.log", command, environment)
+
+
+@contextmanager
+def _daemon(log: Path, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
+    """The log of a process that runs meanwhile."""
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            yield log
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _told(log: Path, pattern: str) -> str:
+    """What a process says once it has started."""
+    ends = time.monotonic() + _STARTS_S
+    while time.monotonic() < ends:
+        found = re.search(pattern, log.read_text())
+        if found:
+            return found[1]
+        time.sleep(0.1)
+    raise TimeoutError(log.read_text())

@@ -1,0 +1,134 @@
+"""A Spark of its own that lands numbers on a cluster that starts slow tasks twice: what test_landing_on_cluster.py runs.
+
+python -m tests.spark.landing_on_cluster FOLDER MASTER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from schemactl.spark import ensure_java, land, land_stream, landed_by
+
+from .fragile_files import Deadly, FragileFiles
+from .landing_victim import CODEC, COUNT, messages, payloads
+
+TASKS: Final = 4
+
+_OPTIONS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.ui.enabled": "false",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
+    # A task is started again elsewhere once it takes twice as long as half of the others did.
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "2",
+}
+
+
+class MeetingFiles(FragileFiles):
+    """Local files. The first task waits in the last that it writes for its second attempt, and both go on at once."""
+
+    def __init__(self, marks: str) -> None:
+        super().__init__(0)
+        self.marks = marks
+
+    def _change(self) -> None:
+        """Any number is made."""
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        task = TaskContext.get()
+        if task is not None and task.partitionId() == 0 and "/_refused/" in path:
+            Path(self.marks, str(task.attemptNumber())).touch()
+            ends = time.monotonic() + 60
+            while len(list(Path(self.marks).iterdir())) < 2 and time.monotonic() < ends:
+                time.sleep(0.01)
+        return super().open_output_stream(path, metadata)
+
+
+# Spark's workers cannot import tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+
+def meeting(folder: Path) -> fs.FileSystem:
+    """Files on which two attempts meet."""
+    marks = folder / "marks"
+    marks.mkdir(parents=True)
+    return fs.PyFileSystem(MeetingFiles(str(marks)))
+
+
+def batch(spark: SparkSession, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
+    """What a job says that it landed."""
+    return land(
+        messages(spark, TASKS), CODEC, folder / "out", version=None, rows_per_file=100, filesystem=files
+    ).to_json()
+
+
+def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any] | None:
+    """What a query says that it landed."""
+    out = folder / "out"
+    writer = land_stream(
+        source,
+        CODEC,
+        out,
+        version=None,
+        rows_per_file=100,
+        filesystem=files,
+        checkpoint=folder / "checkpoint",
+    )
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    landed = landed_by(out, str(query.id))
+    return None if landed is None else landed.to_json()
+
+
+def main(place: str, master: str) -> None:
+    """Lands in batches, in a stream and with an executor that is killed, in a folder for each; says what it landed."""
+    ensure_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    folder = Path(place)
+    (folder / "events").mkdir()
+    builder = SparkSession.builder.master(master)
+    for name, value in _OPTIONS.items():
+        builder = builder.config(name, value)
+    spark = (
+        builder.config("spark.local.dir", f"{folder}/local")
+        .config("spark.eventLog.dir", (folder / "events").as_uri())
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    landed: dict[str, Any] = {}
+    landed["batch"] = batch(spark, folder / "batch", meeting(folder / "batch"))
+    (folder / "source").mkdir()
+    for part, numbers in enumerate(pa.array(range(COUNT)).to_numpy().reshape(TASKS, -1)):
+        (sent,) = payloads([pa.record_batch({"id": numbers})])
+        pq.write_table(pa.Table.from_batches([sent]), folder / "source" / f"{part}.parquet")
+    source = spark.readStream.schema("payload binary").parquet(f"{folder}/source")
+    landed["stream"] = stream(source, folder / "stream", meeting(folder / "stream"))
+    (folder / "killed").mkdir()
+    killing = fs.PyFileSystem(Deadly(3, str(folder / "killed" / "mark"), "executor"))
+    landed["killed"] = batch(spark, folder / "killed", killing)
+    spark.stop()
+    print(json.dumps(landed))  # noqa: T201  its answer
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,96 @@
+"""A real cluster of two hosts, on which Spark starts slow tasks twice and loses an executor: every message lands once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from schemactl.spark import ensure_java
+
+from .daemons import standalone
+from .landing_victim import COUNT, DAMAGED
+
+# With a Spark of its own, it need not wait for the other tests of the folder.
+pytestmark = pytest.mark.xdist_group("cluster")
+
+HOSTS = ("127.0.0.2", "127.0.0.3")
+ROOT = Path(__file__).parent.parent.parent
+GOOD = [number for number in range(COUNT) if number % DAMAGED]
+
+
+class Attempt(NamedTuple):
+    """One attempt of a task, as Spark's event log tells it."""
+
+    host: str
+    speculative: bool
+    outcome: str
+
+
+class Run(NamedTuple):
+    """What became of a driver's landings."""
+
+    folder: Path
+    landed: dict[str, dict[str, Any]]
+    stages: list[dict[int, list[Attempt]]]
+    """For each landing the attempts of its tasks."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("cluster")
+    ensure_java()
+    with standalone(folder, HOSTS) as url:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.spark.landing_on_cluster", str(folder), url],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    assert done.returncode == 0, done.stderr
+    stages: dict[int, dict[int, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
+    (log,) = (folder / "events").iterdir()
+    for event in map(json.loads, log.read_text().splitlines()):
+        if event["Event"] == "SparkListenerTaskEnd":
+            task = event["Task Info"]
+            attempt = Attempt(task["Host"], task["Speculative"], event["Task End Reason"]["Reason"])
+            stages[event["Stage ID"]][task["Index"]].append(attempt)
+    return Run(folder, json.loads(done.stdout), [stages[stage] for stage in sorted(stages)])
+
+
+def landed_once(run: Run, landing: str) -> bool:
+    """Whether every message is there once, as a row or refused, and nothing else is."""
+    out = run.folder / landing / "out"
+    rows = [value for path in out.glob("*.parquet") for value in pq.read_table(path)["value"].to_pylist()]
+    assert sorted(rows) == GOOD
+    refused = sum(pq.read_metadata(path).num_rows for path in (out / "_refused").glob("*.parquet"))
+    assert refused == COUNT - len(GOOD)
+    told = run.landed[landing]
+    assert (told["rows"], told["refused"]) == (len(GOOD), refused)
+    assert [path for path in out.rglob("*.parquet") if "_landing" in path.parts] == []
+    return True
+
+
+@pytest.mark.parametrize(("number", "landing"), [(0, "batch"), (1, "stream")])
+def test_of_two_attempts_that_both_wrote_all_one_is_landed(run: Run, number: int, landing: str) -> None:
+    # Both were at their last file at once.
+    assert sorted(path.name for path in (run.folder / landing / "marks").iterdir()) == ["0", "1"]
+    attempts = run.stages[number][0]
+    assert sorted(attempt.speculative for attempt in attempts) == [False, True]
+    assert sorted(attempt.host for attempt in attempts) == list(HOSTS)
+    assert [attempt.outcome for attempt in attempts].count("Success") == 1
+    assert landed_once(run, landing)
+
+
+def test_the_tasks_of_a_host_s_killed_executor_are_repeated_and_land_once(run: Run) -> None:
+    outcomes = [attempt.outcome for attempts in run.stages[2].values() for attempt in attempts]
+    assert "ExecutorLostFailure" in outcomes
+    assert landed_once(run, "killed")
