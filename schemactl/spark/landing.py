@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 REFUSED: Final = "_refused"
 """The folder in a landing's own that refused messages go to; readers of the rows pass over it."""
 
+# S3 copies 5 GiB at once, which is how files become visible there; a file ends with the row group that reaches its size.
+_S3_FILE_BYTES: Final = 4 * 2**30
+
 _ABANDONED_S: Final = 24 * 60 * 60
 
 Mode = Literal["append", "overwrite", "error"]
@@ -76,9 +79,9 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
 ) -> Landed:
     """Every message is a row of the Parquet files in `path`, or a row with its reason and bytes in `quarantine`.
 
-    The rows are those of `decode`: `split(decode(...)).rows` and `.refused`, as `spark.read.parquet` reads them. They become
-    visible together once all are written. A job that fails leaves everything as it was; what one that was killed had
-    decided is completed first.
+    The rows are those of `decode`: `split(decode(...)).rows` and `.refused`, as `spark.read.parquet` reads them. None
+    is visible before all are written. A job that fails leaves everything as it was; what one that was killed had decided is
+    completed first.
 
     Args:
         messages: raw messages; the columns `payload`, `version` and `key` are as for `decode`, all others are kept.
@@ -113,7 +116,9 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     )
     _tidy(places)
     if mode == "error" and places.rows.visible():
-        raise FileExistsError(f"{path} has rows already: land with mode append or overwrite, or elsewhere")
+        raise FileExistsError(
+            f"{places.rows.path} has rows already: land with mode append or overwrite, or elsewhere"
+        )
     job = uuid.uuid4().hex
     source = register(messages.sparkSession, landing)
     messages.write.format(source).mode("append").option(JOB, job).save()
@@ -204,17 +209,19 @@ def _places(
 ) -> Places:
     rows = Folder.at(path, filesystem)
     if rows.is_file():
-        raise ValueError(f"{path} is a file: rows go to a folder")
+        raise ValueError(f"{rows.path} is a file: rows go to a folder")
     if quarantine is None:
         return Places(rows, rows.below(REFUSED))
     refused = Folder.at(quarantine, filesystem)
     if refused.files != rows.files:
-        raise ValueError(f"{quarantine} is on another file system than {path}: nothing moves to both at once")
+        raise ValueError(
+            f"{refused.path} is on another file system than {rows.path}: nothing moves to both at once"
+        )
     for outer, inner in ((rows, refused), (refused, rows)):
         below = posixpath.relpath(inner.path, outer.path)
         if below == "." or not below.startswith(("_", ".")):
             raise ValueError(
-                f"{quarantine} and {path} are in each other's sight: put refused messages beside the rows, or leave "
+                f"{refused.path} and {rows.path} are in each other's sight: put refused messages beside the rows, or leave "
                 f"`quarantine` out (they go to {rows.place(REFUSED)}, which readers of the rows pass over)"
             )
     return Places(rows, refused)
@@ -239,6 +246,10 @@ def _landing(
     shape: Shape,
     overwrite: bool = False,
 ) -> Landing:
+    if places.rows.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
+        raise ValueError(
+            f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
+        )
     schema = decode(messages, codec, engine="arrow", **raw).schema
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     refused = spark.StructType([field for field in schema if field.name not in codec.columns.names])

@@ -7,9 +7,10 @@ Visible are files such as `part-00000-….snappy.parquet`, directly or in folder
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import posixpath
-import time
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -66,9 +67,10 @@ class Folder:
             return cls(fs.LocalFileSystem(), "/" + rest.strip("/"))
         try:
             found, path = fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
-        except (ValueError, NotImplementedError) as error:
+        except (ValueError, NotImplementedError, OSError) as error:
+            why = str(error).partition("\n")[0].replace(rest, _without_secrets(rest))
             raise ValueError(
-                f"{place} names no file system that Arrow can write to ({error}): "
+                f"{_without_secrets(place)} names no file system that Arrow can write to ({why}): "
                 "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
             ) from None
         return cls(found, path.rstrip("/"))
@@ -106,10 +108,13 @@ class Folder:
             if info.is_file
         }
 
-    def idle_s(self) -> float:
-        """For how many seconds nothing in the folder was written, as far as the file system tells."""
-        changed = [info.mtime_ns / 1e9 for info in self._infos(recursive=True) if info.mtime_ns is not None]
-        return time.time() - max(changed, default=0.0)
+    def written_s(self) -> float | None:
+        """When something in the folder was written last, in seconds since 1970; None: the file system does not tell.
+
+        Of folders alone, and of files that are not yet whole, object stores tell nothing.
+        """
+        times = [info.mtime_ns / 1e9 for info in self._infos(recursive=True) if info.mtime_ns is not None]
+        return max(times, default=None)
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if there is none."""
@@ -133,17 +138,21 @@ class Folder:
         self.files.move(self.place(name), self.place(other))
 
     def remove(self) -> None:
-        """The folder is gone, and all that was in it."""
-        with contextlib.suppress(FileNotFoundError):
+        """The folder is gone, and all that was in it; but for what somebody goes on to write there."""
+        try:
             self.files.delete_dir(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            # Of a task that is run twice, the attempt that lost may live a little longer than its job.
+            if error.errno != errno.ENOTEMPTY:
+                raise
 
     def clear(self, *, keep: str) -> None:
         """Nothing is in the folder but the file of that name; without one, there is no folder."""
         infos = self._infos()
-        for info in infos:
-            if info.base_name != keep:
-                with contextlib.suppress(FileNotFoundError):
-                    (self.files.delete_file if info.is_file else self.files.delete_dir)(info.path)
+        self.remove_files([info.base_name for info in infos if info.is_file and info.base_name != keep])
+        self.remove_folders()
         if keep not in [info.base_name for info in infos]:
             self.remove()
 
@@ -154,19 +163,13 @@ class Folder:
                 self.below(info.base_name).remove()
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """None of the files is there, nor a folder that they leave empty."""
-        names = list(names)
+        """None of the files is there. Folders stay: somebody else may be about to put a file there."""
 
         def remove(name: str) -> None:
             with contextlib.suppress(FileNotFoundError):
                 self.files.delete_file(self.place(name))
 
-        _for_each(remove, names)
-        for parent in sorted({posixpath.dirname(name) for name in names}, reverse=True):
-            folder = parent
-            while folder and not self.below(folder).entries():
-                self.below(folder).remove()
-                folder = posixpath.dirname(folder)
+        _for_each(remove, list(names))
 
     def take(self, moves: Iterable[Move], *, source: Folder) -> None:
         """Every file that `source` still has of those is here; one that it has no more was moved before."""
@@ -199,6 +202,11 @@ class Folder:
                 yield prefix + name
             else:
                 yield from self.below(name)._visible(f"{prefix}{name}/")  # noqa: SLF001  its own
+
+
+def _without_secrets(place: str) -> str:
+    """A URI without what may be nobody else's: user and password, options."""
+    return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
 
 
 def _for_each(work: Callable[[_Item], None], items: list[_Item]) -> None:

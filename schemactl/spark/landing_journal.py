@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -168,7 +169,8 @@ def sweep(places: Places, *, idle_s: float) -> None:
     kept = {job for job, record in _records(places.rows) if record["query"] is not None}
     for job in {job for place in places for job in place.below(STAGING).entries()} - kept:
         staging = places.staging(job)
-        if staging.rows.read(DECIDED) is None and min(folder.idle_s() for folder in staging) > idle_s:
+        written = [at for at in (folder.written_s() for folder in staging) if at is not None]
+        if written and time.time() - max(written) > idle_s and staging.rows.read(DECIDED) is None:
             for folder in staging:
                 folder.remove()
 

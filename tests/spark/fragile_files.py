@@ -18,11 +18,15 @@ class Killed(BaseException):
 
 
 class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """Local files, of which so many changes are made and no more: the next raises `Killed`, as all that follow."""
+    """Files, of which so many changes are made and no more: the next raises `Killed`, as all that follow.
 
-    def __init__(self, changes: int) -> None:
+    They are local, or on an object store.
+    """
+
+    def __init__(self, changes: int, store: fs.FileSystem | None = None) -> None:
         self.changes = changes
-        self.local = fs.LocalFileSystem()
+        self.store = store
+        self.files = fs.LocalFileSystem() if store is None else store
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FragileFiles)
@@ -46,18 +50,18 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return path
 
     def get_file_info(self, paths: list[str]) -> Any:
-        return self.local.get_file_info(paths)
+        return self.files.get_file_info(paths)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> Any:
-        return self.local.get_file_info(selector)
+        return self.files.get_file_info(selector)
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  pyarrow's signature
         self._change()
-        self.local.create_dir(path, recursive=recursive)
+        self.files.create_dir(path, recursive=recursive)
 
     def delete_dir(self, path: str) -> None:
         self._change()
-        self.local.delete_dir(path)
+        self.files.delete_dir(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:  # noqa: FBT001, FBT002  same
         raise NotImplementedError
@@ -67,29 +71,35 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def delete_file(self, path: str) -> None:
         self._change()
-        self.local.delete_file(path)
+        self.files.delete_file(path)
 
     def move(self, src: str, dest: str) -> None:
         self._change()
-        self.local.move(src, dest)
+        if self.store is None:
+            self.files.move(src, dest)
+        else:
+            self.files.copy_file(src, dest)
+            self._change()
+            self.files.delete_file(src)
 
     def copy_file(self, src: str, dest: str) -> None:
         raise NotImplementedError
 
     def open_input_stream(self, path: str) -> Any:
-        return self.local.open_input_stream(path)
+        return self.files.open_input_stream(path)
 
     def open_input_file(self, path: str) -> Any:
-        return self.local.open_input_file(path)
+        return self.files.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002  same
         try:
             self._change()
         except Killed:
             # Dead after the file was made and before anything stood in it.
-            self.local.open_output_stream(path).close()
+            if self.store is None:
+                self.files.open_output_stream(path).close()
             raise
-        return self.local.open_output_stream(path)
+        return self.files.open_output_stream(path)
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:
         raise NotImplementedError
@@ -109,18 +119,33 @@ class OvertakenFiles(FragileFiles):
         self.changes = max(self.changes, 0)
 
 
+class BusyFiles(FragileFiles):
+    """Local files. Just before an emptied folder goes, somebody writes into it once more."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.maxsize)
+
+    def delete_dir(self, path: str) -> None:
+        self.files.delete_dir_contents(path)
+        Path(path, "late").touch()
+        Path(path).rmdir()
+
+
 class Deadly(FragileFiles):
-    """Local files that kill with SIGKILL, once: the first who makes `mark` kills.
+    """Files that kill with SIGKILL, once: the first who makes `mark` kills.
 
     Args:
         changes: after so many of one process.
         mark: a file that says that it happened.
         victims: who is killed: "worker" (the process that writes) or "executor" (the JVM it works for) in a task;
             "committer" (the process that commits), and others by their numbers, in a commit.
+        store: where they are.
     """
 
-    def __init__(self, changes: int, mark: str, *victims: int | str) -> None:
-        super().__init__(changes)
+    def __init__(
+        self, changes: int, mark: str, *victims: int | str, store: fs.FileSystem | None = None
+    ) -> None:
+        super().__init__(changes, store)
         self.mark = mark
         self.victims = victims
 

@@ -27,7 +27,7 @@ from schemactl.spark.landing_journal import (
     sweep,
 )
 
-from .fragile_files import FragileFiles, Killed, OvertakenFiles
+from .fragile_files import BusyFiles, FragileFiles, Killed, OvertakenFiles
 
 LANDED = Landed(3, 1, 3, 30, {0: Counts(3, 0), None: Counts(0, 1)})
 NAMES = ("a=1/part-0.parquet", "a=2/part-0.parquet", "part-1.parquet")
@@ -160,6 +160,27 @@ def test_of_two_attempts_only_what_is_named_is_landed(tmp_path: Path) -> None:
     assert seen(tmp_path) == NEW
 
 
+def test_an_attempt_that_still_writes_does_not_make_a_job_fail_that_has_landed(tmp_path: Path) -> None:
+    busy = places(tmp_path, fs.PyFileSystem(BusyFiles()))
+    stage(tmp_path, "job", "lost", "0-loser")
+    commit(busy, Job("job"), stage(tmp_path, "job"), LANDED)
+    assert collect(busy.rows, "job") == LANDED
+    stage(tmp_path, "failed")
+    abort(busy, "failed")
+    assert seen(tmp_path) == NEW
+    # What it wrote is removed once nobody writes any more.
+    assert list(tmp_path.rglob("late"))
+    sweep(places(tmp_path), idle_s=-1)
+    assert not list(tmp_path.rglob("late"))
+
+
+def test_what_is_overwritten_leaves_its_folder_to_jobs_that_append_meanwhile(tmp_path: Path) -> None:
+    before(tmp_path)
+    commit(places(tmp_path), Job("job"), stage(tmp_path, "job"), LANDED, overwrite=True)
+    assert seen(tmp_path) == NEW
+    assert list((tmp_path / "a=3").iterdir()) == []
+
+
 def test_staged_files_that_changed_or_vanished_are_not_landed(tmp_path: Path) -> None:
     for spoil in (Path.unlink, lambda path: path.write_text("short")):
         staged = stage(tmp_path, "job")
@@ -241,6 +262,16 @@ def test_a_place_that_arrow_does_not_know_is_refused_with_what_it_knows() -> Non
         Folder.at("dbfs:/mnt/x")
     with pytest.raises(ValueError, match="an empty path names no folder"):
         Folder.at("")
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://me:secret@lake/x y", "s3://me:sec/ret@lake/x", "abfss://me@lake/x?client_secret=secret"]
+)
+def test_a_place_that_is_refused_is_told_without_its_secrets(place: str) -> None:
+    with pytest.raises(ValueError, match="names no file system") as refused:
+        Folder.at(place)
+    assert "lake/x" in str(refused.value)
+    assert "secret" not in str(refused.value).replace("'client_secret'", "")
 
 
 def test_readers_see_neither_hidden_files_nor_hidden_folders(tmp_path: Path) -> None:
