@@ -231,6 +231,7 @@ def decode(
     version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
     key: str | Sequence[str] | None = ("key", "__key"),
     engine: Literal["auto", "arrow", "jvm"] = "auto",
+    reasons: bool = True,
 ) -> DataFrame:
     """The messages' values as columns, read as version {number}; rows that cannot be read say why in `__error`.
 
@@ -239,7 +240,13 @@ def decode(
     from {runtime}.spark import decode as decode_messages
 
     return decode_messages(
-        messages, CODEC, payload=payload, version=version, key=key, engine=engine
+        messages,
+        CODEC,
+        payload=payload,
+        version=version,
+        key=key,
+        engine=engine,
+        reasons=reasons,
     )
 
 

@@ -50,6 +50,7 @@ def decode(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
     engine: Engine = "auto",
+    reasons: bool = True,
 ) -> DataFrame:
     """The messages' values as columns, one row out for every row in.
 
@@ -69,6 +70,8 @@ def decode(
         engine: who decodes; the rows are the same. "arrow": the codec, in Python workers. "jvm": Spark's `from_avro`, which
             costs less, and the codec for the reasons; AVRO alone, where Spark's Avro module is on the class path. "auto":
             "jvm" where that can be, else "arrow".
+        reasons: False: where Spark's `from_avro` cannot read a message, `__error` only says so. Then all columns in one query
+            cost what the values cost, a third less; decode the refused messages again to learn why.
 
     Raises:
         ValueError: a column is missing, has another type, or would be there twice; there is no such engine.
@@ -80,7 +83,7 @@ def decode(
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     if engine != "arrow":
         try:
-            return decode_in_jvm(messages, codec, columns)
+            return decode_in_jvm(messages, codec, columns, reasons=reasons)
         except EngineUnavailable:
             if engine == "jvm":
                 raise

@@ -39,9 +39,10 @@ _REFUSED: Final = "__refused of schemactl"
 """Columns on the way, with names that no input has."""
 
 _BEYOND: Final = "Spark's from_avro does not read it, perhaps for its size; engine='arrow' does"
+_UNEXPLAINED: Final = "Spark's from_avro does not read it; reasons=True says why"
 
 
-def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFrame:
+def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns, *, reasons: bool = True) -> DataFrame:
     """What `decode` gives.
 
     Raises:
@@ -84,7 +85,8 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFr
     cut = _too_wide(_named(_VALUE), kept, wanted)
     if cut is not None:
         read = read.withColumn(_VALUE, sql.when(_once() & ~cut, _named(_VALUE)))
-    return _told(read, codec, columns, wanted, plan.mark)
+    reason = _reason(codec) if reasons else sql.lit(_UNEXPLAINED)
+    return _told(read, columns, wanted, plan.mark, reason)
 
 
 def _advice(error: Exception) -> str:
@@ -139,8 +141,10 @@ def _from_avro(payload: Column, writer: str, reader: str) -> Column:
     return sql.call_function("from_avro", payload, sql.lit(writer), sql.create_map(*pairs))
 
 
-def _told(read: DataFrame, codec: Codec, columns: Columns, wanted: spark.StructType, mark: str) -> DataFrame:
-    """The columns of `decode`, from those with the values that were read."""
+def _told(
+    read: DataFrame, columns: Columns, wanted: spark.StructType, mark: str, reason: Column
+) -> DataFrame:
+    """The columns of `decode`, from those with the values that were read; `reason` is that of a refused message."""
     value = _named(_VALUE)
     refused = value.getField(mark).isNull()
     version = sql.lit(None).cast("long") if columns.version is None else _named(columns.version)
@@ -154,9 +158,6 @@ def _told(read: DataFrame, codec: Codec, columns: Columns, wanted: spark.StructT
         sql.when(refused, _named(columns.payload)).alias(PAYLOAD),
         sql.when(refused, version).alias(_REFUSED),
     )
-    # A message that has neither payload nor version is the one case that the function is not shown.
-    nothing = codec.decode_batch(pa.nulls(1, pa.binary())).errors[0].as_py()
-    reason = sql.coalesce(_reasons(codec)(_named(PAYLOAD), _named(_REFUSED)), sql.lit(nothing))
     kinds = read.schema[_VALUE].dataType
     assert isinstance(kinds, spark.StructType)  # noqa: S101  the reader is a record
     values = []
@@ -171,6 +172,13 @@ def _told(read: DataFrame, codec: Codec, columns: Columns, wanted: spark.StructT
         sql.when(refused, reason).alias(ERROR),
         _named(PAYLOAD),
     )
+
+
+def _reason(codec: Codec) -> Column:
+    """Why the codec refuses the message, from the columns PAYLOAD and _REFUSED."""
+    # A message that has neither payload nor version is the one case that the function is not shown.
+    nothing = codec.decode_batch(pa.nulls(1, pa.binary())).errors[0].as_py()
+    return sql.coalesce(_reasons(codec)(_named(PAYLOAD), _named(_REFUSED)), sql.lit(nothing))
 
 
 def _reasons(codec: Codec) -> Any:

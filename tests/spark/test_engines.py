@@ -274,6 +274,22 @@ def test_rows_alone_need_no_python_and_only_refused_messages_go_there(
 
 
 @needs_spark_avro
+def test_without_reasons_every_row_comes_in_one_pass_without_python(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codec = Codec([Version(0, record(("a", "int"))), Version(1, record(("a", "long")))])
+    raw = frame(spark, [(b"\2", 0), (b"", 0), (None, None), (b"\4", 1), (b"\2", 7)])
+    with_reasons = decode(raw, codec, engine="jvm").toArrow().to_pylist()
+    decoded = decode(raw, codec, engine="jvm", reasons=False)
+    decoded.explain()
+    assert "Python" not in capsys.readouterr().out
+    rows = decoded.toArrow().to_pylist()
+    told = "Spark's from_avro does not read it; reasons=True says why"
+    assert rows == [row | {"__error": row["__error"] and told} for row in with_reasons]
+    assert [row["__error"] for row in rows] == [None, told, told, None, told]
+
+
+@needs_spark_avro
 def test_what_only_the_codec_reads_is_read_by_it_and_said(spark: SparkSession) -> None:
     text = Definition("STRING")
     itself = avro({"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]})
