@@ -102,6 +102,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
 @contextmanager
 def running(args: argparse.Namespace, context: Context, topic: Topic) -> Iterator[RawMessages]:
     """The topic's --messages in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
+    from schemactl.spark.errors import WrongArgument
     from schemactl.spark.java import JavaNotFound
     from schemactl.spark.raw import raw_messages
     from schemactl.spark.session import SparkProblem, session
@@ -119,8 +120,7 @@ def running(args: argparse.Namespace, context: Context, topic: Topic) -> Iterato
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
             raise SchemactlError(f"Spark: {error}") from None
-        except ValueError as error:
-            # A column is missing, or would be there twice.
+        except WrongArgument as error:
             raise UsageError(str(error)) from None
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from schemactl.codegen.names import LICENSE
 from schemactl.codegen.topic_module import MARK
 from schemactl.errors import SchemactlError
 
@@ -100,8 +101,9 @@ def pack(files: Mapping[str, str], path: Path) -> None:
 
 def _extra(files: Mapping[str, str], out: Path) -> list[str]:
     roots = {name.split("/")[0] for name in files}
-    found = (path for root in sorted(roots) for path in (out / root).rglob("*.py") if path.is_file())
-    names = {path.relative_to(out).as_posix(): path for path in found}
+    kinds = ("*.py", LICENSE)
+    found = (path for root in sorted(roots) for kind in kinds for path in (out / root).rglob(kind))
+    names = {path.relative_to(out).as_posix(): path for path in found if path.is_file()}
     return sorted(name for name, path in names.items() if name not in files and _is_ours(_read(path) or ""))
 
 

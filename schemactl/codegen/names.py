@@ -14,6 +14,9 @@ from schemactl.model import TopicName
 RUNTIME: Final = "_runtime"
 """The folder of a package that carries the run-time with it; no topic's module is called so."""
 
+LICENSE: Final = "LICENSE"
+"""The licence of the run-time, in its folder."""
+
 _MAX_LENGTH: Final = 200
 """File systems take names of 255 bytes, and something may come behind."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from schemactl.codegen.names import RUNTIME, is_importable, module_paths
+from schemactl.codegen.names import LICENSE, RUNTIME, is_importable, module_paths
 from schemactl.codegen.source import Literal, quote, render
 from schemactl.codegen.source import Mapping as Dict
 from schemactl.codegen.struct import Options, SparkRefuses
@@ -116,4 +117,20 @@ def _runtime_files() -> Mapping[str, str]:
     for part in _RUNTIME_PARTS:
         for path in sorted((source / part).rglob("*.py")):
             files[path.relative_to(source).as_posix()] = header + path.read_text(encoding="utf-8")
+    files[LICENSE] = f"{MARK}: what follows is the licence of the files in this folder.\n\n{_license()}"
     return files
+
+
+def _license() -> str:
+    """The licence that this installation came with.
+
+    Raises:
+        SchemactlError: somebody took it away.
+    """
+    text = metadata.distribution("schemactl").read_text(f"licenses/{LICENSE}")
+    if text is None:
+        raise SchemactlError(
+            "this installation of schemactl has lost its licence, which a copy of the run-time has to carry",
+            fix="install schemactl again",
+        )
+    return text

@@ -12,6 +12,7 @@ from __future__ import annotations
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
 from .decoding import decode, split
 from .encoding import encode
+from .errors import WrongArgument
 from .java import JavaNotFound, ensure_java
 from .jvm_limits import AVRO_LIMITS
 from .jvm_plan import EngineUnavailable
@@ -32,6 +33,7 @@ __all__ = [
     "JavaNotFound",
     "Landed",
     "PulsarSource",
+    "WrongArgument",
     "decode",
     "encode",
     "ensure_java",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import types
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from .errors import WrongArgument
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -67,11 +68,11 @@ def message_columns(
         key: the column with the keys, which only a SEPARATED KEY_VALUE needs; None: there is none.
 
     Raises:
-        ValueError: a column is missing, has another type, or would be there twice after decoding.
+        WrongArgument: a column is missing, has another type, or would be there twice after decoding.
     """
     there = messages.columns
     if codec.separated and key is None:
-        raise ValueError(
+        raise WrongArgument(
             "the keys of this topic travel apart from its payloads: name their column with `key`"
         )
     chosen = {"payload": _first(payload, there), "version": _first(version, there), "key": _first(key, there)}
@@ -86,7 +87,7 @@ def message_columns(
             if any(what == "version" for what, _ in missing)
             else ""
         )
-        raise ValueError(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
+        raise WrongArgument(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
     assert chosen["payload"] is not None  # noqa: S101  it was needed
     for what in needed if codec.separated else ("payload", "version"):
         _check_type(messages, what, chosen[what])
@@ -97,7 +98,7 @@ def message_columns(
     alike = Counter(map(fold, names_after))
     twice = sorted({name for name in names_after if alike[fold(name)] > 1})
     if twice:
-        raise ValueError(f"two columns would be called {', '.join(twice)}: {_way_out(codec, twice)}")
+        raise WrongArgument(f"two columns would be called {', '.join(twice)}: {_way_out(codec, twice)}")
     return Columns(chosen["payload"], chosen["version"], chosen["key"], others)
 
 
@@ -136,12 +137,12 @@ def _way_out(codec: Codec, twice: Sequence[str]) -> str:
 
 
 def _check_type(messages: DataFrame, what: str, name: str | None) -> None:
-    """Raises ValueError if no such thing is in a column of that type."""
+    """Raises WrongArgument if no such thing is in a column of that type."""
     kind = None if name is None else messages.schema[name].dataType
     if kind is None or isinstance(kind, _TYPES[what]):
         return
     expected = "a whole number or Pulsar's eight bytes" if what == "version" else "binary"
-    raise ValueError(
+    raise WrongArgument(
         f"the column {name} is {kind.simpleString()}, and a message's {what} is {expected}: cast it"
     )
 

@@ -25,6 +25,7 @@ from .columns import (
     map_in_arrow,
     message_columns,
 )
+from .errors import WrongArgument
 from .jvm import decode_in_jvm
 from .jvm_plan import EngineUnavailable
 from .worker import forget_spark_archives
@@ -74,12 +75,12 @@ def decode(
             cost what the values cost, a third less; decode the refused messages again to learn why.
 
     Raises:
-        ValueError: a column is missing, has another type, or would be there twice; there is no such engine.
+        WrongArgument: a column is missing, has another type, or would be there twice; there is no such engine.
         EngineUnavailable: the engine is "jvm", and cannot decode these messages here; the text says why.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
     if engine not in get_args(Engine):
-        raise ValueError(f"no engine is called {engine!r}: take one of {', '.join(get_args(Engine))}")
+        raise WrongArgument(f"no engine is called {engine!r}: take one of {', '.join(get_args(Engine))}")
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     if engine != "arrow":
         try:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from .columns import ERROR, SCHEMA_VERSION, map_in_arrow
+from .errors import WrongArgument
 from .worker import forget_spark_archives
 
 if TYPE_CHECKING:
@@ -30,19 +31,23 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
         version: the number of the schema to write with; None: the reader's.
 
     Raises:
-        ValueError: a column is missing, or would be there twice.
+        WrongArgument: a column is missing, or would be there twice.
         CodecUnavailable: there is no codec for the topic's schema type.
         UnknownVersion: the codec has no such version.
     """
     values = codec.columns_of(version).names
     missing = [name for name in values if name not in rows.columns]
     if missing:
-        raise ValueError(f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}")
+        raise WrongArgument(
+            f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}"
+        )
     made = ["payload", *(["key"] if codec.separated else []), ERROR]
     others = [name for name in rows.columns if name not in values]
     twice = [name for name in others if name in made]
     if twice:
-        raise ValueError(f"two columns would be called {', '.join(twice)}: rename or drop that of the rows")
+        raise WrongArgument(
+            f"two columns would be called {', '.join(twice)}: rename or drop that of the rows"
+        )
     schema = StructType([rows.schema[name] for name in others])
     for name in made:
         schema = schema.add(name, "string" if name == ERROR else "binary")

@@ -16,9 +16,10 @@ from ..codec import Codec  # noqa: TID252  a package may carry a copy under its 
 from . import landing_journal as journal
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decode
+from .errors import WrongArgument
 from .landing_folder import Folder
 from .landing_journal import Landed, Places
-from .landing_parquet import COMPRESSIONS, Shape
+from .landing_parquet import COMPRESSIONS, Shape, partitioned_by
 from .landing_sink import Landing
 from .landing_source import JOB, register
 
@@ -99,12 +100,14 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         filesystem: the file system of `path`, with its credentials; None: the one that `path` names.
 
     Raises:
-        ValueError: a column is missing, would be there twice or cannot be stored; or the folders will not do.
+        WrongArgument: a column is missing, would be there twice or cannot be stored; the folders will not do, or have rows in another
+                layout; always a ValueError.
         FileExistsError: there are rows, with the mode "error".
+        OSError: the folders cannot be written to.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
     if mode not in get_args(Mode):
-        raise ValueError(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
+        raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
     places = _places(path, quarantine, filesystem)
     landing = _landing(
         messages,
@@ -115,10 +118,13 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         overwrite=mode == "overwrite",
     )
     _tidy(places)
-    if mode == "error" and places.rows.visible():
+    if mode == "error" and places.rows.any_visible():
         raise FileExistsError(
             f"{places.rows.path} has rows already: land with mode append or overwrite, or elsewhere"
         )
+    if mode == "append":
+        _check_layout(places.rows, landing.rows.partition_by)
+    _check_writable(places)
     job = uuid.uuid4().hex
     source = register(messages.sparkSession, landing)
     messages.write.format(source).mode("append").option(JOB, job).save()
@@ -164,7 +170,8 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         filesystem: as for `land`.
 
     Raises:
-        ValueError: as `land`.
+        WrongArgument: as `land`.
+        OSError: as `land`.
         CodecUnavailable: as `land`.
         RuntimeError: PySpark is older than 4.1, which has no such streams.
     """
@@ -179,6 +186,8 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
     )
     _tidy(places)
+    _check_layout(places.rows, landing.rows.partition_by)
+    _check_writable(places)
     source = register(messages.sparkSession, landing)
     return (
         messages.writeStream.format(source)
@@ -204,23 +213,49 @@ def _tidy(places: Places) -> None:
     journal.sweep(places, idle_s=_ABANDONED_S)
 
 
+def _check_layout(rows: Folder, partition_by: Sequence[str]) -> None:
+    """Raises WrongArgument if the folder has rows in folders of other columns: Spark reads no such mixture."""
+    file = rows.any_visible()
+    there = tuple(partition_by) if file is None else partitioned_by(file)
+    if there != tuple(partition_by):
+        raise WrongArgument(
+            f"the rows in {rows.path} are {_partitioned(there)}, and these would be {_partitioned(partition_by)}, which Spark "
+            f"cannot read together: {_choice(there)}, or land in another folder"
+        )
+
+
+def _partitioned(by: Sequence[str]) -> str:
+    return f"partitioned by {', '.join(by)}" if by else "not partitioned"
+
+
+def _choice(by: Sequence[str]) -> str:
+    return f"partition by {', '.join(by)}, too" if by else "leave partitions out"
+
+
+def _check_writable(places: Places) -> None:
+    """Raises OSError if the driver already cannot write to them."""
+    places.rows.check_writable()
+    if posixpath.relpath(places.refused.path, places.rows.path).startswith(".."):
+        places.refused.check_writable()
+
+
 def _places(
     path: str | PathLike[str], quarantine: str | PathLike[str] | None, filesystem: fs.FileSystem | None
 ) -> Places:
     rows = Folder.at(path, filesystem)
     if rows.is_file():
-        raise ValueError(f"{rows.path} is a file: rows go to a folder")
+        raise WrongArgument(f"{rows.path} is a file: rows go to a folder")
     if quarantine is None:
         return Places(rows, rows.below(REFUSED))
     refused = Folder.at(quarantine, filesystem)
     if refused.files != rows.files:
-        raise ValueError(
+        raise WrongArgument(
             f"{refused.path} is on another file system than {rows.path}: nothing moves to both at once"
         )
     for outer, inner in ((rows, refused), (refused, rows)):
         below = posixpath.relpath(inner.path, outer.path)
         if below == "." or not below.startswith(("_", ".")):
-            raise ValueError(
+            raise WrongArgument(
                 f"{refused.path} and {rows.path} are in each other's sight: put refused messages beside the rows, or leave "
                 f"`quarantine` out (they go to {rows.place(REFUSED)}, which readers of the rows pass over)"
             )
@@ -231,9 +266,9 @@ def _shape(
     partition_by: Sequence[str], compression: str, *, rows_per_file: int | None, bytes_per_file: int
 ) -> Shape:
     if compression not in COMPRESSIONS:
-        raise ValueError(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
+        raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
     if bytes_per_file < 1 or (rows_per_file is not None and rows_per_file < 1):
-        raise ValueError("a file has one row at least: give positive numbers")
+        raise WrongArgument("a file has one row at least: give positive numbers")
     return Shape({}, tuple(partition_by), compression, file_bytes=bytes_per_file, file_rows=rows_per_file)
 
 
@@ -282,20 +317,20 @@ def _described(shape: Shape, rows: spark.StructType) -> Shape:
 def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> None:
     for name in partition_by:
         if name not in rows.names:
-            raise ValueError(
+            raise WrongArgument(
                 f"the rows have no column {name} to partition by; they have {', '.join(rows.names)}"
             )
         if not isinstance(rows[name].dataType, _PARTITION_TYPES):
-            raise ValueError(  # noqa: TRY004  a wrong choice of column, not of argument
+            raise WrongArgument(
                 f"{name} is {rows[name].dataType.simpleString()}, which makes no good names of folders: "
                 "partition by text, whole numbers, booleans or dates"
             )
     if len(set(partition_by)) < len(partition_by) or len(partition_by) == len(rows):
-        raise ValueError("partition by each column once, and leave one for the files")
+        raise WrongArgument("partition by each column once, and leave one for the files")
 
 
 def _check_stored(kind: spark.DataType, place: str) -> None:
-    """Raises ValueError if Parquet, as Spark reads it, has nothing for the type."""
+    """Raises WrongArgument if Parquet, as Spark reads it, has nothing for the type."""
     match kind:
         case spark.StructType() if kind.fields:
             for field in kind:
@@ -306,4 +341,6 @@ def _check_stored(kind: spark.DataType, place: str) -> None:
             _check_stored(kind.keyType, f"{place}{{key}}")
             _check_stored(kind.valueType, f"{place}{{}}")
         case _ if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
-            raise ValueError(f"{place} is {kind.simpleString()}, which Parquet cannot hold: drop the column")
+            raise WrongArgument(
+                f"{place} is {kind.simpleString()}, which Parquet cannot hold: drop the column"
+            )

@@ -21,6 +21,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from pyarrow import fs
 
+from .errors import WrongArgument
+
 STAGING: Final = "_landing"
 
 # Object stores answer slowly, but many requests at once.
@@ -51,11 +53,11 @@ class Folder:
         """The folder that `place` names: a local path, or a URI that Arrow knows; with `files`, a path of theirs.
 
         Raises:
-            ValueError: `place` is empty, or Arrow knows no file system for the URI.
+            WrongArgument: `place` is empty, or Arrow knows no file system for the URI.
         """
         place = os.fspath(place)
         if not place:
-            raise ValueError("an empty path names no folder: `.` is the one that the job runs in")
+            raise WrongArgument("an empty path names no folder: `.` is the one that the job runs in")
         if files is not None:
             return cls(files, place.rstrip("/"))
         scheme, colon, rest = place.partition(":")
@@ -69,7 +71,7 @@ class Folder:
             found, path = fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
         except (ValueError, NotImplementedError, OSError) as error:
             why = str(error).partition("\n")[0].replace(rest, _without_secrets(rest))
-            raise ValueError(
+            raise WrongArgument(
                 f"{_without_secrets(place)} names no file system that Arrow can write to ({why}): "
                 "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
             ) from None
@@ -99,6 +101,24 @@ class Folder:
     def visible(self) -> list[str]:
         """The names of the files that readers see, sorted."""
         return sorted(self._visible(""))
+
+    def any_visible(self) -> str | None:
+        """The name of one file that readers see; None if they see none."""
+        return next(self._visible(""), None)
+
+    def check_writable(self) -> None:
+        """Whoever calls this may write into the folder, which exists afterwards.
+
+        Raises:
+            OSError: that is not so; says which folder, and why.
+        """
+        probe = self.staging(f"probe-{uuid.uuid4().hex}")
+        try:
+            probe.write("probe", b"")
+            probe.remove()
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise type(error)(f"{self.path} cannot be written to: {why}") from None
 
     def sizes(self) -> dict[str, int]:
         """The bytes of every file, at any depth."""

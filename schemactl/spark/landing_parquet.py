@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -261,3 +262,9 @@ def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.Re
 def partition_folder(column: str, value: str | None) -> str:
     """The folder of the rows with that value, as ExternalCatalogUtils.getPartitionPathString names it."""
     return f"{column.translate(_ESCAPES)}={value.translate(_ESCAPES) if value else NULL_PARTITION}"
+
+
+def partitioned_by(file: str) -> tuple[str, ...]:
+    """The columns whose values are in the name of a file, as `partition_folder` put them there."""
+    folders = posixpath.dirname(file).split("/")
+    return tuple(unquote(folder.partition("=")[0]) for folder in folders if "=" in folder)

@@ -226,6 +226,8 @@ def test_the_run_time_is_carried_unchanged() -> None:
     for path in (*(source / "codec").glob("*.py"), *(source / "spark").glob("*.py")):
         name = f"shop_schemas/_runtime/{path.relative_to(source).as_posix()}"
         assert files[name].endswith(path.read_text(encoding="utf-8"))
+    license_text = (source.parent / "LICENSE").read_text(encoding="utf-8")
+    assert files["shop_schemas/_runtime/LICENSE"].endswith(license_text)
 
 
 def test_writing_leaves_nothing_to_write(tmp_path: Path) -> None:
@@ -243,6 +245,10 @@ def test_what_is_no_longer_generated_is_removed_and_nothing_else(tmp_path: Path)
     (compiled / "bills.cpython-311.pyc").write_bytes(b"")
     difference = write(files_of([]), tmp_path)
     assert "shop_schemas/shop/sales/orders.py" in difference.extra
+    write(files_of(vendor=True), tmp_path)
+    assert (tmp_path / "shop_schemas/_runtime/LICENSE").is_file()
+    write(files_of([]), tmp_path)
+    assert not (tmp_path / "shop_schemas/_runtime").exists()
     assert own.exists()
     assert not (tmp_path / "shop_schemas" / "shop" / "sales").exists()
 

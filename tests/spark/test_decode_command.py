@@ -59,6 +59,10 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     third = run(folder, "--messages", "../archive", "--partition-by", "status")
     assert (third.returncode, json.loads(third.stdout)["rows"]) == (0, 0)
 
+    other = run(folder, "--messages", "../archive", "--partition-by", "currency")
+    assert (other.returncode, other.stdout) == (64, "")
+    assert "partitioned by status, and these would be partitioned by currency" in other.stderr
+
     lake = str(folder.parent / "lake")
     assert spark.read.parquet(lake).count() == 2 * (COUNT - 1)
     assert {path.name for path in Path(lake).glob("status=*")} == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspark.sql import functions as fn
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.spark import Counts, Landed, decode, land, split
+from schemactl.spark import Counts, Landed, decode, land, land_stream, split
 
 COUNT = 2_000
 
@@ -192,7 +193,34 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     Path(folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):
         land(messages, CODEC, Path(folder))
+    with pytest.raises(OSError, match=f"^{folder}/below cannot be written to: Not a directory$"):
+        land(messages, CODEC, f"{folder}/below")
+    with pytest.raises(OSError, match=f"^{folder}/bad cannot be written to: Not a directory$"):
+        land(messages, CODEC, f"{folder}-rows", quarantine=f"{folder}/bad")
     Path(folder).unlink()
     with pytest.raises(ValueError, match="nothing is void, which Parquet cannot hold"):
         land(messages.withColumn("nothing", fn.lit(None)), CODEC, folder)
     assert not Path(folder).exists()
+
+
+def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFrame, folder: str) -> None:
+    few = messages.limit(20).withColumn("a=b %", fn.lit("c/d"))
+    land(few, CODEC, folder, partition_by=["a=b %", "ok"])
+    checkpoint = f"{folder}-checkpoint"
+    for other, words in (
+        ([], "not partitioned"),
+        (["ok"], "partitioned by ok"),
+        (["ok", "a=b %"], "partitioned by ok, a=b %"),
+    ):
+        for lands in (land, partial(land_stream, checkpoint=checkpoint)):
+            with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
+                lands(few, CODEC, folder, partition_by=other)
+            assert str(raised.value) == (
+                f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which Spark cannot read "
+                "together: partition by a=b %, ok, too, or land in another folder"
+            )
+    assert land(few, CODEC, folder, partition_by=["a=b %", "ok"]).rows == 18
+    assert land(few, CODEC, folder, mode="overwrite").rows == 18
+    with pytest.raises(ValueError, match=r"are not partitioned, and these .*: leave partitions out, or"):
+        land(few, CODEC, folder, partition_by=["ok"])
+    assert messages.sparkSession.read.parquet(folder).count() == 18

@@ -1,0 +1,7 @@
+"""What callers ask for and cannot have."""
+
+from __future__ import annotations
+
+
+class WrongArgument(ValueError):
+    """An argument does not fit the messages, the folder or the other arguments; says what to give instead."""
