@@ -8,13 +8,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.staged import Look
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
 
 def main() -> int:
     """The exit code of one run of the command line."""
-    look = _look() if sys.argv[1:] == ["check", "--staged"] else None
-    from schemactl.cli import main as command_line
+    try:
+        look = _look() if sys.argv[1:] == ["check", "--staged"] else None
+        from schemactl.cli import main as command_line
 
-    return command_line(look=look)
+        return command_line(look=look)
+    except KeyboardInterrupt:
+        print("schemactl: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _look() -> Look:

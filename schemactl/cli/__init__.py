@@ -226,9 +226,6 @@ def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
         print(f"schemactl: {where}{error.strerror or error}", file=sys.stderr)
         _forget_output()
         return 1
-    except KeyboardInterrupt:
-        print("schemactl: interrupted", file=sys.stderr)
-        return 130
     return code
 
 

@@ -63,7 +63,7 @@ def definition_text(value: Any, where: str) -> str:
     if value is None or isinstance(value, bool | int | float):
         raise Unreadable(f"`{where}` is {json.dumps(value)}, which is no definition")
     # A bare word is the JSON of a primitive type: its text would stand in quotes.
-    if isinstance(value, str) and not value.replace("_", "").isalnum():
+    if isinstance(value, str) and not value.isidentifier():
         return value
     return json.dumps(value)
 
@@ -73,7 +73,7 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.codegen.struct import SparkRefuses, convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
-    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
     from schemactl.model import Release, SchemaInfo, SchemaType
 
@@ -84,8 +84,7 @@ def _struct(request: Request, *, spark: str) -> Answer:
     try:
         if kind in (SchemaType.AVRO, SchemaType.JSON):
             text = definition_text(request.get("schema"), "schema")
-            # Spark brings an Avro of its own, which reads what Pulsar's newer releases read.
-            found = convert(parse(text, Release.R4_2, validate_defaults=True), options)
+            found = convert(parse_for_spark(text, options.release), options)
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         schema = request.get("schema") or ""
         info = SchemaInfo(kind, (schema if isinstance(schema, str) else json.dumps(schema)).encode())

@@ -255,7 +255,7 @@ def _decimal(value: dict[str, Any], size: int | None) -> Decimal | None:
     precision, scale = value.get("precision"), value.get("scale", 0)
     if value.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
         return None
-    if not (precision > 0 and 0 <= scale <= precision):
+    if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
         return None
     digits = precision if size is None else len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
     return Decimal(precision, scale) if precision <= digits else None

@@ -177,7 +177,7 @@ class _Converter:
         if isinstance(logical, str) and (schema.type, logical) in self._logical:
             return self._logical[schema.type, logical]
         if isinstance(schema.properties.get(_CATALYST_TYPE), str):
-            return _catalyst(schema.properties[_CATALYST_TYPE])
+            return _catalyst(schema.properties[_CATALYST_TYPE], self._release)
         if schema.type == "long" and logical == "time-micros" and self._release >= (4, 2):
             return spark.TIME
         return _PRIMITIVES[schema.type]
@@ -264,7 +264,9 @@ def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
     if schema.properties.get("logicalType") != "decimal":
         return None
     precision, scale = schema.properties.get("precision"), schema.properties.get("scale", 0)
-    if not (type(precision) is int and type(scale) is int and precision > 0 and 0 <= scale <= precision):
+    if not (type(precision) is int and type(scale) is int and 0 <= scale <= precision):
+        return None
+    if not 0 < precision < 1 << 31:
         return None
     if isinstance(schema, avro.Fixed) and precision > _digits(schema.size):
         return None
@@ -276,12 +278,14 @@ def _digits(size: int) -> int:
     return len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
 
 
-def _catalyst(text: str) -> SparkType:
+def _catalyst(text: str, release: tuple[int, int]) -> SparkType:
     name = " ".join(text.lower().split())
     if name in _CATALYST_NAMES:
         return spark.Atomic(_CATALYST_NAMES[name])
-    if name in _INTERVALS or re.fullmatch(r"time\([0-6]\)", name):
+    if name in _INTERVALS:
         return spark.Atomic(name)
+    if release >= (4, 1) and re.fullmatch(r"time(\([0-6]\))?", name):
+        return spark.TIME if name == "time" else spark.Atomic(name)
     raise SparkRefuses(
         "UNSUPPORTED_DATATYPE",
         f"the property {_CATALYST_TYPE} says {text!r}, which is no type of an Avro number",

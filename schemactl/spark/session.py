@@ -7,11 +7,11 @@ import json
 import logging
 import os
 import re
-import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from .java import ensure_java
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _LOOK_S: Final = 0.5
@@ -49,21 +50,18 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
         SparkProblem: Spark does not start, or a job of the block failed.
     """
     ensure_java()
-    from pyspark.sql import SparkSession
+    from pyspark import SparkConf
 
     local = master == "local" or master.startswith("local[")
     if local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(name)
-    for option, value in {"spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}.items():
-        builder = builder.config(option, value)
-    for option, value in _LOCAL.items() if local else ():
-        builder = builder.config(option, value)
-    with told(), _interruptible() as restored:
+    conf = SparkConf().setMaster(master).setAppName(name)
+    conf.setAll([("spark.ui.showConsoleProgress", "false"), ("spark.log.level", "OFF")])
+    conf.setAll([*_LOCAL.items()] if local else [])
+    with told(), _unlogged():
         with _hushed() as printed:
             try:
-                spark = builder.getOrCreate()
-                restored()
+                spark = _started(conf)
             except Exception as error:
                 raise SparkProblem(f"it does not start: {_cause(printed()) or _first_line(error)}") from error
         try:
@@ -74,21 +72,35 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
             spark.stop()
 
 
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], None]]:
-    """What is given puts back the answer to Ctrl-C that was there before; and py4j logs no traceback of it.
+def _started(conf: SparkConf) -> SparkSession:
+    """The session; its Java is started in a thread of its own, so that Ctrl-C ends the waiting and nothing else.
 
-    PySpark's own answer asks Java in the midst of another question, which ends in tracebacks. The end of the session ends its jobs.
+    In the main thread PySpark would leave a Java behind that nobody knows, and from then on answer Ctrl-C itself: it asks Java in
+    the midst of another question, which ends in tracebacks. As it is, Java ends by itself when this process does.
     """
-    before, quiet = signal.getsignal(signal.SIGINT), logging.NullHandler()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
-    def restored() -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+    found: Future[SparkContext] = Future()
 
+    def start() -> None:
+        try:
+            found.set_result(SparkContext.getOrCreate(conf))
+        except Exception as error:  # noqa: BLE001  raised where it is waited for
+            found.set_exception(error)
+
+    threading.Thread(target=start, daemon=True).start()
+    found.result()
+    return SparkSession.builder.getOrCreate()
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """py4j logs no traceback of an interruption: the end of the session ends its jobs."""
+    quiet = logging.NullHandler()
     logging.getLogger().addHandler(quiet)
     try:
-        yield restored
+        yield
     finally:
         logging.getLogger().removeHandler(quiet)
 

@@ -139,20 +139,26 @@ def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_an_interrupt_ends_without_a_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["command", "start"])
+def test_an_interrupt_ends_without_a_traceback(tmp_path: Path, where: str) -> None:
     script = (
         "import os, signal, sys\n"
         # Whoever runs the tests in the background may have told them to ignore it.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from schemactl import cli\n"
+        "from schemactl.__main__ import main\n"
         "class Stopped:\n"
         "    configure = staticmethod(lambda parser: None)\n"
-        "    run = staticmethod(lambda args, context: os.kill(os.getpid(), signal.SIGINT))\n"
-        "cli.load = lambda name: Stopped\n"
-        "sys.exit(cli.main(['check']))\n"
+        "    run = find_spec = staticmethod(lambda *args: os.kill(os.getpid(), signal.SIGINT))\n"
+        "if sys.argv[1] == 'start':\n"
+        "    sys.meta_path.insert(0, Stopped)\n"
+        "else:\n"
+        "    from schemactl import cli\n"
+        "    cli.load = lambda name: Stopped\n"
+        "sys.argv = ['schemactl', 'check']\n"
+        "sys.exit(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, where], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 130
     assert done.stderr == "schemactl: interrupted\n"

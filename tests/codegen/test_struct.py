@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from schemactl.codec import schema as codec_schema
 from schemactl.codegen import spark_type
 from schemactl.codegen.struct import Options, SparkRefuses, convert
-from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats.avro.parse import parse
+from schemactl.errors import SchemactlError
+from schemactl.formats.avro.parse import parse, parse_for_spark
+from schemactl.formats.avro.text import InvalidAvro
 from schemactl.model import Release
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_types_public.jsonl.gz"
@@ -42,11 +44,13 @@ def test_types_are_those_of_schema_converters(spark: str) -> None:
     for case in CASES:
         expected = case["struct_430"] if spark == "4.3" and "struct_430" in case else case["struct"]
         text = json.dumps(case["avro"])
+        release = options_of(case, spark).release
         if case["error"] and case["stage"] == "parse":
-            with pytest.raises(InvalidSchema):
-                parse(text, Release.R4_2, validate_defaults=True)
+            with pytest.raises(InvalidAvro) as unread:
+                parse_for_spark(text, release)
+            assert unread.value.exception == case["error"]
             continue
-        schema = parse(text, Release.R4_2, validate_defaults=True)
+        schema = parse_for_spark(text, release)
         if case["error"]:
             with pytest.raises(SparkRefuses) as refused:
                 convert(schema, options_of(case, spark))
@@ -55,6 +59,51 @@ def test_types_are_those_of_schema_converters(spark: str) -> None:
         converted = convert(schema, options_of(case, spark))
         assert (case["id"], spark_type.to_json(converted.type)) == (case["id"], expected)
         assert (case["id"], converted.nullable) == (case["id"], case["nullable"])
+
+
+OTHER = {"type": "record", "name": "Inner", "namespace": "other", "fields": [{"name": "x", "type": "Outer"}]}
+UP = {"name": "f", "type": "int", "default": "none", "order": "up"}
+
+
+@pytest.mark.parametrize(
+    ("definition", "error"),
+    [
+        # What Pulsar 4.2 accepts, and Spark does not.
+        ({"type": "record", "name": "A$B", "fields": []}, "SchemaParseException"),
+        # A record is known when it is complete: inside, its name is looked for in the namespace that is in force there.
+        ({"type": "record", "name": "Outer", "fields": [{"name": "in", "type": OTHER}]}, "AvroTypeException"),
+        # A field's order is looked at before its default, and a record's namespace after its fields.
+        ({"type": "record", "name": "R", "fields": [UP]}, "IllegalArgumentException"),
+        ({"type": "record", "name": "R", "namespace": "1x", "fields": [UP]}, "IllegalArgumentException"),
+    ],
+)
+def test_what_the_avro_of_spark_refuses_is_refused_in_its_order(definition: Any, error: str) -> None:
+    with pytest.raises(InvalidAvro) as refused:
+        parse_for_spark(json.dumps(definition), (4, 1))
+    assert refused.value.exception == error
+
+
+def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
+    outer = {"type": "record", "name": "Outer", "fields": [{"name": "in", "type": OTHER}]}
+    schema = parse_for_spark(json.dumps(outer), (4, 0))
+    found = convert(schema, Options(spark="4.0", recursive_field_max_depth=1))
+    inner = spark_type.Struct((spark_type.Field("in", spark_type.Struct(()), nullable=False),))
+    assert found.type == inner
+
+
+def test_spark_has_times_from_4_1_on() -> None:
+    schema = parse_for_spark('{"type": "long", "spark.sql.catalyst.type": "time"}', (4, 0))
+    assert convert(schema, Options(spark="4.1")).type == spark_type.TIME
+    with pytest.raises(SparkRefuses):
+        convert(schema, Options(spark="4.0"))
+
+
+def test_numbers_that_java_has_no_int_for_make_no_decimal() -> None:
+    definition = {"type": "bytes", "logicalType": "decimal", "precision": 2**31}
+    assert convert(parse_for_spark(json.dumps(definition), (4, 1)), Options()).type == spark_type.BINARY
+    read = codec_schema.parse(json.dumps(definition))
+    assert isinstance(read, codec_schema.Primitive)
+    assert read.logical is None
 
 
 def test_a_decimal_of_more_digits_than_spark_holds_is_refused_by_its_condition() -> None:

@@ -21,8 +21,17 @@ from schemactl.cli.codecs import codec_of
 from schemactl.cli.spark_decode import own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
+from schemactl.spark import ensure_java
 
 COUNT = 1_300
+
+# Whoever runs the tests in the background may have told them to ignore it.
+INTERRUPTIBLE = (
+    "import signal, sys\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from schemactl.__main__ import main\n"
+    "sys.exit(main())\n"
+)
 
 
 @pytest.fixture
@@ -59,9 +68,9 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     third = run(folder, "--messages", "../archive", "--partition-by", "status")
     assert (third.returncode, json.loads(third.stdout)["rows"]) == (0, 0)
 
-    other = run(folder, "--messages", "../archive", "--partition-by", "currency")
+    other = run(folder, "--messages", "../archive", "--partition-by", "channel")
     assert (other.returncode, other.stdout) == (64, "")
-    assert "partitioned by status, and these would be partitioned by currency" in other.stderr
+    assert "partitioned by status, and these would be partitioned by channel" in other.stderr
 
     lake = str(folder.parent / "lake")
     assert spark.read.parquet(lake).count() == 2 * (COUNT - 1)
@@ -100,7 +109,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
     command = ["spark", "decode", "orders", "--messages", "../archive", "--out", "../lake"]
     started = subprocess.Popen(
-        [sys.executable, "-m", "schemactl", *command, "--master", "local[2]", "--files-at-once", "1"],
+        [sys.executable, "-c", INTERRUPTIBLE, *command, "--master", "local[2]", "--files-at-once", "1"],
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
@@ -115,3 +124,29 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     assert started.returncode == 130
     assert run(folder, "--messages", "../archive").returncode == 0
     assert spark.read.parquet(str(lake)).count() == 12 * (COUNT - 1)
+
+
+def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(folder: Path) -> None:
+    home, started_java = folder.parent / "java", folder.parent / "started"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin/java").write_text(
+        f"#!/bin/sh\ncase \"$*\" in *pyspark-shell*) touch '{started_java}';; esac\n"
+        f"exec '{ensure_java()}/bin/java' \"$@\"\n"
+    )
+    (home / "bin/java").chmod(0o755)
+    command = ["spark", "decode", "orders", "--messages", "../archive", "--out", "../lake"]
+    started = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, *command, "--master", "local[1]"],
+        cwd=folder,
+        env={**os.environ, "JAVA_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while started.poll() is None and not started_java.exists():
+        time.sleep(0.05)
+    os.killpg(started.pid, signal.SIGINT)
+    # Whatever still ran would hold the pipes.
+    assert started.communicate(timeout=100) == ("", "schemactl: interrupted\n")
+    assert started.returncode == 130

@@ -158,6 +158,9 @@ class DefinitionReader(ABC):
         known = 2
         if "default" in json:
             known += 1
+            if "order" in json:
+                # Java looks at it before the default.
+                order_of(json, path)
             field.default = default_of(field.schema, json, path)
             if self._defaults:
                 self._defaults.check(field, record, path, self._open)

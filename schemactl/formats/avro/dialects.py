@@ -122,13 +122,17 @@ class Avro1120(DefinitionReader):
         return equal(named, earlier)
 
 
-class Avro1122(Avro1120):
-    """Avro 1.12.2 in Pulsar 5.0: types are known when they are complete, so that a record inside itself is a reference.
-
-    Pulsar reads `{"type": "Name"}` for it, with a JSON parser that refuses comments (AvroSchemaCompat).
-    """
+class Avro1121(Avro1120):
+    """Avro 1.12.1 and newer: types are known when they are complete, so that a record inside itself is a reference."""
 
     known_inside = False
+
+    def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
+        return equal(named, earlier)
+
+
+class Avro1122(Avro1121):
+    """Avro 1.12.2 in Pulsar 5.0, which reads `{"type": "Name"}` for it, with a JSON parser that refuses comments (AvroSchemaCompat)."""
 
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         if without_comments(self._text) != self._text:
@@ -136,8 +140,20 @@ class Avro1122(Avro1120):
             raise invalid(what, path, "type", fix=f"write {shown(name)} in place of the object")
         return self._reference(name, namespace, path)
 
-    def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
-        return equal(named, earlier)
+
+class _AvroOfSpark(Avro1120):
+    """Names are as Avro itself has them."""
+
+    def _is_name(self, name: str) -> bool:
+        return is_name(name, others="_")
+
+
+class AvroOfSpark40(_AvroOfSpark):
+    """Avro 1.12.0 in Spark 4.0."""
+
+
+class AvroOfSpark41(_AvroOfSpark, Avro1121):
+    """Avro 1.12.1 in Spark 4.1 to 4.3."""
 
 
 def _holds_big_integer(value: JsonValue) -> bool:
