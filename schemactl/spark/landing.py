@@ -282,7 +282,7 @@ def _landing(
     overwrite: bool = False,
 ) -> Landing:
     if places.rows.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
-        raise ValueError(
+        raise WrongArgument(
             f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
         )
     schema = decode(messages, codec, engine="arrow", **raw).schema
