@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -68,8 +70,8 @@ class Codec:
         self._bearable: set[int | None] = set()
 
     def __reduce__(self) -> Any:
-        """A copy knows the definitions and compiles for itself, in whichever process it is."""
-        return _restore, (self.versions, self.reader, self.options)
+        """A copy knows the definitions and compiles for itself, in whichever process it is, once for all copies there."""
+        return _restored, (pickle.dumps((self.versions, self.reader, self.options)),)
 
     @property
     def columns(self) -> pa.Schema:
@@ -346,7 +348,10 @@ class Codec:
         return [joined(column).take(back) for column in zip(*parts, strict=True)], reasons
 
 
-def _restore(versions: tuple[Version, ...], reader: Definition | KeyValue, options: Options) -> Codec:
+@lru_cache(maxsize=8)
+def _restored(state: bytes) -> Codec:
+    """Kept, because a worker of Spark is handed the codec anew with each task."""
+    versions, reader, options = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
     return Codec(versions, reader=reader, options=options)
 
 

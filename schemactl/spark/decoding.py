@@ -28,7 +28,7 @@ from .columns import (
 from .errors import WrongArgument
 from .jvm import decode_in_jvm
 from .jvm_plan import EngineUnavailable
-from .worker import forget_spark_archives
+from .worker import spare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,7 +117,7 @@ def decode_batches(
     batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     """The batches as `decode` gives them, in a worker."""
-    forget_spark_archives()
+    spare_worker()
     for batch in batches:
         payloads, versions, keys = (
             None if name is None else batch.column(name)

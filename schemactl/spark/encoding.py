@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from .columns import ERROR, SCHEMA_VERSION, map_in_arrow
 from .errors import WrongArgument
-from .worker import forget_spark_archives
+from .worker import spare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,7 +74,7 @@ def _encode_batches(
     values: list[str],
     others: list[str],
 ) -> Iterator[pa.RecordBatch]:
-    forget_spark_archives()
+    spare_worker()
     for batch in batches:
         encoded = codec.encode_batch(batch.select(values), version)
         found = {name: batch.column(name) for name in others}

@@ -25,7 +25,7 @@ from .arrow_types import struct_of
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
 from .jvm_limits import AVRO_LIMITS, are_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, EngineUnavailable, Plan, plan_of
-from .worker import forget_spark_archives
+from .worker import spare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -185,7 +185,7 @@ def _reasons(codec: Codec) -> Any:
     """A function from refused payloads and their versions, both null elsewhere, to the reasons."""
 
     def reasons(payloads: pa.Array, versions: pa.Array) -> pa.Array:
-        forget_spark_archives()
+        spare_worker()
         rows = np.flatnonzero(np.asarray(payloads.is_valid()) | np.asarray(versions.is_valid()))
         if not len(rows):
             return pa.nulls(len(payloads), pa.string())

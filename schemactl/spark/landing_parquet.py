@@ -47,6 +47,12 @@ _WAITING_BYTES: Final = 128 * 2**20
 # Rows of a page, in Parquet's Java library.
 _PAGE_ROWS: Final = 20_000
 
+# What part of a page's values is to have stood there before; and of so many first ones, wherever that comes true: of 12,500
+# values, each as likely, half of a page's do, and a twenty-fifth of the first thousand.
+_HALF: Final = 0.5
+_FIRST_VALUES: Final = 1_000
+_HARDLY: Final = 0.03
+
 # Files of other partitions that stay open to be continued.
 _OPEN_FILES: Final = 32
 
@@ -198,8 +204,14 @@ def repeating(rows: pa.Table) -> list[str]:
         for column in sample.schema.names
         for part in sample.column(column).chunks
         for place, values in _leaves(part, column)
-        if 2 * pc.count_distinct(values).as_py() <= len(values) - values.null_count
+        if _repeated(values[:_FIRST_VALUES]) >= _HARDLY and _repeated(values) >= _HALF
     ]
+
+
+def _repeated(values: pa.Array) -> float:
+    """Which part of the values, but for nulls, stood there before."""
+    count = len(values) - values.null_count
+    return 1 - pc.count_distinct(values).as_py() / count if count else 1.0
 
 
 def _leaves(values: pa.Array, place: str) -> Iterator[tuple[str, pa.Array]]:

@@ -16,7 +16,7 @@ from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
 from .decoding import decode_batches
 from .landing_journal import Counts, Job, Landed, Places, Staged, commit
 from .landing_parquet import ParquetFiles, Shape
-from .worker import forget_spark_archives
+from .worker import spare_worker
 
 
 def task_context() -> TaskContext:
@@ -40,7 +40,7 @@ class Landing:
 
     def stage(self, batches: Iterator[pa.RecordBatch], job: Job) -> TaskStaged:
         """Every message of the batches is in a staged file, as a row or refused."""
-        forget_spark_archives()
+        spare_worker()
         task = task_context().partitionId()
         attempt = f"{task}-{uuid.uuid4().hex}"
         prefix = f"part-{task:05}-{job.name}"
@@ -61,7 +61,7 @@ class Landing:
 
     def commit(self, job: Job, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What the tasks staged is visible: of each task, what one attempt of it staged."""
-        forget_spark_archives()
+        spare_worker()
         tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
         staged = Staged(
             [file for task in tasks.values() for file in task.staged.rows],

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from .landing_journal import Job, abort
 from .landing_sink import Landing, TaskStaged
-from .worker import forget_spark_archives
+from .worker import spare_worker
 
 JOB: Final = "job"
 """The option that names a batch job."""
@@ -37,12 +37,12 @@ class LandingSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> _BatchWriter:  # noqa: ARG002, FBT001  Spark's signature
         """For a batch job."""
-        forget_spark_archives()
+        spare_worker()
         return _BatchWriter(self.landing, Job(self.options[JOB]))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: ARG002, FBT001, N802  Spark's signature
         """For a streaming query."""
-        forget_spark_archives()
+        spare_worker()
         # Its base came with Spark 4.1.
         from .landing_stream import StreamWriter
 

@@ -14,7 +14,7 @@ from ..codec import Codec  # noqa: TID252  a package may carry a copy under its 
 from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
 from .arrow_types import struct_of
 from .columns import KEYS, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
-from .worker import forget_spark_archives
+from .worker import spare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -210,7 +210,7 @@ def _verify_part(
     columns: Columns,
     shown: int,
 ) -> Iterator[pa.RecordBatch]:
-    forget_spark_archives()
+    spare_worker()
     from pyspark import TaskContext
 
     context = TaskContext.get()
