@@ -129,6 +129,12 @@ def test_a_codec_survives_pickling() -> None:
     assert copy.decode_one(payload, version) == ORDERS.decode_one(payload, version)
 
 
+def test_copies_of_a_codec_that_come_to_one_process_are_one() -> None:
+    state, other = pickle.dumps(ORDERS), pickle.dumps(Codec(ORDERS.versions[:1]))
+    assert pickle.loads(state) is pickle.loads(state)  # noqa: S301  our own bytes
+    assert [len(pickle.loads(one).versions) for one in (state, other)] == [3, 1]  # noqa: S301  our own bytes
+
+
 def test_chunked_and_large_arrays_are_read_like_others() -> None:
     payloads = [payload for payload, _ in messages()]
     chunked = pa.chunked_array([payloads[:1], payloads[1:]], pa.large_binary())
