@@ -1,4 +1,4 @@
-"""Java's own Avro, to compare with."""
+"""Java's own Avro, and Spark's view of it, to compare with."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class JavaAvro:
 
     def __init__(self, jvm: Any, thrown: type[Exception]) -> None:
         self._thrown: Any = thrown
+        self._jvm = jvm
         self._avro = jvm.org.apache.avro
 
     def parse(self, definition: Json) -> Any:
@@ -42,6 +43,20 @@ class JavaAvro:
 
     def refusal(self, *, reader: Any, writer: Any) -> str:
         return str(self._avro.SchemaValidationException(reader, writer).getMessage())
+
+    def struct(self, definition: Json, *, depth: int, stable: bool, prefix: str) -> tuple[Json, bool] | str:
+        """The type that SchemaConverters of the installed Spark makes, and whether it is nullable; or the error it throws."""
+        converters = self._jvm.org.apache.spark.sql.avro.SchemaConverters
+        try:
+            found = converters.toSqlType(
+                self._avro.Schema.Parser().parse(json.dumps(definition)), stable, prefix, depth
+            )
+        except self._thrown as thrown:
+            error = thrown.java_exception
+            names = {method.getName() for method in error.getClass().getMethods()}
+            condition = error.getCondition() if "getCondition" in names else None
+            return str(condition or error.getClass().getSimpleName())
+        return json.loads(found.dataType().json()), found.nullable()
 
     def decode(self, messages: Iterable[bytes], *, reader: Any, writer: Any) -> list[str]:
         """What Java prints of each message; raises Py4JJavaError where a message of `writer` does not decode with `reader`."""

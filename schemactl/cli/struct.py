@@ -69,8 +69,8 @@ def definition_text(value: Any, where: str) -> str:
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.codegen.spark_type import to_json
-    from schemactl.codegen.struct import SparkRefuses, convert
+    from schemactl.codegen.spark_type import SparkRefuses, to_json
+    from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.parse import parse_for_spark

@@ -10,7 +10,8 @@ from typing import Final
 from schemactl.codegen.names import LICENSE, RUNTIME, is_importable, module_paths
 from schemactl.codegen.source import Literal, quote, render
 from schemactl.codegen.source import Mapping as Dict
-from schemactl.codegen.struct import Options, SparkRefuses
+from schemactl.codegen.spark_type import SparkRefuses
+from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_module import HEADER, MARK, Approved, topic_module
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.model import Generate, Release, TopicName

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import Field, SparkType, Struct
-from schemactl.codegen.struct import MAX_PLACES, Options, SparkRefuses, too_wide
+from schemactl.codegen.spark_type import Field, SparkRefuses, SparkType, Struct
+from schemactl.codegen.struct import MAX_PLACES, Options, too_wide
 from schemactl.formats import protobuf_native
 
 _UINT64: Final = spark.Decimal(20, 0)

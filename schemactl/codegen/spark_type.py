@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemactl.codegen.source import Call, Expression, Items, Literal
+from schemactl.errors import SchemactlError
 
 _CONSTRUCTORS = {
     "void": "NullType",
@@ -21,6 +22,8 @@ _CONSTRUCTORS = {
     "date": "DateType",
     "timestamp": "TimestampType",
     "timestamp_ntz": "TimestampNTZType",
+    "variant": "VariantType",
+    "interval": "CalendarIntervalType",
 }
 
 _TIME_FIELDS = ("day", "hour", "minute", "second")
@@ -89,6 +92,14 @@ TIME = Atomic("time(6)")
 TIMESTAMP = Atomic("timestamp")
 TIMESTAMP_NTZ = Atomic("timestamp_ntz")
 VOID = Atomic("void")
+
+
+class SparkRefuses(SchemactlError):
+    """Spark has no type for the schema; `error` is its condition, or the simple name of the exception it throws."""
+
+    def __init__(self, error: str, what: str, *, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.error = error
 
 
 def to_json(spark_type: SparkType) -> Any:

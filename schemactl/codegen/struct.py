@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import SparkType
+from schemactl.codegen.catalyst_type import catalyst_type
+from schemactl.codegen.spark_type import SparkRefuses, SparkType
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro import schema as avro
 
@@ -16,28 +17,6 @@ MAX_PRECISION: Final = 38
 
 _CATALYST_TYPE: Final = "spark.sql.catalyst.type"
 """The Avro property in which Spark notes the type it had (SchemaConverters.CATALYST_TYPE_PROP_NAME)."""
-
-_CATALYST_NAMES: Final = {
-    "tinyint": "byte",
-    "smallint": "short",
-    "int": "integer",
-    "integer": "integer",
-    "bigint": "long",
-    "long": "long",
-    "date": "date",
-    "timestamp": "timestamp",
-    "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-}
-
-_INTERVAL_UNITS: Final = (("year", "month"), ("day", "hour", "minute", "second"))
-
-_INTERVALS: Final = frozenset(
-    f"interval {start} to {end}" if start != end else f"interval {start}"
-    for units in _INTERVAL_UNITS
-    for first, start in enumerate(units)
-    for end in units[first:]
-)
 
 _PRIMITIVES: Final = {
     "null": spark.VOID,
@@ -58,22 +37,18 @@ _LOGICAL: Final[dict[tuple[str, str], SparkType]] = {
     ("long", "local-timestamp-micros"): spark.TIMESTAMP_NTZ,
 }
 
+_TIME: Final[dict[tuple[str, str], SparkType]] = {("long", "time-micros"): spark.TIME}
+"""From Spark 4.2 on."""
+
 _NANOSECONDS: Final[dict[tuple[str, str], SparkType]] = {
     ("long", "timestamp-nanos"): spark.Atomic("timestamp_ltz(9)"),
     ("long", "local-timestamp-nanos"): spark.Atomic("timestamp_ntz(9)"),
 }
+"""From Spark 4.3 on."""
 
 
 MAX_PLACES: Final = 100_000
 """So many places a StructType may have, its named types written out wherever they are used: no table is as wide."""
-
-
-class SparkRefuses(SchemactlError):
-    """Spark has no type for the schema; `error` is the simple name of the exception it throws."""
-
-    def __init__(self, error: str, what: str, *, fix: str = "") -> None:
-        super().__init__(what, fix=fix)
-        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +115,11 @@ class _Converter:
         self._options = options
         self._release = options.release
         self._left = MAX_PLACES
-        self._logical = dict(_LOGICAL)
+        self._newer: dict[tuple[str, str], SparkType] = {}
+        if self._release >= (4, 2):
+            self._newer |= _TIME
         if self._release >= (4, 3) and not options.nanoseconds_as_bigint:
-            self._logical |= _NANOSECONDS
+            self._newer |= _NANOSECONDS
 
     def convert(self, schema: avro.Schema, depths: dict[str, int]) -> Converted | None:
         converted: Converted | None
@@ -174,13 +151,19 @@ class _Converter:
         if schema.type not in ("int", "long"):
             return _PRIMITIVES[schema.type]
         logical = schema.properties.get("logicalType")
-        if isinstance(logical, str) and (schema.type, logical) in self._logical:
-            return self._logical[schema.type, logical]
-        if isinstance(schema.properties.get(_CATALYST_TYPE), str):
-            return _catalyst(schema.properties[_CATALYST_TYPE], self._release)
-        if schema.type == "long" and logical == "time-micros" and self._release >= (4, 2):
-            return spark.TIME
-        return _PRIMITIVES[schema.type]
+        kind = (schema.type, logical) if isinstance(logical, str) else (schema.type, "")
+        if kind in _LOGICAL:
+            return _LOGICAL[kind]
+        made, told = self._newer.get(kind), schema.properties.get(_CATALYST_TYPE)
+        if not isinstance(told, str):
+            return made or _PRIMITIVES[schema.type]
+        found = catalyst_type(told, self._release)
+        if made is not None and not (made == spark.TIME and found.name.startswith("time(")):
+            raise SparkRefuses(
+                "ClassCastException",
+                f"the property {_CATALYST_TYPE} says {told!r}, which is no type of a {logical}",
+            )
+        return found
 
     def _record(self, schema: avro.Record, depths: dict[str, int]) -> Converted | None:
         depth = depths.get(schema.full_name, 0)
@@ -276,17 +259,3 @@ def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
 def _digits(size: int) -> int:
     """How many decimal digits always fit into `size` bytes of two's complement."""
     return len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
-
-
-def _catalyst(text: str, release: tuple[int, int]) -> SparkType:
-    name = " ".join(text.lower().split())
-    if name in _CATALYST_NAMES:
-        return spark.Atomic(_CATALYST_NAMES[name])
-    if name in _INTERVALS:
-        return spark.Atomic(name)
-    if release >= (4, 1) and re.fullmatch(r"time(\([0-6]\))?", name):
-        return spark.TIME if name == "time" else spark.Atomic(name)
-    raise SparkRefuses(
-        "UNSUPPORTED_DATATYPE",
-        f"the property {_CATALYST_TYPE} says {text!r}, which is no type of an Avro number",
-    )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemactl.codegen.former_names import Path, former_names
-from schemactl.codegen.struct import Options, SparkRefuses
+from schemactl.codegen.spark_type import SparkRefuses
+from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import is_record, struct_of
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro import schema as avro

@@ -1,18 +1,23 @@
-"""Spark's types, against those of Spark's own SchemaConverters (4.1.1, and 4.3.0 where it differs)."""
+"""Spark's types, against those of Spark's own SchemaConverters: recorded (4.1.1, 4.3.0 where it differs), and as installed."""
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
+from java_avro import JavaAvro
+from random_avro import Maker
 
 from schemactl.codec import schema as codec_schema
 from schemactl.codegen import spark_type
-from schemactl.codegen.struct import Options, SparkRefuses, convert
+from schemactl.codegen.spark_type import SparkRefuses
+from schemactl.codegen.struct import Options, convert
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro.parse import parse, parse_for_spark
 from schemactl.formats.avro.text import InvalidAvro
@@ -104,6 +109,74 @@ def test_numbers_that_java_has_no_int_for_make_no_decimal() -> None:
     read = codec_schema.parse(json.dumps(definition))
     assert isinstance(read, codec_schema.Primitive)
     assert read.logical is None
+
+
+NOTED = [
+    "",
+    "bigint",
+    "int",
+    "smallint",
+    "byte",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "variant",
+    "interval",
+    "void",
+    "real",
+    "nonsense",
+    "int(3)",
+    "timestamp(6)",
+    "timestamp_ntz(6)",
+    "timestamp_ltz(9)",
+    "timestamp(7)",
+    "timestamp_ntz(3)",
+    "timestamp(10)",
+    "time",
+    "time(0)",
+    "TIME ( 3 )",
+    "time(06)",
+    "time(7)",
+    "time(9)",
+    "time(10)",
+    "interval year",
+    "INTERVAL  day to Second",
+    "interval month to day",
+    "interval second to day",
+    "interval hour",
+]
+"""Of a number's type in `spark.sql.catalyst.type`, where Spark keeps what Avro has no type for."""
+
+
+def some() -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Schemas, with their options: recorded, random, and of numbers that were another type in Spark."""
+    for case in CASES:
+        yield case["avro"], case.get("options", {})
+    for seed in range(100):
+        yield Maker(seed).schema(4), {"enableStableIdentifiersForUnionType": seed % 2 == 1}
+    for noted, kind in itertools.product(NOTED, ("int", "long")):
+        for logical in ("", "time-micros", "time-millis", "timestamp-nanos", "date", "timestamp-micros"):
+            yield {"type": kind, "logicalType": logical, "spark.sql.catalyst.type": noted}, {}
+
+
+def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
+    for definition, options in some():
+        chosen = options_of({"options": options}, ".".join(pyspark.__version__.split(".")[:2]))
+        expected = java.struct(
+            definition,
+            depth=chosen.recursive_field_max_depth,
+            stable=chosen.stable_union_identifiers,
+            prefix=chosen.stable_union_prefix,
+        )
+        found: tuple[Any, bool] | str
+        try:
+            made = convert(parse_for_spark(json.dumps(definition), chosen.release), chosen)
+            found = spark_type.to_json(made.type), made.nullable
+        except SparkRefuses as refused:
+            found = refused.error
+        except InvalidAvro as refused:
+            found = refused.exception
+        assert (definition, found) == (definition, expected)
 
 
 def test_a_decimal_of_more_digits_than_spark_holds_is_refused_by_its_condition() -> None:
