@@ -69,6 +69,10 @@ class PulsarStream(DataSourceStreamReader):
         rows = self.reading.max_messages_per_trigger
         return _LIMITS.ReadAllAvailable() if rows is None else _LIMITS.ReadMaxRows(rows)
 
+    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802  Spark's name
+        """Where the topics ended when `latestOffset` looked, for the query's progress, which Spark 4.2 and newer keep."""
+        return None if self._driver is None else offsets_to_json(self._driver.known)
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """What there is now is all that the query reads."""
         self._target = self._on_driver().ends()

@@ -18,6 +18,7 @@ import pytest
 from pulsar_cluster import Namespace, namespace
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from spark_release import before
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import decode
@@ -216,8 +217,12 @@ def test_a_batch_keeps_to_the_limit_that_spark_gives(space: Namespace, opened: l
     batches = [run.batch(run.stream.latestOffset(run.at, MaxRows(5))) for _ in range(4)]
     assert [len(rows) for rows in batches] == [5, 4, 4, 0]
     assert sorted(int(value) for rows in batches for value in rows) == list(range(13))
+
+
+@before((4, 2), "a batch can be limited")
+def test_a_limit_that_spark_cannot_keep_is_refused(space: Namespace, opened: list[PulsarStream]) -> None:
     with pytest.raises(ValueError, match=r"maxMessagesPerTrigger needs Spark 4\.2"):
-        stream(space, opened, topic=topic, maxMessagesPerTrigger="5")
+        stream(space, opened, topic=space.topic("limited"), maxMessagesPerTrigger="5")
 
 
 def payloads(start: int, end: int, version: int) -> list[bytes | None]:

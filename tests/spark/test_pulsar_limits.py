@@ -1,0 +1,145 @@
+"""Streams of the data source whose batches are limited, as Spark 4.2 and newer drive them, against a live broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pulsar_cluster import Namespace
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from spark_release import since
+
+pytestmark = since((4, 2), "a stream in Python cannot limit a batch")
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def kill_at(batches: Iterable[pa.RecordBatch], *, number: int, mark: str) -> Iterator[pa.RecordBatch]:
+    """The worker that gets this message for the first time is killed with it."""
+    for batch in batches:
+        if b"%d" % number in batch.column("value").to_pylist() and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield batch
+
+
+class Landing:
+    """A query that writes a topic's messages to files, run after run from one checkpoint."""
+
+    def __init__(self, source: SparkSession, folder: Path, **options: str) -> None:
+        self._source, self._folder, self._options = source, folder, options
+        self.sizes: list[int] = []
+
+    def stream(self) -> DataFrame:
+        reader = self._source.readStream.format("pulsar-schemactl").options(**self._options)
+        return reader.option("startingOffsets", "earliest").load().select("value")
+
+    def started(self, rows: DataFrame, **trigger: Any) -> StreamingQuery:
+        writer = rows.writeStream.format("parquet").option("path", str(self._folder / "rows"))
+        return (
+            writer.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(**trigger).start()
+        )
+
+    def run(self, **killed: Any) -> None:
+        """Lands what there is; `sizes` are those of the run's batches."""
+        rows = self.stream()
+        if killed:
+            rows = rows.mapInArrow(partial(kill_at, **killed), rows.schema)
+        query = self.started(rows, availableNow=True)
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+            self.sizes = [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
+
+    def landed(self) -> list[int]:
+        rows = self._source.read.parquet(str(self._folder / "rows")).collect()
+        return sorted(int(row["value"]) for row in rows)
+
+
+def test_available_now_lands_all_in_batches_of_the_limit_and_then_ends(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("now", partitions=2)
+    landing = Landing(source, tmp_path, **space.options, topic=topic, maxMessagesPerTrigger="5")
+    space.send("now-partition-0", numbered(0, 9))
+    space.send("now-partition-1", numbered(9, 12))
+    landing.run()
+    assert (sum(landing.sizes), max(landing.sizes)) == (12, 5)
+    assert landing.landed() == list(range(12))
+    landing.run()
+    assert landing.sizes == []
+    space.send("now-partition-1", numbered(12, 18))
+    landing.run()
+    assert landing.sizes == [5, 1]
+    assert landing.landed() == list(range(18))
+
+
+def test_without_a_limit_available_now_is_one_batch(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("whole", partitions=2)
+    space.send("whole", numbered(0, 30))
+    landing = Landing(source, tmp_path, **space.options, topic=topic)
+    landing.run()
+    assert landing.sizes == [30]
+
+
+def test_a_run_that_was_killed_between_its_batches_is_finished_by_the_next(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("killed")
+    space.send("killed", numbered(0, 12))
+    landing = Landing(source, tmp_path, **space.options, topic=topic, maxMessagesPerTrigger="4")
+    with pytest.raises(StreamingQueryException):
+        landing.run(number=6, mark=str(tmp_path / "killed"))
+    assert landing.landed() == list(range(4))
+    # Since 4.2 a run does more than the batch it finds unfinished: what there is when it begins.
+    space.send("killed", numbered(12, 14))
+    landing.run()
+    assert landing.sizes == [4, 4, 2]
+    assert landing.landed() == list(range(14))
+
+
+def test_a_trigger_that_goes_on_keeps_to_the_limit_and_says_how_far_the_topic_reaches(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("on")
+    ids = space.send("on", numbered(0, 10))
+    landing = Landing(source, tmp_path, **space.options, topic=topic, maxMessagesPerTrigger="4")
+    query = landing.started(landing.stream(), processingTime="0 seconds")
+    try:
+        query.processAllAvailable()
+        batches = [each for each in query.recentProgress if each["numInputRows"]]
+    finally:
+        query.stop()
+    assert [each["numInputRows"] for each in batches] == [4, 4, 2]
+    assert landing.landed() == list(range(10))
+    ends = [each["sources"][0] for each in batches]
+    assert [json.loads(each["endOffset"])[topic] for each in ends] == [ids[3], ids[7], ids[9]]
+    assert [json.loads(each["latestOffset"])[topic] for each in ends] == [ids[9]] * 3
+
+
+def test_partitions_that_come_between_two_runs_are_landed(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("wider", partitions=1)
+    landing = Landing(source, tmp_path, **space.options, topic=topic, maxMessagesPerTrigger="3")
+    space.send("wider-partition-0", numbered(0, 4))
+    landing.run()
+    space.call("POST", "/persistent/NAMESPACE/wider/partitions", 3)
+    space.send("wider-partition-2", numbered(4, 8))
+    landing.run()
+    assert (sum(landing.sizes), max(landing.sizes)) == (4, 3)
+    assert landing.landed() == list(range(8))

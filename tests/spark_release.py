@@ -1,0 +1,20 @@
+"""Which release of Spark the tests run on: `make spark-releases` runs those of Spark on each that is supported."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyspark
+import pytest
+
+RELEASE: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+
+
+def since(release: tuple[int, int], why: str) -> pytest.MarkDecorator:
+    """Skips the test on older releases, which `why` says the reason of."""
+    return pytest.mark.skipif(release > RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
+
+
+def before(release: tuple[int, int], why: str) -> pytest.MarkDecorator:
+    """Skips the test on that release and newer ones."""
+    return pytest.mark.skipif(release <= RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
