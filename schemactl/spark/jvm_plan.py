@@ -26,6 +26,9 @@ LONG_DIGITS: Final = 18
 WIDE_DIGITS: Final = LONG_DIGITS + 1
 """What such decimals are read with instead, so that nothing is cut off."""
 
+_NUMBERS: Final = ("time-micros", "timestamp-nanos", "local-timestamp-nanos")
+"""Read as the numbers they are, whatever this release of Spark makes of them; it takes any number for a time of day."""
+
 
 class EngineUnavailable(RuntimeError):
     """The engine cannot decode these messages; the text says why, and what to do."""
@@ -78,7 +81,7 @@ def plan_of(codec: Codec) -> Plan:
             writers[version.number] = written
     for text in writers.values():
         _bounded(parse(text), ())
-    value = _widened(json.loads(reader.text))
+    value = _widened(_plain(json.loads(reader.text)))
     mark = next((part.name for part in schema.fields if _required(part.schema)), None)
     if mark is None:
         mark = "__read" + "_" * max(len(part.name) for part in schema.fields)
@@ -95,7 +98,7 @@ def _readable(writer: Any, reader: Schema) -> str | None:
         action = resolve(parse(writer.text), reader)
     except InvalidDefinition:
         return None
-    return None if isinstance(action, Failed) else writer.text
+    return None if isinstance(action, Failed) else json.dumps(_plain(json.loads(writer.text)))
 
 
 def _required(schema: Schema) -> bool:
@@ -118,6 +121,19 @@ def _bounded(schema: Schema, around: tuple[int, ...]) -> None:
         )
     for part in children(schema):
         _bounded(part, (*around, id(schema)))
+
+
+def _plain(schema: Any) -> Any:
+    """The schema's JSON without the logical types that Spark is not to see."""
+    if isinstance(schema, list):
+        return [_plain(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _plain(part) if name in ("type", "items", "values", "fields") else part
+        for name, part in schema.items()
+        if name != "logicalType" or part not in _NUMBERS
+    }
 
 
 def _widened(schema: Any) -> Any:

@@ -230,9 +230,11 @@ def _leaves(values: pa.Array, place: str) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """Intervals are numbers to Parquet: the row's metadata say what they mean."""
+    """Intervals are numbers to Parquet: the row's metadata say what they mean. Times are microseconds, or Spark misreads them."""
     if pa.types.is_duration(kind):
         return pa.int64()
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
     if pa.types.is_struct(kind):
         return pa.struct([part.with_type(_stored_type(part.type)) for part in kind])
     if pa.types.is_map(kind):

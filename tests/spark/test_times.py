@@ -1,0 +1,118 @@
+"""Times of day as Spark's `time(6)`, which Avro's `time-micros` is from Spark 4.2 on: decoded, encoded, landed and read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import time
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, TimeType
+from spark_release import since
+
+from schemactl.codec import Codec, Definition, Options, Version
+from schemactl.spark import EngineUnavailable, Landed, decode, encode, land, split, view
+
+pytestmark = since((4, 2), "Avro's times of day are bigint")
+
+
+@pytest.fixture(autouse=True)
+def _time_type(spark: SparkSession) -> Iterator[None]:
+    """Without it Spark has the type, but neither reads nor writes files of it."""
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.timeType.enabled")
+
+
+TIME = {"type": "long", "logicalType": "time-micros"}
+
+
+def avro(*fields: tuple[str, Any]) -> Definition:
+    parts = [{"name": name, "type": kind} for name, kind in fields]
+    return Definition("AVRO", json.dumps({"type": "record", "name": "Shift", "fields": parts}))
+
+
+OLD = avro(("id", "int"), ("starts", TIME))
+NEW = avro(("id", "long"), ("starts", TIME))
+WIDE = avro(
+    ("id", "long"),
+    ("starts", TIME),
+    ("ends", ["null", TIME]),
+    ("breaks", {"type": "array", "items": TIME}),
+    ("named", {"type": "map", "values": ["null", TIME]}),
+    ("half", {"type": "int", "logicalType": "time-millis"}),
+)
+TIMES = (time(0), time(12, 30, 15), time(23, 59, 59, 999_999), time(0, 0, 0, 1))
+
+
+def codec(*definitions: Definition) -> Codec:
+    versions = [Version(number, each) for number, each in enumerate(definitions)]
+    return Codec(versions, options=Options(time_type=True))
+
+
+def raw(spark: SparkSession, messages: list[tuple[bytes | None, int]]) -> DataFrame:
+    return spark.createDataFrame(messages, "payload binary, schema_version long").coalesce(1)
+
+
+def values(number: int, at: time) -> dict[str, Any]:
+    ends = None if number == 0 else at
+    return {
+        "id": number,
+        "starts": at,
+        "ends": ends,
+        "breaks": [at] * number,
+        "named": [("a", ends)],
+        "half": number,
+    }
+
+
+ROWS = [values(number, at) for number, at in enumerate(TIMES)]
+
+
+def test_times_are_decoded_and_encoded(spark: SparkSession) -> None:
+    of = codec(WIDE)
+    payloads = [of.encode_one(row, 0) for row in ROWS]
+    found = decode(raw(spark, [(payload, 0) for payload in (*payloads, b"\x80")]), of)
+    assert found.schema["starts"].dataType == TimeType(6)
+    assert found.schema["breaks"].dataType == ArrayType(TimeType(6))
+    rows, refused = split(found, of, keep=False)
+    got = [row.asDict() for row in rows.orderBy("id").collect()]
+    assert [row | {"named": dict(row["named"])} for row in ROWS] == [
+        {name: row[name] for name in ROWS[0]} for row in got
+    ]
+    assert [row["__payload"] for row in refused.collect()] == [b"\x80"]
+    written = encode(rows.orderBy("id"), of).collect()
+    assert [bytes(row["payload"]) for row in written] == payloads
+
+
+def test_from_avro_which_takes_any_number_for_a_time_is_not_asked(spark: SparkSession) -> None:
+    with pytest.raises(
+        EngineUnavailable, match=r"reads other types .*bigint.* than the topic has .*time\(6\)"
+    ):
+        decode(raw(spark, []), codec(OLD), engine="jvm")
+
+
+def test_times_are_landed_and_read_by_spark(spark: SparkSession, folder: str) -> None:
+    of = codec(WIDE)
+    messages = raw(spark, [(of.encode_one(row, 0), 0) for row in ROWS])
+    landed = land(messages, of, folder)
+    assert isinstance(landed, Landed)
+    table = spark.read.parquet(folder)
+    assert table.schema["starts"].dataType == TimeType(6)
+    expected = decode(messages, of, engine="arrow").drop("__error", "__payload").orderBy("id").collect()
+    assert table.select(*expected[0].asDict()).orderBy("id").collect() == expected
+    assert table.where("starts = time'12:30:15'").select("id").collect() == [(1,)]
+    assert table.where("starts > time'12:30:15'").count() == 1
+
+
+def test_a_view_reads_the_times_that_versions_landed(spark: SparkSession, folder: str) -> None:
+    for number, definition in enumerate((OLD, NEW)):
+        of = codec(definition)
+        land(raw(spark, [(of.encode_one({"id": number, "starts": TIMES[number]}, 0), 0)]), of, folder)
+    found = view(spark, codec(NEW), folder)
+    assert [tuple(row) for row in found.select("id", "starts").orderBy("id").collect()] == [
+        (0, TIMES[0]),
+        (1, TIMES[1]),
+    ]
