@@ -5,12 +5,14 @@
 # make lint     ruff and mypy
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
 # make spark-avro  the jar of Spark's Avro module, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
+# make spark-releases  the tests of Spark on each release that is supported, besides the pinned one; takes an hour
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: demo test soak install lint broker spark-avro format docs constraints clean
+.PHONY: demo test soak install lint broker spark-avro spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -38,6 +40,9 @@ broker:
 spark-avro: $(STAMP)
 	sh tests/spark_recipe/spark-avro.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
 
+spark-releases: $(STAMP)
+	for release in $(SPARK_RELEASES); do sh tests/spark_recipe/release.sh $$release || exit; done
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,4 +62,4 @@ constraints:
 	  --all-extras --constraint constraints.in pyproject.toml -o constraints.txt
 
 clean:
-	rm -rf $(VENV) .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .releases .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

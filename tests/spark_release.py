@@ -18,3 +18,6 @@ def since(release: tuple[int, int], why: str) -> pytest.MarkDecorator:
 def before(release: tuple[int, int], why: str) -> pytest.MarkDecorator:
     """Skips the test on that release and newer ones."""
     return pytest.mark.skipif(release <= RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
+
+
+STREAMS_OUT = since((4, 1), "streams have no sinks in Python that take Arrow")

@@ -22,6 +22,7 @@ from .landing_journal import Landed, Places
 from .landing_parquet import COMPRESSIONS, Shape, partitioned_by
 from .landing_sink import Landing
 from .landing_source import JOB, register
+from .session import require
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -173,10 +174,9 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         WrongArgument: as `land`.
         OSError: as `land`.
         CodecUnavailable: as `land`.
-        RuntimeError: PySpark is older than 4.1, which has no such streams.
+        SparkProblem: PySpark is older than 4.1, which has no such streams.
     """
-    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 1):
-        raise RuntimeError(f"landing a stream needs PySpark 4.1 or newer; this is {pyspark.__version__}")
+    require((4, 1), "landing a stream")
     places = _places(path, quarantine, filesystem)
     landing = _landing(
         messages,

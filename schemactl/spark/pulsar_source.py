@@ -21,6 +21,7 @@ from .pulsar_options import connection_of, reading_of, sending_of
 from .pulsar_reading import COLUMNS, PulsarBatch
 from .pulsar_sending import Fields, PulsarWriter, Sender
 from .pulsar_streaming import PulsarStream
+from .session import require
 
 
 class PulsarSource(DataSource):
@@ -77,8 +78,9 @@ class PulsarSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001  Spark's signature
         """A sink for a stream, which appends.
 
-        Raises as `writer`.
+        Raises as `writer`; and SparkProblem where PySpark is older than 4.1, which has no such sinks.
         """
+        require((4, 1), "sending a stream")
         if overwrite:
             raise ValueError('what a topic holds cannot be overwritten: write with outputMode("append")')
         from .pulsar_stream_sending import PulsarStreamWriter

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyspark
+
 from .java import ensure_java
 
 if TYPE_CHECKING:
@@ -36,6 +38,17 @@ _LOCAL: Final = {
 
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
+
+
+def require(release: tuple[int, int], what: str) -> None:
+    """Nothing, on that release of PySpark and newer ones.
+
+    Raises:
+        SparkProblem: this one is older, and does not have `what`.
+    """
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < release:
+        needed = ".".join(map(str, release))
+        raise SparkProblem(f"{what} needs PySpark {needed} or newer; this is {pyspark.__version__}")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pulsar_cluster import Namespace
 from scratch import Scratch
+from spark_release import STREAMS_OUT
 
 from schemactl.codec import Codec, Definition, Version
 
@@ -40,6 +41,7 @@ def payloads(start: int, end: int, version: int) -> list[bytes | None]:
     return [CODEC.encode_one({"id": number}, version) for number in range(start, end)]
 
 
+@STREAMS_OUT
 def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, tmp_path: Path) -> None:
     name = space.create("numbers", *NUMBERS, partitions=2)
     repository = Scratch(tmp_path / "repository")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import shop
 from pyspark.sql import SparkSession
+from spark_release import STREAMS_OUT, before
 
 from examples.shop import messages
 from schemactl.cli.codecs import codec_of
@@ -50,6 +51,15 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return shop.schemactl(folder, *command, *arguments)
 
 
+@before((4, 1), "streams are landed")
+def test_a_release_that_lands_no_streams_is_told(folder: Path) -> None:
+    done = run(folder, "--messages", "../archive")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "landing a stream needs PySpark 4.1 or newer" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@STREAMS_OUT
 def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     folder: Path, spark: SparkSession
 ) -> None:
@@ -88,6 +98,7 @@ def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files(
     assert one != other
 
 
+@STREAMS_OUT
 def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path) -> None:
     one = run(folder, "--messages", "../archive/1.parquet")
     assert json.loads(one.stdout)["rows"] == COUNT - 1
@@ -101,6 +112,7 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     )
 
 
+@STREAMS_OUT
 def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     folder: Path, spark: SparkSession
 ) -> None:

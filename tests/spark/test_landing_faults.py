@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from spark_release import STREAMS_OUT
 
 from schemactl.spark import Landed, land, land_stream, landed_by, settle
 
@@ -86,6 +87,7 @@ def test_a_commit_that_is_killed_halfway_is_completed_by_whoever_comes_next(
 
 
 # While files are moved; when all is done and Spark does not know it yet.
+@STREAMS_OUT
 @pytest.mark.parametrize("changes", [5, 15])
 def test_a_stream_whose_driver_is_killed_while_it_commits_goes_on_and_lands_once(
     spark: SparkSession, tmp_path: Path, changes: int

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
+from spark_release import STREAMS_OUT, before
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import Landed, land_stream, landed_by
+from schemactl.spark.session import SparkProblem
 
 CODEC = Codec([Version(0, Definition("INT64"))])
 
@@ -34,6 +37,7 @@ def numbers(spark: SparkSession, path: str) -> list[int]:
     return sorted(row.value for row in spark.read.parquet(path).collect())
 
 
+@STREAMS_OUT
 def test_a_stream_goes_on_where_it_stopped_and_its_batches_add_up(
     spark: SparkSession, tmp_path: Path, folder: str
 ) -> None:
@@ -48,3 +52,9 @@ def test_a_stream_goes_on_where_it_stopped_and_its_batches_add_up(
     assert isinstance(landed, Landed)
     assert (landed.rows, landed.refused, landed.files) == (184, 16, 4)
     assert spark.read.parquet(f"{folder}/_refused").count() == 16
+
+
+@before((4, 1), "streams are landed")
+def test_a_release_that_lands_no_streams_is_told(spark: SparkSession, tmp_path: Path, folder: str) -> None:
+    with pytest.raises(SparkProblem, match=r"landing a stream needs PySpark 4\.1 or newer; this is 4\.0"):
+        drain(stream(spark, tmp_path), folder, tmp_path / "checkpoint")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,12 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pulsar_cluster import Namespace
+from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_release import since
 
 pytestmark = since((4, 2), "a stream in Python cannot limit a batch")
+
+# Spark's workers cannot import tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
 def numbered(start: int, end: int) -> list[bytes]:
@@ -104,6 +109,7 @@ def test_a_run_that_was_killed_between_its_batches_is_finished_by_the_next(
     landing = Landing(source, tmp_path, **space.options, topic=topic, maxMessagesPerTrigger="4")
     with pytest.raises(StreamingQueryException):
         landing.run(number=6, mark=str(tmp_path / "killed"))
+    assert (tmp_path / "killed").exists()
     assert landing.landed() == list(range(4))
     # Since 4.2 a run does more than the batch it finds unfinished: what there is when it begins.
     space.send("killed", numbered(12, 14))

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pulsar_cluster import Namespace
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
+from spark_release import STREAMS_OUT, before
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
@@ -99,6 +100,19 @@ def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
     assert space.schemas("round") == before
 
 
+@before((4, 1), "streams are sent on")
+def test_a_release_that_sends_no_streams_is_told(
+    source: SparkSession, space: Namespace, tmp_path: Path
+) -> None:
+    topic = space.create("untaken", *DEFINITIONS)
+    raw = source.readStream.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+    writer = raw.select("value").writeStream.format("pulsar-schemactl").options(**space.options, topic=topic)
+    writer = writer.option("schema.version", "2").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(PySparkException, match=r"sending a stream needs PySpark 4\.1 or newer"):
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+
+@STREAMS_OUT
 def test_a_stream_is_sent_on(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
     start, end = space.create("from", *DEFINITIONS), space.create("to", *DEFINITIONS)
     space.send("from", [CODEC.read_as(0).encode_one({"id": number}, 0) for number in range(20)], version=0)

@@ -1,0 +1,27 @@
+#!/bin/sh
+# release.sh VERSION [PYTEST ARGUMENTS]: the tests of Spark pass on that release of PySpark.
+#
+# The release is installed, in front of the packages of .venv, in an environment of its own that is kept between runs.
+#
+# Environment
+#   SCHEMACTL_SPARK_RELEASES   folder for the environments, half a gigabyte each   [.releases in the checkout]
+#   PYTHON                     the Python whose packages they share                [.venv/bin/python in the checkout]
+#   and what spark-avro.sh reads
+set -eu
+version=${1:?usage: release.sh VERSION [PYTEST ARGUMENTS]}; shift
+here=$(cd "$(dirname "$0")" && pwd); root=$(cd "$here/../.." && pwd)
+python=${PYTHON:-$root/.venv/bin/python}
+environment=${SCHEMACTL_SPARK_RELEASES:-$root/.releases}/$version
+site='import site; print(site.getsitepackages()[0])'
+if [ ! -f "$environment/.complete" ]; then
+  echo "installing pyspark $version into $environment" >&2
+  rm -rf "$environment"; "$python" -m venv "$environment"
+  printf '%s\n' "$root" "$("$python" -c "$site")" >"$("$environment/bin/python" -c "$site")/checkout.pth"
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "pyspark==$version"
+  touch "$environment/.complete"
+fi
+sh "$here/spark-avro.sh" "$version" >/dev/null
+cd "$root"
+[ $# -gt 0 ] || set -- tests/spark tests/codegen/test_struct.py
+echo "Spark $version" >&2
+"$environment/bin/python" -m pytest -q -p no:cacheprovider "$@"
