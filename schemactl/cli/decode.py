@@ -14,7 +14,7 @@ from schemactl.cli import Context
 from schemactl.cli.codecs import codec_of, require_codec
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.log import number_of
-from schemactl.cli.struct import definition_text
+from schemactl.cli.struct import definition_text, options_of, recursion_depth
 from schemactl.cli.topics import HELP, find
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
@@ -137,13 +137,13 @@ def _lines(request: Request) -> Answer:
     from schemactl.codec import Codec, CodecError, Definition, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
-    from schemactl.codec.schema import parse
+    from schemactl.formats.avro.parse import parse
+    from schemactl.model import Release
 
     name = request.get("type", "AVRO")
     if not isinstance(name, str):
         raise Unreadable("`type` is not a text")
-    options = request.get("options") or {}
-    depth = options.get("recursiveFieldMaxDepth", 0) if isinstance(options, dict) else 0
+    options = CodecOptions(recursion_depth=recursion_depth(options_of(request), default=0))
     definitions = []
     for role in ("writer", "reader"):
         given = request.get(role)
@@ -152,8 +152,10 @@ def _lines(request: Request) -> Answer:
     payloads = _messages(request.get("messages_b64"))
     try:
         if name in ("AVRO", "JSON"):
-            parse(writer.text)
-        codec = Codec([Version(0, writer)], reader=reader, options=CodecOptions(recursion_depth=int(depth)))
+            # A codec takes definitions for what Avro accepted.
+            for definition in definitions:
+                parse(definition.text, Release.R5_0)
+        codec = Codec([Version(0, writer)], reader=reader, options=options)
         return {"rows": json_rows(codec, payloads, 0)}
     except CodecError as error:
         raise Unreadable(str(error)) from None

@@ -80,14 +80,15 @@ def _struct(request: Request, *, spark: str) -> Answer:
     name = request.get("type")
     if not isinstance(name, str) or name not in SchemaType.__members__:
         raise Unreadable(f"`type` is {json.dumps(name)}, which is no schema type")
-    kind, options = SchemaType[name], _options(request.get("options") or {}, spark)
+    kind, options = SchemaType[name], _options(options_of(request), spark)
     try:
         if kind in (SchemaType.AVRO, SchemaType.JSON):
             text = definition_text(request.get("schema"), "schema")
             found = convert(parse_for_spark(text, options.release), options)
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         schema = request.get("schema") or ""
-        info = SchemaInfo(kind, (schema if isinstance(schema, str) else json.dumps(schema)).encode())
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        info = SchemaInfo(kind, text.encode())
         struct = struct_of(info, options, Release.R4_2)
     except SparkRefuses as error:
         return {"struct": None, "nullable": None, "error": error.error, "message": error.what}
@@ -95,24 +96,47 @@ def _struct(request: Request, *, spark: str) -> Answer:
         return {"struct": None, "nullable": None, "error": error.exception, "message": error.what}
     except InvalidSchema as error:
         return {"struct": None, "nullable": None, "error": _PARSE_ERROR, "message": error.what}
+    except UnicodeEncodeError:
+        raise Unreadable("`schema` holds half of a surrogate pair, which is no character") from None
     if struct is None:
         raise Unreadable(f"nothing describes the payloads of {name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 
-def _options(given: Any, spark: str) -> Options:
-    from schemactl.codegen.struct import Options
+def options_of(request: Request) -> dict[str, Any]:
+    """The options of a line.
 
+    Raises:
+        Unreadable: it has something else there.
+    """
+    given = request.get("options") or {}
     if not isinstance(given, dict):
         raise Unreadable("`options` is not an object")
+    return given
+
+
+def recursion_depth(options: dict[str, Any], *, default: int) -> int:
+    """How often a record may hold itself.
+
+    Raises:
+        Unreadable: `options` has no number there that Java has.
+    """
     try:
-        # Spark's options are texts; numbers and booleans are taken as well.
-        depth = int(given.get("recursiveFieldMaxDepth", -1))
-    except (TypeError, ValueError):
-        raise Unreadable("`options.recursiveFieldMaxDepth` is not a number") from None
+        # Spark's options are texts; numbers are taken as well.
+        depth = int(options.get("recursiveFieldMaxDepth", default))
+    except (TypeError, ValueError, OverflowError):
+        depth = None
+    if depth is None or not -(1 << 31) <= depth < 1 << 31:
+        raise Unreadable("`options.recursiveFieldMaxDepth` is not a number of 32 bits")
+    return depth
+
+
+def _options(given: dict[str, Any], spark: str) -> Options:
+    from schemactl.codegen.struct import Options
+
     return Options(
         spark,
-        recursive_field_max_depth=depth,
+        recursive_field_max_depth=recursion_depth(given, default=-1),
         stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType", False)).lower()
         == "true",
         stable_union_prefix=str(

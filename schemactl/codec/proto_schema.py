@@ -188,14 +188,14 @@ def descriptor_of(definition: Definition) -> Any:
         wrapper = json.loads(text)
         files = FileDescriptorSet.FromString(base64.b64decode(wrapper["fileDescriptorSet"]))
         name, file_name = wrapper["rootMessageTypeName"], wrapper["rootFileDescriptorName"]
-    except (ValueError, KeyError, TypeError, binascii.Error, DecodeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, DecodeError) as error:
         raise InvalidDefinition(f"the definition is no descriptor set of Pulsar's: {error!r}") from None
     pool = descriptor_pool.DescriptorPool()
     try:
         _add_all(pool, files.file)
         package = pool.FindFileByName(file_name).package
         return _message(pool, name, package)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, RecursionError) as error:
         raise InvalidDefinition(f"the descriptor set cannot be used: {error}") from None
 
 

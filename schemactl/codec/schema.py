@@ -6,6 +6,7 @@ Definitions were checked when they were declared, so parsing here is lenient; wh
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -212,7 +213,9 @@ class _Parser:
         if kind == "enum":
             return self._define(Enum(name, aliases, tuple(value["symbols"]), value.get("default")))
         if kind == "fixed":
-            size = int(value["size"])
+            size = value["size"]
+            if type(size) is not int or not 0 <= size < 1 << 31:
+                raise InvalidDefinition(f"the size of {name} is {size!r}, which is no number of bytes")
             return self._define(Fixed(name, aliases, size, _decimal(value, size)))
         record = Record(name, aliases)
         self._define(record)
@@ -257,5 +260,10 @@ def _decimal(value: dict[str, Any], size: int | None) -> Decimal | None:
         return None
     if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
         return None
-    digits = precision if size is None else len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
-    return Decimal(precision, scale) if precision <= digits else None
+    return Decimal(precision, scale) if size is None or precision <= _digits(size) else None
+
+
+def _digits(size: int) -> int:
+    """How many digits always fit into a fixed of `size` bytes, as LogicalTypes.Decimal.maxPrecision says, in Java's ints."""
+    bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
+    return math.floor(math.log10(2) * bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -99,7 +100,10 @@ def convert(schema: avro.Schema, options: Options) -> Converted:
     Raises:
         SparkRefuses: Spark has no type for it.
     """
-    converted = _Converter(options).convert(schema, {})
+    try:
+        converted = _Converter(options).convert(schema, {})
+    except RecursionError:
+        raise SparkRefuses("StackOverflowError", "it is nested deeper than can be followed") from None
     # The outermost record is never dropped: its depth is 0.
     assert converted is not None  # noqa: S101  an invariant, as in SchemaConverters
     return converted
@@ -257,5 +261,6 @@ def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
 
 
 def _digits(size: int) -> int:
-    """How many decimal digits always fit into `size` bytes of two's complement."""
-    return len(str((1 << (8 * size - 1)) - 1)) - 1 if size else 0
+    """How many digits always fit into a fixed of `size` bytes, as LogicalTypes.Decimal.maxPrecision says, in Java's ints."""
+    bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
+    return math.floor(math.log10(2) * bits)

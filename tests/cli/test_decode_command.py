@@ -128,6 +128,50 @@ def test_lines_that_cannot_be_read_are_answered() -> None:
     assert all("error" in answer for answer in others)
 
 
+DEEP = '{"type": "array", "items": ' * 990 + '"int"' + "}" * 990
+FIXED = {"type": "fixed", "name": "F", "logicalType": "decimal", "precision": 9}
+SELF = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
+HOSTILE: list[Row | str] = [
+    "[" * 100_000,
+    '{"id": ' + "9" * 5_000 + "}",
+    {"id": "x" * 1_000_000},
+    *({"type": kind} for kind in (None, 7, [], {}, "\ud800")),
+    *(
+        {
+            "type": "AVRO",
+            "schema": SELF,
+            "writer": SELF,
+            "reader": SELF,
+            "options": options,
+            "messages_b64": [],
+        }
+        for options in (7, *({"recursiveFieldMaxDepth": depth} for depth in ("x", None, [], 1e999, 10**30)))
+    ),
+    *(
+        {"type": kind, "schema": text, "writer": text, "reader": text, "messages_b64": ["AA=="]}
+        for kind in ("AVRO", "PROTOBUF_NATIVE")
+        for text in (DEEP, "{", "\ud800", '{"a":' * 100_000, {"type": "fixed", "name": "F", "size": 10**30})
+    ),
+]
+
+
+@pytest.mark.parametrize("command", [["struct"], ["decode", "--jsonl"]])
+def test_hostile_lines_have_an_error_each_and_the_next_is_read(command: list[str]) -> None:
+    good: Row = {"id": "good", "type": "AVRO", "schema": "int", "writer": "int", "reader": "int"}
+    good |= {"messages_b64": ["Ag=="]}
+    *answers, last = through([*HOSTILE, good], *command, status=1)
+    assert [answer for answer in answers if not answer.get("error")] == []
+    assert last.get("struct", last.get("rows")) in ("integer", [1])
+
+
+def test_a_large_fixed_is_no_reason_to_count_to_its_largest_number() -> None:
+    cases = {size: {**FIXED, "size": size} for size in (4, 5, 2_000, 2**28 + 1, 2**31 - 9)}
+    structs = through([{"id": 1, "type": "AVRO", "schema": case} for case in cases.values()], "struct")
+    # 2^28 + 1 bytes have a negative number of bits in Java's ints, which no decimal fits into.
+    binary, decimal = "binary", "decimal(9,0)"
+    assert [answer["struct"] for answer in structs] == [decimal, decimal, decimal, binary, binary]
+
+
 # {"order_id": "O-1", "customer_id": 7, ...} as version 0 of the shop's orders has it.
 def order(folder: Path) -> str:
     script = (
