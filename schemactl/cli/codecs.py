@@ -37,16 +37,16 @@ def codec_of(topic: Topic, options: Any, *, reader: SchemaInfo | None = None) ->
 
     return Codec(
         [
-            Version(version.number, _schema(version.info), version.commit.id if version.commit else "")
+            Version(version.number, schema_of(version.info), version.commit.id if version.commit else "")
             for version in topic.versions
             if version.info is not None
         ],
-        reader=None if reader is None else _schema(reader),
+        reader=None if reader is None else schema_of(reader),
         options=options,
     )
 
 
-def _schema(info: SchemaInfo) -> Definition | KeyValue:
+def schema_of(info: SchemaInfo) -> Definition | KeyValue:
     """The schema as the codec takes it."""
     from schemactl.codec import Definition, KeyValue
     from schemactl.formats.key_value import split
@@ -54,7 +54,7 @@ def _schema(info: SchemaInfo) -> Definition | KeyValue:
 
     if info.type is SchemaType.KEY_VALUE:
         both = split(info)
-        key, value = _schema(both.key), _schema(both.value)
+        key, value = schema_of(both.key), schema_of(both.value)
         assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
         assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
         return KeyValue(key, value, both.encoding)

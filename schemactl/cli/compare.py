@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import gc
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from schemactl import formats
-from schemactl.broker import NO_DATA, live
+from schemactl.broker import live
 from schemactl.broker.checkers import OPTIONAL, checkers
 from schemactl.cli import Context
+from schemactl.cli.json_definitions import definition_of, proto_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro.canonical import canonical_form, fingerprints
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.key_value import from_text
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, Verdict
-
-if TYPE_CHECKING:
-    from schemactl.formats.protobuf_native.compile import Proto
 
 _EXAMPLES = """\
 one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
@@ -105,7 +99,7 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
         for entry in (request.get("new"), *_listed(request.get("existing")))
         if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name
     ]
-    protos = [proto for entry in entries if (proto := _proto(entry.get("schema")))]
+    protos = [proto for entry in entries if (proto := proto_of(entry.get("schema")))]
     if protos:
         # What fails, fails again at its own line.
         with contextlib.suppress(SchemactlError):
@@ -124,7 +118,7 @@ def _verdicts(
         known = ", ".join(CompatibilityStrategy)
         raise Unreadable(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
     existing = _existing(request)
-    new = _definition(request.get("new"), "new")
+    new = definition_of(request.get("new"), "new")
     said = _shown(judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional))
     if category:
         said["proto_rules"] = _proto_rules(existing, new, category)
@@ -152,7 +146,7 @@ def _shown(verdict: Verdict) -> Answer:
 
 
 def _identity(request: Request) -> Answer:
-    key = formats.identity(_definition(request.get("new"), "new"))
+    key = formats.identity(definition_of(request.get("new"), "new"))
     return {
         "equal": [version.info is not None and _key(version.info) == key for version in _existing(request)]
     }
@@ -193,59 +187,10 @@ def _existing(request: Request) -> list[SchemaVersion]:
     if not isinstance(existing, list):
         raise Unreadable("`existing` is not a list of definitions")
     return [
-        SchemaVersion(number, None if _is_tombstone(entry) else _definition(entry, f"existing[{number}]"))
+        SchemaVersion(number, None if _is_tombstone(entry) else definition_of(entry, f"existing[{number}]"))
         for number, entry in enumerate(existing)
     ]
 
 
 def _is_tombstone(entry: object) -> bool:
     return isinstance(entry, dict) and entry.get("deleted") is True
-
-
-def _definition(entry: object, where: str) -> SchemaInfo:
-    if not isinstance(entry, dict):
-        raise Unreadable(f"`{where}` is not a definition: expected an object with `type` and `schema`")
-    name = entry.get("type")
-    if not isinstance(name, str) or name not in SchemaType.__members__:
-        raise Unreadable(f"`{where}.type` is {json.dumps(name)}, which is no schema type")
-    kind = SchemaType[name]
-    properties = entry.get("properties") or {}
-    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-        raise Unreadable(f"`{where}.properties` is not an object of texts")
-    if "schema_b64" in entry:
-        return SchemaInfo(kind, _bytes(entry["schema_b64"], where), properties)
-    schema = "" if entry.get("schema") is None else entry["schema"]
-    if kind is SchemaType.PROTOBUF_NATIVE and (proto := _proto(schema)):
-        info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
-        return replace(info, properties=properties)
-    if not isinstance(schema, str):
-        raise Unreadable(f"`{where}.schema` is not a text")
-    if kind is SchemaType.KEY_VALUE:
-        return from_text(schema, properties)
-    # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
-    return SchemaInfo(kind, schema.encode(errors="replace"), properties)
-
-
-def _proto(schema: object) -> Proto | None:
-    """The `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as its text; None: it is no such thing."""
-    if isinstance(schema, str) and '"proto"' in schema:
-        try:
-            schema = json.loads(schema)
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(schema, dict):
-        return None
-    text, message = schema.get("proto"), schema.get("message")
-    if not isinstance(text, str) or not isinstance(message, str):
-        return None
-    proto: Proto = protobuf_native.load("compile").Proto.of_text(text, message)
-    return proto
-
-
-def _bytes(text: object, where: str) -> bytes:
-    if text is None:
-        return NO_DATA
-    if isinstance(text, str):
-        with contextlib.suppress(ValueError):
-            return base64.b64decode(text, validate=True)
-    raise Unreadable(f"`{where}.schema_b64` is not base64")

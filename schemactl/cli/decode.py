@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.codecs import codec_of, require_codec
+from schemactl.cli.codecs import codec_of, require_codec, schema_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.log import number_of
-from schemactl.cli.struct import definition_text, options_of, recursion_depth
+from schemactl.cli.struct import options_of, recursion_depth
 from schemactl.cli.topics import HELP, find
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
@@ -35,8 +35,9 @@ examples:
   schemactl decode --jsonl < messages.jsonl
 
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
-{"id", "error"} out. There bytes are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities
-texts, and a map is a list of its pairs, sorted by key.
+{"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` beside its messages. There bytes
+are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
+pairs, sorted by key.
 """
 
 
@@ -134,37 +135,37 @@ def _bytes(text: str, option: str) -> bytes:
 
 
 def _lines(request: Request) -> Answer:
-    from schemactl.codec import Codec, CodecError, Definition, Version
+    from schemactl.cli.json_definitions import described
+    from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
     from schemactl.formats.avro.parse import parse
-    from schemactl.model import Release
+    from schemactl.model import Release, SchemaType
 
-    name = request.get("type", "AVRO")
-    if not isinstance(name, str):
-        raise Unreadable("`type` is not a text")
-    options = CodecOptions(recursion_depth=recursion_depth(options_of(request), default=0))
-    definitions = []
-    for role in ("writer", "reader"):
-        given = request.get(role)
-        definitions.append(Definition(name, definition_text(given, role) if given is not None else ""))
-    writer, reader = definitions
-    payloads = _messages(request.get("messages_b64"))
+    line = {"type": "AVRO", **request}
+    options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
+    writer, reader = (described(line, role) for role in ("writer", "reader"))
+    payloads = _messages(line.get("messages_b64"), "messages_b64")
+    keys = _messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
+    if keys is not None and len(keys) != len(payloads):
+        raise Unreadable("`keys_b64` has not one key for each message")
+    if writer.type in (SchemaType.AVRO, SchemaType.JSON):
+        # A codec takes definitions for what Avro accepted.
+        for info in (writer, reader):
+            parse(info.schema, Release.R5_0)
     try:
-        if name in ("AVRO", "JSON"):
-            # A codec takes definitions for what Avro accepted.
-            for definition in definitions:
-                parse(definition.text, Release.R5_0)
-        codec = Codec([Version(0, writer)], reader=reader, options=options)
-        return {"rows": json_rows(codec, payloads, 0)}
+        codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
+        if codec.separated and keys is None:
+            raise Unreadable("the keys travel apart from the payloads: give them as `keys_b64`")
+        return {"rows": json_rows(codec, payloads, 0, keys)}
     except CodecError as error:
         raise Unreadable(str(error)) from None
 
 
-def _messages(given: Any) -> list[bytes | None]:
+def _messages(given: Any, where: str) -> list[bytes | None]:
     if not isinstance(given, list):
-        raise Unreadable("`messages_b64` is not a list")
+        raise Unreadable(f"`{where}` is not a list")
     try:
         return [None if text is None else base64.b64decode(text, validate=True) for text in given]
     except (TypeError, ValueError):
-        raise Unreadable("`messages_b64` holds what is not base64") from None
+        raise Unreadable(f"`{where}` holds what is not base64") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,8 @@ one JSON object a line in, one a line out, in order; a line that cannot be read 
   {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
   {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
 
-`schema` is the definition, as a text or as the JSON itself. Where Spark refuses it, `struct` is null, `error` is the simple name
+`schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
+the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark refuses it, `struct` is null, `error` is the simple name
 of the exception it throws, and `message` says why. Options, as Spark names them: recursiveFieldMaxDepth,
 enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
 
@@ -54,41 +54,22 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_struct, spark=args.spark)) else 1
 
 
-def definition_text(value: Any, where: str) -> str:
-    """The text of a definition that a line gives as a text or as the JSON itself.
-
-    Raises:
-        Unreadable: it is neither.
-    """
-    if value is None or isinstance(value, bool | int | float):
-        raise Unreadable(f"`{where}` is {json.dumps(value)}, which is no definition")
-    # A bare word is the JSON of a primitive type: its text would stand in quotes.
-    if isinstance(value, str) and not value.isidentifier():
-        return value
-    return json.dumps(value)
-
-
 def _struct(request: Request, *, spark: str) -> Answer:
+    from schemactl.cli.json_definitions import described
     from schemactl.codegen.spark_type import SparkRefuses, to_json
     from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
-    from schemactl.model import Release, SchemaInfo, SchemaType
+    from schemactl.model import Release, SchemaType
 
-    name = request.get("type")
-    if not isinstance(name, str) or name not in SchemaType.__members__:
-        raise Unreadable(f"`type` is {json.dumps(name)}, which is no schema type")
-    kind, options = SchemaType[name], _options(options_of(request), spark)
+    options = _options(options_of(request), spark)
     try:
-        if kind in (SchemaType.AVRO, SchemaType.JSON):
-            text = definition_text(request.get("schema"), "schema")
-            found = convert(parse_for_spark(text, options.release), options)
+        info = described(request, "schema")
+        if info.type in (SchemaType.AVRO, SchemaType.JSON):
+            found = convert(parse_for_spark(info.schema, options.release), options)
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
-        schema = request.get("schema") or ""
-        text = schema if isinstance(schema, str) else json.dumps(schema)
-        info = SchemaInfo(kind, text.encode())
         struct = struct_of(info, options, Release.R4_2)
     except SparkRefuses as error:
         return {"struct": None, "nullable": None, "error": error.error, "message": error.what}
@@ -96,10 +77,8 @@ def _struct(request: Request, *, spark: str) -> Answer:
         return {"struct": None, "nullable": None, "error": error.exception, "message": error.what}
     except InvalidSchema as error:
         return {"struct": None, "nullable": None, "error": _PARSE_ERROR, "message": error.what}
-    except UnicodeEncodeError:
-        raise Unreadable("`schema` holds half of a surrogate pair, which is no character") from None
     if struct is None:
-        raise Unreadable(f"nothing describes the payloads of {name}")
+        raise Unreadable(f"nothing describes the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 

@@ -35,7 +35,12 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def json_rows(codec: Codec, payloads: Sequence[bytes | None], version: int) -> list[Any]:
+def json_rows(
+    codec: Codec,
+    payloads: Sequence[bytes | None],
+    version: int,
+    keys: Sequence[bytes | None] | None = None,
+) -> list[Any]:
     """For each message of `version` its value, or `{"error": reason}`.
 
     Numbers stand for dates (days) and times (microseconds), and a map is a list of its pairs, sorted by key.
@@ -44,7 +49,8 @@ def json_rows(codec: Codec, payloads: Sequence[bytes | None], version: int) -> l
         CodecUnavailable, InvalidDefinition: as `Codec.decode_batch`.
     """
     versions = pa.array([version] * len(payloads), pa.int64())
-    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), versions)
+    own_keys = None if keys is None else pa.array(keys, pa.binary())
+    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), versions, own_keys)
     rows = decoded.rows.to_struct_array()
     values = rows if codec.is_record else rows.field("value")
     return [

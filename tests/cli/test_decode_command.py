@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import struct
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +133,72 @@ def test_lines_that_cannot_be_read_are_answered() -> None:
 DEEP = '{"type": "array", "items": ' * 990 + '"int"' + "}" * 990
 FIXED = {"type": "fixed", "name": "F", "logicalType": "decimal", "precision": 9}
 SELF = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
+PAIR = {"key": "", "value": ORDER}
+HALVES = {"key.schema.type": "STRING", "value.schema.type": "AVRO"}
+CLICK = {
+    "proto": 'syntax = "proto3"; message Click { int32 at = 1; map<string, bool> seen = 2; uint64 id = 3; Click last = 4; }',
+    "message": "Click",
+}
+
+
+def pair(key: bytes | None, value: bytes | None) -> bytes:
+    """An INLINE payload, as org.apache.pulsar.common.schema.KeyValue.encode makes it."""
+    return b"".join(
+        struct.pack(">i", -1 if half is None else len(half)) + (half or b"") for half in (key, value)
+    )
+
+
+def test_payloads_of_every_kind_are_read() -> None:
+    def line(kind: str, definition: Any, payloads: list[bytes | None], **more: Any) -> Row:
+        told = [payload if payload is None else base64.b64encode(payload).decode() for payload in payloads]
+        return {"type": kind, "writer": definition, "reader": definition, "messages_b64": told, **more}
+
+    separated = {**HALVES, "kv.encoding.type": "SEPARATED"}
+    click = b"\x08\x96\x01\x12\x05\x0a\x01k\x10\x01\x18" + b"\xff" * 9 + b"\x01"
+    lines = [
+        line("KEY_VALUE", PAIR, [pair(b"k", b"\x02"), pair(None, b"\x02")], properties=HALVES),
+        line("KEY_VALUE", PAIR, [b"\x02", None], properties=separated, keys_b64=["aw==", None]),
+        line("PROTOBUF_NATIVE", CLICK, [click, b""], options={"recursiveFieldMaxDepth": "1"}),
+        line("PROTOBUF", CLICK, [click], options={"recursiveFieldMaxDepth": 1}),
+        line("JSON", ORDER, [b'{"id": 7}', b'{"id": 7, "more": 1}']),
+        line("STRING", None, [b"\xe9"], properties={"__charset": "ISO-8859-1"}),
+        line("DATE", None, [struct.pack(">q", -1)]),
+        line("LOCAL_DATE_TIME", None, [struct.pack(">qq", 1, 1_000)]),
+    ]
+    clicked = {"at": 150, "seen": [["k", True]], "id": str(2**64 - 1)}
+    found = through(lines, "decode", "--jsonl")
+    assert [answer["rows"] for answer in found] == [
+        [{"key": "k", "value": {"id": 1}}, {"key": None, "value": {"id": 1}}],
+        [{"key": "k", "value": {"id": 1}}, {"key": None, "value": None}],
+        [clicked, {"at": 0, "seen": [], "id": "0"}],
+        [clicked],
+        [{"id": 7}, {"id": 7}],
+        ["é"],
+        [-1],
+        [86_400_000_001],
+    ]
+    structs = through(({**line, "schema": line["writer"]} for line in lines), "struct")
+    names = [[field["name"] for field in answer["struct"]["fields"]] for answer in structs]
+    assert names == [["key", "value"]] * 2 + [["at", "seen", "id"]] * 2 + [["id"]] + [["value"]] * 3
+
+
+def test_keys_that_travel_apart_are_asked_for() -> None:
+    line = {"type": "KEY_VALUE", "writer": PAIR, "reader": PAIR, "messages_b64": ["Ag=="]}
+    line["properties"] = {**HALVES, "kv.encoding.type": "SEPARATED"}
+    [without, few] = through([line, {**line, "keys_b64": []}], "decode", "--jsonl", status=1)
+    assert "give them as `keys_b64`" in without["error"]
+    assert "not one key for each message" in few["error"]
+
+
+DEPTH = partial(dict.fromkeys, ["recursiveFieldMaxDepth"])
 HOSTILE: list[Row | str] = [
     "[" * 100_000,
     '{"id": ' + "9" * 5_000 + "}",
     {"id": "x" * 1_000_000},
-    *({"type": kind} for kind in (None, 7, [], {}, "\ud800")),
+    {"type": None},
+    {"type": []},
+    {"type": "\ud800"},
     *(
         {
             "type": "AVRO",
@@ -145,7 +208,7 @@ HOSTILE: list[Row | str] = [
             "options": options,
             "messages_b64": [],
         }
-        for options in (7, *({"recursiveFieldMaxDepth": depth} for depth in ("x", None, [], 1e999, 10**30)))
+        for options in (7, *map(DEPTH, ("x", None, [], 1e999, 10**30)))
     ),
     *(
         {"type": kind, "schema": text, "writer": text, "reader": text, "messages_b64": ["AA=="]}

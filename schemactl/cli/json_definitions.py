@@ -1,0 +1,107 @@
+"""Definitions on JSON lines, of whatever schema type."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from schemactl.broker import NO_DATA
+from schemactl.cli.json_lines import Request, Unreadable
+from schemactl.formats import protobuf_native
+from schemactl.formats.key_value import from_text
+from schemactl.model import SchemaInfo, SchemaType
+
+if TYPE_CHECKING:
+    from schemactl.formats.protobuf_native.compile import Proto
+
+_AVRO_PAYLOADS: Final = (SchemaType.AVRO, SchemaType.JSON)
+
+
+def definition_of(entry: object, where: str) -> SchemaInfo:
+    """The definition in `{"type", "schema", "properties"}`; with `schema_b64` in place of `schema` of those bytes.
+
+    Raises:
+        Unreadable: it is no such thing.
+        InvalidSchema: the text of a KEY_VALUE is none, or a `.proto` does not compile.
+    """
+    if not isinstance(entry, dict):
+        raise Unreadable(f"`{where}` is not a definition: expected an object with `type` and `schema`")
+    kind = _kind(entry.get("type"), f"{where}.type")
+    properties = entry.get("properties") or {}
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+        raise Unreadable(f"`{where}.properties` is not an object of texts")
+    if "schema_b64" in entry:
+        return SchemaInfo(kind, _bytes(entry["schema_b64"], where), properties)
+    schema = "" if entry.get("schema") is None else entry["schema"]
+    if kind is SchemaType.PROTOBUF_NATIVE and (proto := proto_of(schema)):
+        info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
+        return replace(info, properties=properties)
+    if not isinstance(schema, str):
+        raise Unreadable(f"`{where}.schema` is not a text")
+    if kind is SchemaType.KEY_VALUE:
+        return from_text(schema, properties)
+    # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
+    return SchemaInfo(kind, schema.encode(errors="replace"), properties)
+
+
+def described(request: Request, role: str) -> SchemaInfo:
+    """The definition that a line has under `role`, as a text or as the JSON itself, of its `type` and with its `properties`.
+
+    Raises:
+        Unreadable: it is no such thing.
+        InvalidSchema: the text of a KEY_VALUE is none, or a `.proto` does not compile.
+    """
+    kind, schema = _kind(request.get("type"), "type"), request.get(role)
+    entry = {"type": kind.name, "schema": schema, "properties": request.get("properties")}
+    if kind is SchemaType.PROTOBUF and (proto := proto_of(schema)):
+        info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
+        return replace(definition_of({**entry, "schema": None}, role), proto=info)
+    if kind in _AVRO_PAYLOADS:
+        entry["schema"] = _definition_text(schema, role)
+    elif isinstance(schema, dict | list) and not proto_of(schema):
+        entry["schema"] = json.dumps(schema)
+    return definition_of(entry, role)
+
+
+def _kind(name: object, where: str) -> SchemaType:
+    if not isinstance(name, str) or name not in SchemaType.__members__:
+        raise Unreadable(f"`{where}` is {json.dumps(name)}, which is no schema type")
+    return SchemaType[name]
+
+
+def _definition_text(value: object, where: str) -> str:
+    """The text of an Avro definition that a line gives as a text or as the JSON itself."""
+    if value is None or isinstance(value, bool | int | float):
+        raise Unreadable(f"`{where}` is {json.dumps(value)}, which is no definition")
+    # A bare word is the JSON of a primitive type: its text would stand in quotes.
+    if isinstance(value, str) and not value.isidentifier():
+        return value
+    return json.dumps(value)
+
+
+def proto_of(schema: object) -> Proto | None:
+    """The `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as its text; None: it is no such thing."""
+    if isinstance(schema, str) and '"proto"' in schema:
+        try:
+            schema = json.loads(schema)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(schema, dict):
+        return None
+    text, message = schema.get("proto"), schema.get("message")
+    if not isinstance(text, str) or not isinstance(message, str):
+        return None
+    proto: Proto = protobuf_native.load("compile").Proto.of_text(text, message)
+    return proto
+
+
+def _bytes(text: object, where: str) -> bytes:
+    if text is None:
+        return NO_DATA
+    if isinstance(text, str):
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(text, validate=True)
+    raise Unreadable(f"`{where}.schema_b64` is not base64")
