@@ -1,11 +1,11 @@
 """What landing messages as Parquet costs, against what one writes by hand on the JVM: CPU of Spark and its workers together.
 
-    python benchmarks/landing.py --jars FOLDER [--data FOLDER] [--messages N] [--rounds N]
+    python benchmarks/landing.py --jars FOLDER [--data FOLDER] [--messages N] [--rounds N] [--conf NAME=VALUE ...]
 
 Nested orders in five versions, mixed, from Parquet files. Ours is `land`, which sets aside what cannot be read. Theirs is one
 `CASE WHEN version` over `from_avro` (so `--jars` needs Spark's Avro module) and Spark's own Parquet writer, which sets nothing
-aside. Both write snappy, and the same number of files and row groups. Ratios are medians over rounds in which both take
-turns, after one that does not count.
+aside. Both write snappy, and the same number of files and row groups, in one Spark with one configuration. Ratios are medians
+over rounds in which both take turns, after one that does not count.
 """
 
 from __future__ import annotations
@@ -94,10 +94,12 @@ def main() -> None:
     )
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--conf", action="append", default=[], help="a setting of Spark; may be repeated")
     asked = parser.parse_args()
     orders = Orders()
     source = orders.parquet(asked.data, asked.messages)
-    spark = session(asked.jars, **{"spark.hadoop.parquet.block.size": str(_GROUP_BYTES)})
+    chosen = dict(setting.split("=", 1) for setting in asked.conf)
+    spark = session(asked.jars, **{"spark.hadoop.parquet.block.size": str(_GROUP_BYTES)} | chosen)
     out = Path(tempfile.mkdtemp(dir=asked.data))
     try:
         sides = Sides(spark, orders, source, out)
@@ -109,8 +111,11 @@ def main() -> None:
         print(f"{asked.messages} messages, medians of {asked.rounds} rounds")
         print(f"land:      {shown([mine for mine, _ in rounds])}; {files(ours)}")
         print(f"from_avro: {shown([other for _, other in rounds])}; {files(theirs)}")
-        ratio = statistics.median(mine.cpu_s / other.cpu_s for mine, other in rounds)
-        print(f"land takes {ratio:.2f} of what from_avro and Spark's writer take")
+        ratios = sorted(mine.cpu_s / other.cpu_s for mine, other in rounds)
+        print(
+            f"land takes {statistics.median(ratios):.2f} of what from_avro and Spark's writer take "
+            f"({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        )
         for times in (1, 4):
             cost = measured(partial(sides.ours, times))
             print(f"memory of a worker at {times} times the messages: {cost.worker_mb:.0f} MB at the most")

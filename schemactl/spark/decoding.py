@@ -32,6 +32,7 @@ from .worker import spare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 Engine = Literal["auto", "arrow", "jvm"]
 
@@ -88,14 +89,18 @@ def decode(
         except EngineUnavailable:
             if engine == "jvm":
                 raise
-    passed = [messages.schema[name] for name in columns.others]
+    schema = decoded_schema(messages, codec, columns)
+    return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
+
+
+def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> StructType:
+    """The columns that `decode` gives."""
     schema = struct_of(codec.columns)
     if columns.key is not None:
         schema = schema.add(KEY, messages.schema[columns.key].dataType)
-    for field in passed:
-        schema = schema.add(field)
-    schema = schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
-    return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
+    for name in columns.others:
+        schema = schema.add(messages.schema[name])
+    return schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
 
 
 def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
@@ -119,15 +124,20 @@ def decode_batches(
     """The batches as `decode` gives them, in a worker."""
     spare_worker()
     for batch in batches:
-        payloads, versions, keys = (
-            None if name is None else batch.column(name)
-            for name in (columns.payload, columns.version, columns.key)
-        )
-        start = 0
-        for decoded in codec.decode_parts(payloads, versions, keys if codec.separated else None):
-            count = decoded.rows.num_rows
-            yield _with_message(decoded, batch.slice(start, count), columns)
-            start += count
+        yield from decode_batch(batch, codec=codec, columns=columns)
+
+
+def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """The batch as `decode` gives it, in as few parts as hold it."""
+    payloads, versions, keys = (
+        None if name is None else batch.column(name)
+        for name in (columns.payload, columns.version, columns.key)
+    )
+    start = 0
+    for decoded in codec.decode_parts(payloads, versions, keys if codec.separated else None):
+        count = decoded.rows.num_rows
+        yield _with_message(decoded, batch.slice(start, count), columns)
+        start += count
 
 
 def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:

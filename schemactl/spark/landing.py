@@ -15,7 +15,7 @@ from pyspark.sql import types as spark
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from . import landing_journal as journal
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
-from .decoding import decode
+from .decoding import decoded_schema
 from .errors import WrongArgument
 from .landing_folder import Folder
 from .landing_journal import Landed, Places
@@ -285,7 +285,8 @@ def _landing(
         raise WrongArgument(
             f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
         )
-    schema = decode(messages, codec, engine="arrow", **raw).schema
+    columns = message_columns(messages, codec, **raw)
+    schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     refused = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     _check_partitions(rows, shape.partition_by)
@@ -293,7 +294,7 @@ def _landing(
         _check_stored(field.dataType, field.name)
     return Landing(
         codec,
-        message_columns(messages, codec, **raw),
+        columns,
         places,
         _described(shape, rows),
         _described(replace(shape, partition_by=()), refused),

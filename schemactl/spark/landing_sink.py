@@ -13,7 +13,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
-from .decoding import decode_batches
+from .decoding import decode_batch
 from .landing_journal import Counts, Job, Landed, Places, Staged, commit
 from .landing_parquet import ParquetFiles, Shape
 from .worker import spare_worker
@@ -49,7 +49,7 @@ class Landing:
         refused = ParquetFiles(staging.refused, attempt, prefix, self.refused)
         landed = Landed()
         for batch in batches:
-            for decoded in decode_batches([batch], codec=self.codec, columns=self.columns):
+            for decoded in decode_batch(batch, codec=self.codec, columns=self.columns):
                 good, bad = self._parted(decoded)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
                 refused.add(bad, held_bytes=bad.nbytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from zipimport import zipimporter
 
@@ -26,6 +27,12 @@ def spare_worker() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
             del sys.path_importer_cache[path]
-    if "SPARK_REUSE_WORKER" in os.environ and not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    if "SPARK_REUSE_WORKER" in os.environ:
+        _freeze()
+
+
+@cache
+def _freeze() -> None:
+    """Once: even to ask whether something is frozen takes as long as looking for garbage."""
+    gc.collect()
+    gc.freeze()
