@@ -12,10 +12,9 @@ from __future__ import annotations
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
 from .decoding import decode, split
 from .encoding import encode
-from .errors import WrongArgument
+from .errors import EngineUnavailable, WrongArgument
 from .java import JavaNotFound, ensure_java
 from .jvm_limits import AVRO_LIMITS
-from .jvm_plan import EngineUnavailable
 from .landing import land, land_stream, landed_by, settle
 from .landing_journal import Counts, Landed
 from .pulsar_source import PulsarSource

@@ -1,4 +1,4 @@
-"""Which of a DataFrame's columns hold raw messages: those of this package's functions, or those of Pulsar's Spark connector."""
+"""The columns of raw messages, by this package's names or by those of Pulsar's Spark connector, and which of a DataFrame's they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec
 from .errors import WrongArgument
 
 if TYPE_CHECKING:
@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEY: Final = "__key"
+TOPIC: Final = "__topic"
+MESSAGE_ID: Final = "__messageId"
+PUBLISH_TIME: Final = "__publishTime"
+EVENT_TIME: Final = "__eventTime"
+PROPERTIES: Final = "__messageProperties"
+"""What stands beside a payload, as Pulsar's Spark connector calls it. `TOPIC` may name a partition."""
+
 SCHEMA_VERSION: Final = "__schemaVersion"
 ERROR: Final = "__error"
 PAYLOAD: Final = "__payload"
+"""What `decode` adds."""
 
 Name = str | Sequence[str]
 """A column's name, or several, of which the first that is there is meant."""
@@ -28,7 +36,6 @@ Name = str | Sequence[str]
 PAYLOADS: Final = ("payload", "value")
 VERSIONS: Final = ("schema_version", SCHEMA_VERSION)
 KEYS: Final = ("key", KEY)
-
 
 _BYTES: Final = (types.BinaryType, types.StringType, types.NullType)
 """Text is its bytes: payloads of JSON come as such from files of JSON."""
@@ -70,26 +77,21 @@ def message_columns(
     Raises:
         WrongArgument: a column is missing, has another type, or would be there twice after decoding.
     """
-    there = messages.columns
     if codec.separated and key is None:
         raise WrongArgument(
             "the keys of this topic travel apart from its payloads: name their column with `key`"
         )
-    chosen = {"payload": _first(payload, there), "version": _first(version, there), "key": _first(key, there)}
-    needed = {"payload": payload, "version": version, "key": key if codec.separated else None}
-    missing = [
-        (what, wanted) for what, wanted in needed.items() if wanted is not None and chosen[what] is None
-    ]
+    there = messages.columns
+    wanted = {"payload": _names(payload), "version": _names(version), "key": _names(key)}
+    chosen = {what: next((name for name in names if name in there), None) for what, names in wanted.items()}
+    needed = ["payload", *(["version"] if version is not None else []), *(["key"] if codec.separated else [])]
+    missing = [what for what in needed if chosen[what] is None]
     if missing:
-        names = ", ".join(wanted if isinstance(wanted, str) else " or ".join(wanted) for _, wanted in missing)
-        advice = (
-            "; say version=None if no message has one"
-            if any(what == "version" for what, _ in missing)
-            else ""
-        )
+        names = ", ".join(" or ".join(wanted[what]) for what in missing)
+        advice = "; say version=None if no message has one" if "version" in missing else ""
         raise WrongArgument(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
     assert chosen["payload"] is not None  # noqa: S101  it was needed
-    for what in needed if codec.separated else ("payload", "version"):
+    for what in needed:
         _check_type(messages, what, chosen[what])
     others = tuple(name for name in there if name not in chosen.values())
     own = [KEY] if chosen["key"] is not None else []
@@ -147,6 +149,5 @@ def _check_type(messages: DataFrame, what: str, name: str | None) -> None:
     )
 
 
-def _first(wanted: Name | None, there: Sequence[str]) -> str | None:
-    names = () if wanted is None else (wanted,) if isinstance(wanted, str) else wanted
-    return next((name for name in names if name in there), None)
+def _names(wanted: Name | None) -> Sequence[str]:
+    return () if wanted is None else (wanted,) if isinstance(wanted, str) else wanted

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from ..codec import Codec, Decoded  # noqa: TID252  a package may carry a copy under its own name
-from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec, Decoded
+from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import (
     ERROR,
@@ -25,9 +25,8 @@ from .columns import (
     map_in_arrow,
     message_columns,
 )
-from .errors import WrongArgument
+from .errors import EngineUnavailable, WrongArgument
 from .jvm import decode_in_jvm
-from .jvm_plan import EngineUnavailable
 from .worker import spare_worker
 
 if TYPE_CHECKING:

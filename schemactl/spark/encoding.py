@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec
 from .columns import ERROR, SCHEMA_VERSION, map_in_arrow
 from .errors import WrongArgument
 from .worker import spare_worker

@@ -19,12 +19,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
-from ..codec.version_number import SIZES  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec
+from ..codec.version_number import SIZES
 from .arrow_types import struct_of
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
+from .errors import EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, are_limited
-from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, EngineUnavailable, Plan, plan_of
+from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
+from .refusals import reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -177,7 +179,7 @@ def _told(
 def _reason(codec: Codec) -> Column:
     """Why the codec refuses the message, from the columns PAYLOAD and _REFUSED."""
     # A message that has neither payload nor version is the one case that the function is not shown.
-    nothing = codec.decode_batch(pa.nulls(1, pa.binary())).errors[0].as_py()
+    nothing = reasons_of(codec, pa.nulls(1, pa.binary()))[0].as_py()
     return sql.coalesce(_reasons(codec)(_named(PAYLOAD), _named(_REFUSED)), sql.lit(nothing))
 
 
@@ -190,7 +192,7 @@ def _reasons(codec: Codec) -> Any:
         if not len(rows):
             return pa.nulls(len(payloads), pa.string())
         index = pa.array(rows)
-        found = pc.fill_null(codec.decode_batch(payloads.take(index), versions.take(index)).errors, _BEYOND)
+        found = pc.fill_null(reasons_of(codec, payloads.take(index), versions.take(index)), _BEYOND)
         back = np.zeros(len(payloads), np.int64)
         back[rows] = np.arange(len(rows))
         absent = np.ones(len(payloads), bool)

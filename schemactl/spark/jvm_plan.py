@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..codec import Codec, Definition, InvalidDefinition  # noqa: TID252  a package may carry a copy under its own name
-from ..codec.resolver import Failed, resolve  # noqa: TID252  see above
-from ..codec.schema import (  # noqa: TID252  see above
+from ..codec import Codec, Definition, InvalidDefinition
+from ..codec.resolver import Failed, resolve
+from ..codec.schema import (
     Array,
     Primitive,
     Record,
@@ -19,6 +19,7 @@ from ..codec.schema import (  # noqa: TID252  see above
     min_size,
     parse,
 )
+from .errors import EngineUnavailable
 
 LONG_DIGITS: Final = 18
 """Of decimals that Spark holds as a long: of those it cuts off what lies beyond 64 bits, without a word."""
@@ -28,10 +29,6 @@ WIDE_DIGITS: Final = LONG_DIGITS + 1
 
 _NUMBERS: Final = ("time-micros", "timestamp-nanos", "local-timestamp-nanos")
 """Read as the numbers they are, whatever this release of Spark makes of them; it takes any number for a time of day."""
-
-
-class EngineUnavailable(RuntimeError):
-    """The engine cannot decode these messages; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import pyspark
 from pyspark.sql import types as spark
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec
 from . import landing_journal as journal
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
 from .decoding import decode_batch
 from .landing_journal import Counts, Job, Landed, Places, Staged, commit

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
 from .pulsar_options import KeyEncoding, Reading
 from .pulsar_positions import Latest, Position
@@ -30,13 +31,13 @@ from .pulsar_topics import (
 COLUMNS: Final = pa.schema(
     [
         ("value", pa.binary()),
-        ("__key", pa.binary()),
-        ("__topic", pa.string()),
-        ("__messageId", pa.binary()),
-        ("__publishTime", pa.timestamp("us", tz="UTC")),
-        ("__eventTime", pa.timestamp("us", tz="UTC")),
-        ("__messageProperties", pa.map_(pa.string(), pa.string())),
-        ("__schemaVersion", pa.int64()),
+        (KEY, pa.binary()),
+        (TOPIC, pa.string()),
+        (MESSAGE_ID, pa.binary()),
+        (PUBLISH_TIME, pa.timestamp("us", tz="UTC")),
+        (EVENT_TIME, pa.timestamp("us", tz="UTC")),
+        (PROPERTIES, pa.map_(pa.string(), pa.string())),
+        (SCHEMA_VERSION, pa.int64()),
     ]
 )
 """The raw columns: those of Pulsar's connector for the JVM, and the number of the schema that a message was written with."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
-from .columns import ERROR, KEYS, PAYLOADS
+from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
 from .pulsar_options import Sending
 from .pulsar_positions import full_topic_name
@@ -19,9 +19,9 @@ from .pulsar_topics import topic_of
 
 _COLUMNS: Final[dict[str, DataType]] = {
     **dict.fromkeys((*PAYLOADS, *KEYS), BinaryType()),
-    "__topic": StringType(),
-    "__eventTime": TimestampType(),
-    "__messageProperties": MapType(StringType(), StringType()),
+    TOPIC: StringType(),
+    EVENT_TIME: TimestampType(),
+    PROPERTIES: MapType(StringType(), StringType()),
     ERROR: StringType(),
 }
 
@@ -63,7 +63,7 @@ class Fields:
                 f"the rows need one payload column, {' or '.join(PAYLOADS)}, and at most one of {', '.join(KEYS)}; "
                 f"they have {', '.join(rows.names)}"
             )
-        topic = "__topic" if "__topic" in rows.names else None
+        topic = TOPIC if TOPIC in rows.names else None
         if topic is None and sending.topic is None:
             raise ValueError("where to? Give the option topic, or a column __topic")
         return cls(payloads[0], keys[0] if keys else None, topic)
@@ -139,8 +139,8 @@ class _Row:
 
 def _rows(batch: pa.RecordBatch, fields: Fields, sending: Sending) -> Iterator[_Row]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    if "__eventTime" in columns:
-        columns["__eventTime"] = columns["__eventTime"].cast(pa.int64())
+    if EVENT_TIME in columns:
+        columns[EVENT_TIME] = columns[EVENT_TIME].cast(pa.int64())
     for row in pa.RecordBatch.from_pydict(columns).to_pylist():
         if row.get(ERROR) is not None:
             # Its payload is null, which would be a message that deletes its key.
@@ -151,10 +151,10 @@ def _rows(batch: pa.RecordBatch, fields: Fields, sending: Sending) -> Iterator[_
         if topic is None and sending.topic is None:
             raise PulsarProblem("a row has no __topic, and there is no option topic")
         more: dict[str, Any] = {}
-        if row.get("__eventTime") is not None:
-            more["event_timestamp"] = row["__eventTime"] // 1_000
-        if row.get("__messageProperties"):
-            more["properties"] = dict(row["__messageProperties"])
+        if row.get(EVENT_TIME) is not None:
+            more["event_timestamp"] = row[EVENT_TIME] // 1_000
+        if row.get(PROPERTIES):
+            more["properties"] = dict(row[PROPERTIES])
         key = row[fields.key] if fields.key else None
         yield _Row(full_topic_name(topic or sending.topic or ""), row[fields.payload], _text(key), more)
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.errors import AnalysisException
 
+from .columns import TOPIC
 from .pulsar_source import PulsarSource
 from .session import SparkProblem, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-TOPIC: Final = "__topic"
-"""The column that says whose message it is."""
 
 PULSAR: Final = ("pulsar://", "pulsar+ssl://")
 """How the place of messages begins that are still in Pulsar."""
@@ -110,9 +108,9 @@ class _InFiles:
 
     def _pattern(self) -> str:
         """The path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
-        gateway: Any = self.spark.sparkContext
-        path = gateway._jvm.org.apache.hadoop.fs.Path(self.path)  # noqa: SLF001  PySpark has no other way to ask
-        files = path.getFileSystem(gateway._jsc.hadoopConfiguration())  # noqa: SLF001  see above
+        context: Any = self.spark.sparkContext
+        path = context._jvm.org.apache.hadoop.fs.Path(self.path)  # noqa: SLF001  PySpark has no other way to ask
+        files = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001  see above
         if not files.exists(path) or files.getFileStatus(path).isDirectory():
             return self.path
         return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.path[:-1]) + f"[{self.path[-1]}]"

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec import Codec  # noqa: TID252  a package may carry a copy under its own name
-from ..codec.version_number import numbers  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec
+from ..codec.version_number import numbers
 from .arrow_types import struct_of
-from .columns import KEYS, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
+from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
+from .refusals import reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MESSAGE_ID: Final = "__messageId"
 
 _ALL: Final = pc.CountOptions(mode="all")
 
@@ -35,9 +34,18 @@ class Count(NamedTuple):
     """
 
     version: int | None
-    messages: int
-    unreadable: int
-    known: int
+    messages: int = 0
+    unreadable: int = 0
+    known: int = 0
+
+    def plus(self, more: Count) -> Count:
+        """Both together, under this one's version."""
+        return Count(
+            self.version,
+            self.messages + more.messages,
+            self.unreadable + more.unreadable,
+            self.known + more.known,
+        )
 
 
 class Unread(NamedTuple):
@@ -98,12 +106,7 @@ class Verified:
     @property
     def total(self) -> Count:
         """All versions together."""
-        return Count(
-            None,
-            sum(count.messages for count in self.counts),
-            sum(count.unreadable for count in self.counts),
-            sum(count.known for count in self.counts),
-        )
+        return reduce(Count.plus, self.counts, Count(None))
 
 
 def verify(
@@ -119,7 +122,7 @@ def verify(
     """Which of the messages `codec` reads, by version, and why not the first `shown` that it does not.
 
     Args:
-        messages: as `decode` takes them, with its `payload`, `version` and `key`.
+        messages: raw messages, as `decode` takes them.
         codec: of their topic.
         against: another codec of the topic: what neither can read was lost before.
         shown: how many unreadable messages are given back.
@@ -128,7 +131,7 @@ def verify(
         key: as for `decode`.
 
     Raises:
-        ValueError: a column is missing.
+        WrongArgument: a column is missing, has another type, or would be there twice after decoding.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
@@ -142,18 +145,10 @@ def verify(
     ).collect()
     counts: dict[int | None, Count] = {}
     for count in (Count(*row["count"]) for row in found if row["count"] is not None):
-        counts[count.version] = _sum(counts.get(count.version), count)
+        counts[count.version] = counts.get(count.version, Count(count.version)).plus(count)
     first = [Unread(*row["first"]) for row in found if row["first"] is not None]
     order = sorted(counts.values(), key=lambda count: (count.version is None, count.version or 0))
     return Verified(tuple(order), tuple(sorted(first, key=lambda unread: unread[:2])[:shown]))
-
-
-def _sum(count: Count | None, more: Count) -> Count:
-    return (
-        more
-        if count is None
-        else Count(more.version, *(a + b for a, b in zip(count[1:], more[1:], strict=True)))
-    )
 
 
 @dataclass(slots=True)
@@ -179,7 +174,7 @@ class _Tally:
         )
         for row in sums.to_pylist():
             more = Count(row["version"], row["version_count"], row["unreadable_sum"], row["known_sum"])
-            self.counts[more.version] = _sum(self.counts.get(more.version), more)
+            self.counts[more.version] = self.counts.get(more.version, Count(more.version)).plus(more)
         for row in pc.indices_nonzero(unreadable).to_pylist()[: self.shown - len(self.first)]:
             self.first.append(
                 Unread(
@@ -218,8 +213,8 @@ def _verify_part(
     for batch in batches:
         payloads = batch.column(columns.payload)
         given = None if columns.version is None else batch.column(columns.version)
-        keys = batch.column(columns.key) if codec.separated and columns.key is not None else None
-        reasons = codec.decode_batch(payloads, given, keys).errors
+        keys = None if columns.key is None else batch.column(columns.key)
+        reasons = reasons_of(codec, payloads, given, keys)
         known = pa.nulls(len(payloads), pa.string())
         if against is not None and reasons.null_count < len(reasons):
             known = _known(against, reasons, payloads, given, keys)
@@ -233,8 +228,8 @@ def _known(
 ) -> pa.Array:
     """Why the other codec cannot read what cannot be read; null where it can."""
     rows = pc.indices_nonzero(reasons.is_valid())
-    taken = [None if column is None else column.take(rows) for column in (payloads, versions, keys)]
-    found = against.decode_batch(taken[0], *taken[1:]).errors
+    taken = (None if column is None else column.take(rows) for column in (payloads, versions, keys))
+    found = reasons_of(against, *taken)
     return pc.replace_with_mask(pa.nulls(len(reasons), pa.string()), reasons.is_valid(), found)
 
 

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions
 from pyspark.sql import types as spark
 
-from ..codec import Codec, CodecError  # noqa: TID252  a package may carry a copy under its own name
+from ..codec import Codec, CodecError
 from .arrow_types import struct_of
 from .columns import folded
 

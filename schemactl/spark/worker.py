@@ -22,11 +22,13 @@ def spare_worker() -> None:
     After a task, Spark collects garbage in a process that it keeps, and so looks through all that pandas and the other modules
     are made of: 0.02 s. None of that is garbage, and it is no longer looked at.
     """
-    # From <home>/python/lib/pyspark.zip/pyspark/__init__.py, as Spark's workers import it.
-    home = Path(pyspark.__file__).parents[4]
-    for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
-            del sys.path_importer_cache[path]
+    # Spark's workers import it from <home>/python/lib/pyspark.zip; elsewhere it may be a folder, wherever that is.
+    archive = Path(pyspark.__file__).parent.parent
+    if archive.suffix == ".zip":
+        home = archive.parent.parent.parent
+        for path, finder in list(sys.path_importer_cache.items()):
+            if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
+                del sys.path_importer_cache[path]
     if "SPARK_REUSE_WORKER" in os.environ:
         _freeze()
 

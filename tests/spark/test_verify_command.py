@@ -15,11 +15,12 @@ from pyspark.sql import SparkSession
 
 from examples.shop import messages
 from schemactl.cli.codecs import codec_of
-from schemactl.codec import Codec, Definition, Options, Version
+from schemactl.codec import Codec, Definition, Options, Version, lanes
 from schemactl.history import read_here
+from schemactl.spark.columns import Columns
 from schemactl.spark.raw import raw_messages
 from schemactl.spark.session import SparkProblem
-from schemactl.spark.verifying import verify
+from schemactl.spark.verifying import _verify_part, verify
 
 COUNT = 1_300
 ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
@@ -128,3 +129,19 @@ def test_the_first_are_the_first_of_the_input_whichever_task_met_them(
         (8, b"\x02"),
     ]
     assert {unread.message_id.split("/")[1] for unread in found.first if unread.message_id} == {"2", "5", "8"}
+
+
+def test_values_that_no_batch_holds_are_counted_as_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Any) -> None:
+        raise pa.ArrowInvalid("offset overflow")
+
+    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    monkeypatch.setattr(pa, "concat_batches", full)
+    text = Codec([Version(0, definition("string"))])
+    batch = pa.record_batch({"value": [b"\x0clonger", b"\x0c", b"\x0clonger"] * 100})
+    columns = Columns("value", None, None, ())
+    (counts, *first) = next(
+        _verify_part([batch], codec=text, against=None, columns=columns, shown=2)
+    ).to_pylist()
+    assert counts["count"] == {"version": None, "messages": 300, "unreadable": 100, "known": 0}
+    assert [row["first"]["row"] for row in first] == [1, 4]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyspark
+import pytest
 from pyspark.sql import SparkSession
 
 from schemactl.spark.worker import spare_worker
@@ -19,6 +22,25 @@ def test_no_task_looks_for_garbage_among_modules(spark: SparkSession) -> None:
 
     rows = spark.range(0, 4, 1, 2).mapInArrow(frozen, "frozen boolean").collect()
     assert [row.frozen for row in rows] == [True] * 4
+
+
+def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark: SparkSession) -> None:
+    def forgotten(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_worker()
+        left = [path for path in sys.path_importer_cache if path.endswith("pyspark.zip")]
+        for batch in batches:
+            yield pa.record_batch({"forgotten": [not left] * batch.num_rows})
+
+    assert [row.forgotten for row in spark.range(1).mapInArrow(forgotten, "forgotten boolean").collect()] == [
+        True
+    ]
+
+
+def test_pyspark_may_be_installed_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__file__", "/deps/pyspark/__init__.py")
+    before = dict(sys.path_importer_cache)
+    spare_worker()
+    assert sys.path_importer_cache == before
 
 
 def test_a_process_that_is_no_worker_looks_for_garbage_as_ever() -> None:
