@@ -150,7 +150,16 @@ def test_no_file_is_longer_than_five_hundred_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["check", "--help"], ["plan", "--help"], ["explain", "--all"]]
+    "arguments",
+    [
+        ["--help"],
+        ["check", "--help"],
+        ["plan", "--help"],
+        ["explain", "--all"],
+        ["decode", "--help"],
+        ["spark", "decode", "--help"],
+        ["struct"],
+    ],
 )
 def test_the_command_line_starts_without_heavy_packages(arguments: list[str]) -> None:
     script = (
@@ -163,5 +172,7 @@ def test_the_command_line_starts_without_heavy_packages(arguments: list[str]) ->
         "heavy = {'pyspark', 'pyarrow', 'numpy', 'pandas', 'fastavro', 'pydantic', 'git', 'google.protobuf'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", script]
+    line = '{"type": "AVRO", "schema": "int"}'
+    done = subprocess.run(command, input=line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from schemactl.broker import NO_DATA
 from schemactl.cli.json_lines import Request, Unreadable
 from schemactl.formats import protobuf_native
 from schemactl.formats.key_value import from_text
@@ -100,6 +99,9 @@ def proto_of(schema: object) -> Proto | None:
 
 def _bytes(text: object, where: str) -> bytes:
     if text is None:
+        # What answers for a broker is loaded only where somebody asks about one.
+        from schemactl.broker import NO_DATA
+
         return NO_DATA
     if isinstance(text, str):
         with contextlib.suppress(ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.wording import cite, versions
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from schemactl.model import Direction, Incompatibility, SchemaInfo, SchemaVersion
 
 Role = Literal["reader", "writer"]
+
+_SHOWN: Final = 20
+"""So many reasons are told in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,17 @@ class Gap:
         }
 
     def lines(self) -> Iterator[str]:
-        """In words, the reasons indented: `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`."""
+        """In words, the first reasons indented: `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`."""
         end = "from" if self.border.number == self.numbers[0] else "up to"
         row = f"{versions(self.numbers)}, {end} " if len(self.numbers) > 1 else ""
         subject = f' "{self.border.commit.subject}"' if self.border.commit else ""
         aside = "; Java can, strict readers cannot" if self.strict_only else ""
         yield f"{row}{cite(self.border)}{subject}{aside}"
-        for each, told in zip(self.found, self.told, strict=True):
+        for each, told in zip(self.found[:_SHOWN], self.told[:_SHOWN], strict=True):
             yield f"  {each.rule}: {told}"
+        left = len(self.found) - _SHOWN
+        if left > 0:
+            yield f"  and {left:,} {'reason' if left == 1 else 'reasons'} more: `--format json` has them all"
 
 
 def reason_value(each: Incompatibility) -> dict[str, Any]:

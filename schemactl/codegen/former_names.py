@@ -39,7 +39,7 @@ def former_names(
     names = _Names(max(options.recursive_field_max_depth, 1))
     older = [each for each in older if each.type is reader.type]
     if reader.type is not SchemaType.KEY_VALUE:
-        at: Path = () if is_record(reader, release) else ("value",)
+        at: Path = () if is_record(reader, options, release) else ("value",)
         return dict(names.of(reader, older, at, release))
     now, then = split(reader), [split(each) for each in older]
     keys = [each.key for each in then if each.key.type is now.key.type]

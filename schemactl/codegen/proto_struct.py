@@ -53,11 +53,6 @@ def struct_of_message(schema: bytes, options: Options) -> Struct:
     return found
 
 
-def field_names(schema: bytes) -> list[str]:
-    """Of the root message of a PROTOBUF_NATIVE schema. Raises as `struct_of_message`."""
-    return [field.name for field in protobuf_native.load("wrapper").parse(schema).root.fields().values()]
-
-
 class _Converter:
     """None stands for what is dropped. Messages and fields are those of formats.protobuf_native.descriptor."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.proto_struct import field_names, struct_of_message
+from schemactl.codegen.proto_struct import struct_of_message
 from schemactl.codegen.spark_type import Field, SparkType, Struct
 from schemactl.codegen.struct import Converted, Options, convert
 from schemactl.formats.avro.parse import parse
@@ -61,26 +61,23 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
     found = _value(info, options, release)
     if found is None:
         return None
-    if isinstance(found.type, Struct) and is_record(info, release):
-        return found.type
-    return Struct((Field("value", found.type, found.nullable),))
+    columns = _columns(info, found.type, release)
+    return Struct((Field("value", found.type, found.nullable),)) if columns is None else columns
 
 
-def is_record(info: SchemaInfo, release: Release) -> bool:
-    """Whether the fields of a value are columns of their own; else it is one column `value`.
+def is_record(info: SchemaInfo, options: Options, release: Release) -> bool:
+    """Whether the fields of a value are columns of their own; else it is one column `value`. Raises as `struct_of`."""
+    found = _value(info, options, release)
+    return found is not None and _columns(info, found.type, release) is not None
 
-    It is one, too, where a field is called as a column that stands beside the values.
 
-    Raises:
-        InvalidSchema: the definition does not parse.
-    """
-    if info.type in _AVRO_PAYLOADS:
-        schema = parse(info.schema, release)
-        names = [field.name for field in schema.fields] if isinstance(schema, Record) else None
-    else:
-        native = protobuf_of(info)
-        names = None if native is None else field_names(native.schema)
-    return names is not None and _BESIDE.isdisjoint(name.casefold() for name in names)
+def _columns(info: SchemaInfo, found: SparkType, release: Release) -> Struct | None:
+    """The fields of the type that was found for a value, if they are columns of their own."""
+    if not isinstance(found, Struct):
+        return None
+    if info.type in _AVRO_PAYLOADS and not isinstance(parse(info.schema, release), Record):
+        return None
+    return found if _BESIDE.isdisjoint(field.name.casefold() for field in found.fields) else None
 
 
 def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:

@@ -83,7 +83,7 @@ def pointer(info: SchemaInfo, path: Path, release: Release) -> str:
     if info.type is SchemaType.KEY_VALUE:
         half = split(info).key if path[0] == "key" else split(info).value
         return f"/{path[0]}{_pointer(half, path[1:], release)}"
-    return _pointer(info, path if is_record(info, release) else path[1:], release)
+    return _pointer(info, path if is_record(info, Options(), release) else path[1:], release)
 
 
 def _pointer(info: SchemaInfo, path: Path, release: Release) -> str:

@@ -320,6 +320,22 @@ def test_show_says_since_which_version_readers_cannot_read(
     assert told["unreadable"][0]["commit"]["subject"] == "no id"
 
 
+def test_show_tells_the_first_reasons_and_how_many_more_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit(
+        {"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")}
+    )
+    scratch.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
+    scratch.flush()
+    _, _, said = run(scratch, capsys, "show", "orders@1")
+    assert said.count("    READER_FIELD_MISSING_DEFAULT_VALUE: ") == 21
+    assert "    and 1,001 reasons more: `--format json` has them all\n  is read by version 1\n" in said
+    [gap] = answer(scratch, capsys, "show", "orders@1")["unreadable"]
+    assert len(gap["reasons"]) == 1_021
+
+
 def test_show_of_a_type_without_definition_says_so(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(shop, capsys, "show", "doors")
     assert (code, out) == (0, "")

@@ -10,9 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from schemactl.codec import Codec, Definition, Version
+from schemactl.codec import Options as CodecOptions
 from schemactl.codegen.former_names import former_names
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import struct_of
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.spark import EngineUnavailable, decode, encode, land, split, view, view_sql
 from schemactl.spark.verifying import verify
@@ -48,6 +50,20 @@ def test_a_record_with_a_column_of_decoding_is_one_column(name: str) -> None:
     assert [field.name for field in struct.fields] == ["value"]
     old = SchemaInfo(type=SchemaType.AVRO, schema=definition("was", name).encode())
     assert former_names(info, [old], Options(), Release.R4_0) == {("value", "id"): ("was",)}
+
+
+def test_a_field_that_has_no_column_does_not_count() -> None:
+    text = 'syntax = "proto3"; message Nothing {} message M { int32 id = 1; Nothing __error = 2; }'
+    click = compile_proto(Proto.of_text(text, "M"))
+    tree = {"name": "__error", "type": {"type": "array", "items": "R"}}
+    recursive = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}, tree]}
+    avro = SchemaInfo(type=SchemaType.AVRO, schema=json.dumps(recursive).encode())
+    for info in (click, avro):
+        one = Definition(info.type.name, info.schema.decode())
+        read = Codec([Version(0, one)], options=CodecOptions(recursion_depth=1))
+        struct = struct_of(info, Options(recursive_field_max_depth=1), Release.R4_0)
+        assert struct is not None
+        assert [field.name for field in struct.fields] == read.columns.names == ["id"]
 
 
 def test_it_is_decoded_landed_viewed_and_encoded_and_no_row_is_lost(spark: SparkSession, folder: str) -> None:
