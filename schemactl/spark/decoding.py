@@ -141,10 +141,11 @@ def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> It
 
 def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
     """The decoded rows and what there is of their messages."""
-    payloads = batch.column(columns.payload)
-    # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.
-    rows = pa.array(np.arange(batch.num_rows), mask=np.asarray(decoded.errors.is_null()))
-    refused = payloads.take(rows).cast(pa.binary())
+    refused = pa.nulls(batch.num_rows, pa.binary())
+    if decoded.errors.null_count < batch.num_rows:
+        # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.
+        rows = pa.array(np.arange(batch.num_rows), mask=np.asarray(decoded.errors.is_null()))
+        refused = batch.column(columns.payload).take(rows).cast(pa.binary())
     found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
     if columns.key is not None:
         found[KEY] = batch.column(columns.key)
