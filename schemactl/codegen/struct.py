@@ -78,11 +78,15 @@ class Options:
         """The Spark release as two numbers, for comparisons.
 
         Raises:
-            SchemactlError: `spark` is not of the form `MAJOR.MINOR`.
+            SchemactlError: `spark` is not of the form `MAJOR.MINOR`, or older than 4.0.
         """
         found = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", self.spark)
         if not found:
             raise SchemactlError(f"{self.spark!r} is not a Spark release", fix='write it as "4.1"')
+        if int(found[1]) < 4:
+            raise SchemactlError(
+                f"Spark {self.spark} is older than what is known here", fix="write 4.0 or newer"
+            )
         return int(found[1]), int(found[2])
 
 

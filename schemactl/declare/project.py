@@ -124,6 +124,12 @@ class _Checks:
                 yield self._problem(
                     way, f"Pulsar {release} is older than what is known here", 'write "4.0" or newer'
                 )
+        way = ("generate", "spark")
+        release = _at(self.value, way)
+        if release is not None and int(release.partition(".")[0]) < 4:
+            yield self._problem(
+                way, f"Spark {release} is older than what is known here", 'write "4.0" or newer'
+            )
 
     def _paths(self) -> Iterator[Problem]:
         ways: list[Tokens] = [

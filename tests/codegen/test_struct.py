@@ -194,3 +194,5 @@ def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:
 def test_a_spark_release_that_is_none_is_refused() -> None:
     with pytest.raises(SchemactlError, match="not a Spark release"):
         _ = Options(spark="four").release
+    with pytest.raises(SchemactlError, match=r"Spark 3\.5 is older than what is known here"):
+        _ = Options(spark="3.5").release
