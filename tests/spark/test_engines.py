@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from random_avro import Maker, damage
 from spark_avro import needs_spark_avro
+from spark_release import before, since
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, KeyValue, Options, Version
 from schemactl.codec.columns import to_numbers
@@ -335,12 +336,22 @@ print(decode(raw, codec).collect()[0]["a"])
 """
 
 
+@since((4, 1), "the engine needs it")
 def test_without_the_module_the_codec_decodes() -> None:
     command = [sys.executable, "-c", WITHOUT_MODULE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     refused, value = done.stdout.splitlines()
     assert "--packages org.apache.spark:spark-avro_2.13:VERSION" in refused
     assert value == "1"
+
+
+@before((4, 1), "the engine is there")
+def test_before_spark_4_1_the_codec_decodes(spark: SparkSession) -> None:
+    codec = Codec([Version(0, record(("a", "int")))])
+    raw = frame(spark, [(b"\x06", 0)])
+    assert [row["a"] for row in decode(raw, codec).collect()] == [3]
+    with pytest.raises(EngineUnavailable, match=r"needs PySpark 4\.1 or newer; engine='arrow' does not"):
+        decode(raw, codec, engine="jvm")
 
 
 def test_an_engine_that_is_none_is_refused(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
+from spark_release import RELEASE
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
@@ -206,13 +207,15 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
 def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFrame, folder: str) -> None:
     few = messages.limit(20).withColumn("a=b %", fn.lit("c/d"))
     land(few, CODEC, folder, partition_by=["a=b %", "ok"])
-    checkpoint = f"{folder}-checkpoint"
+    ways: list[Any] = [land]
+    if RELEASE >= (4, 1):
+        ways.append(partial(land_stream, checkpoint=f"{folder}-checkpoint"))
     for other, words in (
         ([], "not partitioned"),
         (["ok"], "partitioned by ok"),
         (["ok", "a=b %"], "partitioned by ok, a=b %"),
     ):
-        for lands in (land, partial(land_stream, checkpoint=checkpoint)):
+        for lands in ways:
             with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
                 lands(few, CODEC, folder, partition_by=other)
             assert str(raised.value) == (
