@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,6 +69,20 @@ class MeetingFiles(FragileFiles):
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
+def marked(messages: DataFrame) -> DataFrame:
+    """The messages, each with the task and the attempt that it comes from."""
+
+    def mark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None
+        for batch in batches:
+            told = {"task": task.partitionId(), "attempt": task.attemptNumber()}
+            columns = {name: pa.array([value] * batch.num_rows, pa.int32()) for name, value in told.items()}
+            yield pa.record_batch({"payload": batch.column(0)} | columns)
+
+    return messages.mapInArrow(mark, "payload binary, task int, attempt int")
+
+
 def meeting(folder: Path) -> fs.FileSystem:
     """Files on which two attempts meet."""
     marks = folder / "marks"
@@ -77,16 +92,15 @@ def meeting(folder: Path) -> fs.FileSystem:
 
 def batch(spark: SparkSession, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
     """What a job says that it landed."""
-    return land(
-        messages(spark, TASKS), CODEC, folder / "out", version=None, rows_per_file=100, filesystem=files
-    ).to_json()
+    sent = marked(messages(spark, TASKS))
+    return land(sent, CODEC, folder / "out", version=None, rows_per_file=100, filesystem=files).to_json()
 
 
 def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any] | None:
     """What a query says that it landed."""
     out = folder / "out"
     writer = land_stream(
-        source,
+        marked(source),
         CODEC,
         out,
         version=None,

@@ -28,6 +28,7 @@ GOOD = [number for number in range(COUNT) if number % DAMAGED]
 class Attempt(NamedTuple):
     """One attempt of a task, as Spark's event log tells it."""
 
+    number: int
     host: str
     speculative: bool
     outcome: str
@@ -61,16 +62,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     for event in map(json.loads, log.read_text().splitlines()):
         if event["Event"] == "SparkListenerTaskEnd":
             task = event["Task Info"]
-            attempt = Attempt(task["Host"], task["Speculative"], event["Task End Reason"]["Reason"])
+            attempt = Attempt(
+                task["Attempt"], task["Host"], task["Speculative"], event["Task End Reason"]["Reason"]
+            )
             stages[event["Stage ID"]][task["Index"]].append(attempt)
     return Run(folder, json.loads(done.stdout), [stages[stage] for stage in sorted(stages)])
+
+
+def rows_of(run: Run, landing: str) -> list[dict[str, Any]]:
+    files = (run.folder / landing / "out").glob("*.parquet")
+    return [row for path in files for row in pq.read_table(path).to_pylist()]
 
 
 def landed_once(run: Run, landing: str) -> bool:
     """Whether every message is there once, as a row or refused, and nothing else is."""
     out = run.folder / landing / "out"
-    rows = [value for path in out.glob("*.parquet") for value in pq.read_table(path)["value"].to_pylist()]
-    assert sorted(rows) == GOOD
+    assert sorted(row["value"] for row in rows_of(run, landing)) == GOOD
     refused = sum(pq.read_metadata(path).num_rows for path in (out / "_refused").glob("*.parquet"))
     assert refused == COUNT - len(GOOD)
     told = run.landed[landing]
@@ -86,7 +93,8 @@ def test_of_two_attempts_that_both_wrote_all_one_is_landed(run: Run, number: int
     attempts = run.stages[number][0]
     assert sorted(attempt.speculative for attempt in attempts) == [False, True]
     assert sorted(attempt.host for attempt in attempts) == list(HOSTS)
-    assert [attempt.outcome for attempt in attempts].count("Success") == 1
+    (won,) = [attempt.number for attempt in attempts if attempt.outcome == "Success"]
+    assert {row["attempt"] for row in rows_of(run, landing) if row["task"] == 0} == {won}
     assert landed_once(run, landing)
 
 
