@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
@@ -27,6 +25,7 @@ from .errors import EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, are_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
 from .refusals import reasons_of
+from .spark_errors import SPARK_ERRORS
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns, *, reason
         ).schema
         read = numbered.withColumn(_VALUE, _value(plan, columns, kinds))
         found = read.schema[_VALUE].dataType
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise EngineUnavailable(_advice(error)) from None
     assert isinstance(found, spark.StructType)  # noqa: S101  the reader is a record
     kept = spark.StructType([field for field in found if field.name in wanted.names])

@@ -140,12 +140,11 @@ def _hushed() -> Iterator[Callable[[], str]]:
 @contextmanager
 def told() -> Iterator[None]:
     """What Spark raises inside is a SparkProblem, with the cause in one line."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    from .spark_errors import SPARK_ERRORS
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise SparkProblem(_first_line(error)) from error
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import functions
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
 from .arrow_types import struct_of
 from .columns import folded
+from .spark_errors import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -216,7 +215,7 @@ def _found(session: SparkSession, path: str) -> Iterator[spark.StructField]:
     """The columns of the files and folders."""
     try:
         yield from session.read.option("mergeSchema", "true").parquet(path).schema
-    except (PySparkException, Py4JJavaError):
+    except SPARK_ERRORS:
         yield from session.read.parquet(path).schema
 
 
