@@ -135,7 +135,7 @@ class Deadly(FragileFiles):
     """Files that kill with SIGKILL, once: the first who makes `mark` kills.
 
     Args:
-        changes: after so many of one process.
+        changes: after so many of one process that Spark started.
         mark: a file that says that it happened.
         victims: who is killed: "worker" (the process that writes) or "executor" (the JVM it works for) in a task;
             "committer" (the process that commits), and others by their numbers, in a commit.
@@ -148,10 +148,12 @@ class Deadly(FragileFiles):
         super().__init__(changes, store)
         self.mark = mark
         self.victims = victims
+        self.starter = os.getpid()
 
     def _change(self) -> None:
         in_task = TaskContext.get() is not None
-        if in_task == (self.victims[0] in ("worker", "executor")) and not Path(self.mark).exists():
+        concerned = in_task == (self.victims[0] in ("worker", "executor")) and os.getpid() != self.starter
+        if concerned and not Path(self.mark).exists():
             super()._change()
 
     def _die(self) -> None:
