@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from schemactl.errors import SchemactlError
 
@@ -67,9 +67,14 @@ def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
         yield [rest]
 
 
+def _no_json(word: str) -> NoReturn:
+    """Python reads NaN and infinities, and would write them into the answer."""
+    raise ValueError(f"{word} is no number there")
+
+
 def _request(line: bytes) -> Request | Unreadable:
     try:
-        request = json.loads(line)
+        request = json.loads(line, parse_constant=_no_json)
     except (ValueError, RecursionError) as error:
         return Unreadable(f"the line is not JSON: {error}")
     return request if isinstance(request, dict) else Unreadable("the line is not a JSON object")

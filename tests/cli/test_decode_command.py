@@ -194,6 +194,7 @@ def test_keys_that_travel_apart_are_asked_for() -> None:
 DEPTH = partial(dict.fromkeys, ["recursiveFieldMaxDepth"])
 HOSTILE: list[Row | str] = [
     "[" * 100_000,
+    '{"id": NaN}',
     '{"id": ' + "9" * 5_000 + "}",
     {"id": "x" * 1_000_000},
     {"type": None},
