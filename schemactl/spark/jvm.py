@@ -24,8 +24,8 @@ from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
 from .errors import EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, are_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
+from .problems import SPARK_ERRORS
 from .refusals import reasons_of
-from .spark_errors import SPARK_ERRORS
 from .worker import spare_worker
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from .landing_journal import Landed, Places
 from .landing_parquet import COMPRESSIONS, Shape, partitioned_by
 from .landing_sink import Landing
 from .landing_source import JOB, register
-from .session import require
+from .release import require
 
 if TYPE_CHECKING:
     from pyarrow import fs

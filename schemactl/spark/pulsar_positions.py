@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+_PARTITION: Final = re.compile(r"-partition-\d+$")
 _WRITTEN: Final = re.compile(r"(\d+):(-1|\d+):(-1|\d+)(?::(-1|\d+))?")
 
 
@@ -118,6 +119,16 @@ def full_topic_name(name: str) -> str:
             f"{name!r} is no name of a persistent topic: write persistent://tenant/namespace/topic"
         )
     return f"persistent://{'/'.join(parts)}"
+
+
+def topic_of(partition: str) -> str:
+    """The topic that a partition is of; a topic without partitions is its own."""
+    return _PARTITION.sub("", partition)
+
+
+def namespace_of(topic: str) -> str:
+    """The `tenant/namespace` in a topic's full name."""
+    return "/".join(topic.removeprefix("persistent://").split("/")[:2])
 
 
 def _place(told: Any, topic: str) -> Place:

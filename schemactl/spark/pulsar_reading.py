@@ -1,9 +1,7 @@
-"""Messages of a topic between two positions, as record batches of bounded size."""
+"""Messages of a topic between two positions, and whether any of them are gone."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import time
 from collections.abc import Iterator
@@ -14,10 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
-from .pulsar_options import KeyEncoding, Reading
+from .pulsar_options import Reading
 from .pulsar_positions import Latest, Position
+from .pulsar_rows import Keys, Rows
 from .pulsar_topics import (
     check_named,
     message_id_of,
@@ -25,26 +23,7 @@ from .pulsar_topics import (
     partitions_of,
     place_in,
     position_of,
-    topic_of,
 )
-
-COLUMNS: Final = pa.schema(
-    [
-        ("value", pa.binary()),
-        (KEY, pa.binary()),
-        (TOPIC, pa.string()),
-        (MESSAGE_ID, pa.binary()),
-        (PUBLISH_TIME, pa.timestamp("us", tz="UTC")),
-        (EVENT_TIME, pa.timestamp("us", tz="UTC")),
-        (PROPERTIES, pa.map_(pa.string(), pa.string())),
-        (SCHEMA_VERSION, pa.int64()),
-    ]
-)
-"""The raw columns: those of Pulsar's connector for the JVM, and the number of the schema that a message was written with."""
-
-MAX_BATCH_ROWS: Final = 10_000
-MAX_BATCH_BYTES: Final = 2**24
-"""A record batch ends with the message that reaches either."""
 
 _SLICE_MS: Final = 1_000
 """How often a read that waits looks whether there is anything to wait for."""
@@ -88,9 +67,8 @@ class PulsarBatch(DataSourceReader):
                 end = place_in(client, connection, topic, reading.end, compacted=reading.compacted)
                 if end is None:
                     continue
-                if isinstance(reading.end, Latest) and start is not None and end.order < start.order:
-                    missed(reading, replaced(topic, start, end))
-                    start = None
+                if isinstance(reading.end, Latest):
+                    start = start_in(reading, topic, start, end)
                 if start is None or start.order < end.order:
                     ranges.append(Range(topic, start, end))
         return ranges or [_NOTHING]
@@ -116,13 +94,13 @@ def read_range(
     if not isinstance(partition, Range):
         return
     with connected(connection) as client:
-        keys = _Keys(client, connection, partition.topic, reading.key_encoding)
-        rows = _Rows(partition.topic, keys)
+        keys = Keys(client, connection, partition.topic, reading.key_encoding)
+        rows = Rows(partition.topic, keys)
         for message, message_id in messages_of(client, connection, reading, partition):
             rows.add(message, message_id)
             if rows.full:
                 yield rows.batch()
-                rows = _Rows(partition.topic, keys)
+                rows = Rows(partition.topic, keys)
         if rows.messages:
             yield rows.batch()
 
@@ -205,9 +183,16 @@ def missed(reading: Reading, what: str) -> None:
         raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
 
 
-def replaced(topic: str, start: Position, end: Position) -> str:
-    """In words, that a topic ends in front of where reading was to start."""
-    return f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name"
+def start_in(reading: Reading, topic: str, start: Position | None, end: Position) -> Position | None:
+    """Where to start in a topic that ends at `end`: `start`, or at its beginning if it ends in front of that.
+
+    Raises:
+        DataLoss: it ends in front of that, and `failOnDataLoss` is true.
+    """
+    if start is None or start.order <= end.order:
+        return start
+    missed(reading, f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name")
+    return None
 
 
 def _lost(reading: Reading, part: Range, found: str) -> None:
@@ -223,88 +208,3 @@ def _shown(last: Any) -> str:
     if last is None:
         return "nothing"
     return str(last if isinstance(last, Position) else position_of(last))
-
-
-class _Rows:
-    """Messages on their way into a record batch."""
-
-    def __init__(self, topic: str, keys: _Keys) -> None:
-        self.topic = topic
-        self.keys = keys
-        self.bytes = 0
-        self.messages: list[tuple[Any, ...]] = []
-
-    @property
-    def full(self) -> bool:
-        return len(self.messages) >= MAX_BATCH_ROWS or self.bytes >= MAX_BATCH_BYTES
-
-    def add(self, message: Any, message_id: Any) -> None:
-        value = None if message.has_null_value() else message.data()
-        self.messages.append(
-            (
-                value,
-                message.partition_key(),
-                message_id.serialize(),
-                message.publish_timestamp(),
-                message.event_timestamp(),
-                message.properties(),
-                message.int_schema_version(),
-            )
-        )
-        if value:
-            self.bytes += len(value)
-
-    def batch(self) -> pa.RecordBatch:
-        values, keys, ids, published_ms, events_ms, properties, versions = zip(*self.messages, strict=True)
-        columns = (
-            values,
-            [self.keys.bytes_of(key, version) for key, version in zip(keys, versions, strict=True)],
-            [self.topic] * len(values),
-            ids,
-            [at * 1_000 for at in published_ms],
-            [at * 1_000 if at else None for at in events_ms],
-            [list(each.items()) for each in properties],
-            [version if version >= 0 else None for version in versions],
-        )
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
-
-
-class _Keys:
-    """Keys as bytes. Java's producers send bytes, as SEPARATED keys are, in base64, and a mark that pulsar-client hides."""
-
-    def __init__(self, client: Any, connection: Connection, topic: str, encoding: KeyEncoding) -> None:
-        self._client = client
-        self._connection = connection
-        self._topic = topic
-        self._encoding = encoding
-        self._of_pairs: dict[int, bool] = {}
-
-    def bytes_of(self, key: str, version: int) -> bytes | None:
-        if not key:
-            return None
-        text = key.encode()
-        if self._encoding == "text" or (self._encoding == "auto" and not self._pairs(version)):
-            return text
-        try:
-            found = base64.b64decode(text, validate=True)
-        except binascii.Error:
-            return text
-        # Anything else was not written by an encoder.
-        return found if base64.b64encode(found) == text else text
-
-    def _pairs(self, version: int) -> bool:
-        """Whether messages of that version are key-value pairs."""
-        if version < 0:
-            return False
-        if version not in self._of_pairs:
-            kind = None
-            # A version that was deleted does not keep its messages from being read.
-            with (
-                told(self._connection, f"ask for version {version} of the schema of {self._topic}"),
-                suppress(client_package().TopicNotFound),
-            ):
-                info = self._client._client.get_schema_info(topic_of(self._topic), version)  # noqa: SLF001  nothing else asks
-                kind = info.schema_type().name
-            self._of_pairs[version] = kind == "KEY_VALUE"
-        return self._of_pairs[version]

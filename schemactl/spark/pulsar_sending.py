@@ -15,7 +15,7 @@ from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
 from .pulsar_options import Sending
 from .pulsar_positions import full_topic_name
-from .pulsar_topics import topic_of
+from .pulsar_topics import schema_info
 
 _COLUMNS: Final[dict[str, DataType]] = {
     **dict.fromkeys((*PAYLOADS, *KEYS), BinaryType()),
@@ -96,14 +96,12 @@ class Sender:
         Raises:
             PulsarProblem: the version is not there, or pulsar-client cannot send with it.
         """
-        pulsar, version = client_package(), self.sending.version
-        with told(self.connection, f"ask for version {version} of the schema of {topic}"):
-            try:
-                info = client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
-            except pulsar.TopicNotFound:
-                raise PulsarProblem(
-                    f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
-                ) from None
+        version = self.sending.version
+        info = schema_info(client, self.connection, topic, version)
+        if info is None:
+            raise PulsarProblem(
+                f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
+            )
         kind = info.schema_type().name
         if kind not in _SENDABLE:
             raise PulsarProblem(

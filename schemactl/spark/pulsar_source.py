@@ -18,10 +18,11 @@ from pyspark.sql.types import StructType
 
 from .arrow_types import struct_of
 from .pulsar_options import connection_of, reading_of, sending_of
-from .pulsar_reading import COLUMNS, PulsarBatch
+from .pulsar_reading import PulsarBatch
+from .pulsar_rows import COLUMNS
 from .pulsar_sending import Fields, PulsarWriter, Sender
 from .pulsar_streaming import PulsarStream
-from .session import require
+from .release import require
 
 
 class PulsarSource(DataSource):

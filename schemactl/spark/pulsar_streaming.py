@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from .pulsar_connection import Connection, close, open_client
 from .pulsar_options import Reading
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
-from .pulsar_reading import Range, messages_of, missed, read_range, replaced
+from .pulsar_reading import Range, messages_of, missed, read_range, start_in
 from .pulsar_subscription import Subscription
 from .pulsar_topics import Head, check_named, partitions_of, place_in, position_of
 
@@ -91,12 +91,9 @@ class PulsarStream(DataSourceStreamReader):
             missed(self.reading, f"{', '.join(gone)}: not there any more")
         ranges: list[InputPartition] = []
         for topic, last in until.items():
-            first = since.get(topic)
             if last is None:
                 continue
-            if first is not None and last.order < first.order:
-                missed(self.reading, replaced(topic, first, last))
-                first = None
+            first = start_in(self.reading, topic, since.get(topic), last)
             if first is None or first.order < last.order:
                 ranges.append(Range(topic, first, last))
         return ranges

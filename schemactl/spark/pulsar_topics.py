@@ -1,27 +1,20 @@
-"""Which topics are read, partition by partition, and where each of them ends now."""
+"""What a cluster says of topics: their partitions, where each of them begins and ends now, and their schemas."""
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any, Final
 
+from .pulsar_admin import topics_in
 from .pulsar_connection import Connection, PulsarProblem, client_package, close, told
 from .pulsar_options import Topics
-from .pulsar_positions import Bound, Earliest, Latest, Position
-
-_PARTITION: Final = re.compile(r"-partition-\d+$")
+from .pulsar_positions import Bound, Earliest, Latest, Position, namespace_of, topic_of
 
 _ARRIVES_WITHIN_MS: Final = 2_000
 """The last message of a topic is there at once, or is one that a reader cannot be given."""
-
-
-def topic_of(partition: str) -> str:
-    """The topic that a partition is of; a topic without partitions is its own."""
-    return _PARTITION.sub("", partition)
 
 
 def partitions_of(client: Any, connection: Connection, topics: Topics) -> list[str]:
@@ -146,6 +139,19 @@ def check_named(bound: Bound, partitions: Iterable[str]) -> None:
             raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
 
 
+def schema_info(client: Any, connection: Connection, topic: str, version: int) -> Any | None:
+    """That version of a topic's schema, or of the topic that a partition is of; None: there is none, or not any more.
+
+    Raises:
+        PulsarProblem: the cluster does not answer.
+    """
+    with told(connection, f"ask for version {version} of the schema of {topic}"):
+        try:
+            return client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
+        except client_package().TopicNotFound:
+            return None
+
+
 def open_reader(
     client: Any, topic: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
 ) -> Any:
@@ -185,61 +191,18 @@ def _last_id(client: Any, topic: str) -> Position | None:
 
 
 def _matching(connection: Connection, pattern: str) -> list[str]:
-    namespace = "/".join(pattern.removeprefix("persistent://").split("/")[:2])
     matching = re.compile(pattern)
-    return sorted(name for name in _listed(connection, namespace) if matching.fullmatch(name))
+    return sorted(name for name in topics_in(connection, namespace_of(pattern)) if matching.fullmatch(name))
 
 
 def _refuse_missing(connection: Connection, names: Iterable[str]) -> None:
+    listed: dict[str, set[str]] = {}
     for name in names:
-        namespace = "/".join(name.removeprefix("persistent://").split("/")[:2])
-        there = _listed(connection, namespace)
+        namespace = namespace_of(name)
+        if namespace not in listed:
+            listed[namespace] = topics_in(connection, namespace)
+        there = listed[namespace]
         if name not in there and topic_of(name) not in there:
             raise PulsarProblem(
                 f"there is no topic {name}; {namespace} has {', '.join(sorted(there)) or 'none'}"
             )
-
-
-def _listed(connection: Connection, namespace: str) -> set[str]:
-    """The topics of a namespace, each partitioned one once."""
-    import urllib3
-
-    url, authentication = connection.admin_url or "", connection.authentication
-    headers: dict[str, str] = {}
-    more: dict[str, Any] = {}
-    if authentication is not None and authentication.kind == "oauth2":
-        raise PulsarProblem(
-            "admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out"
-        )
-    if authentication is not None and authentication.kind == "token":
-        headers["Authorization"] = f"Bearer {authentication.bearer()}"
-    elif authentication is not None:
-        more |= {
-            "cert_file": authentication.fields["tlsCertFile"],
-            "key_file": authentication.fields["tlsKeyFile"],
-        }
-    if connection.trust_certs_file is not None:
-        more["ca_certs"] = connection.trust_certs_file
-    if connection.allow_insecure:
-        more["cert_reqs"] = "CERT_NONE"
-    timeout = urllib3.Timeout(connect=connection.connection_timeout_s, read=connection.operation_timeout_s)
-    found: set[str] = set()
-    with urllib3.PoolManager(timeout=timeout, retries=2, **more) as pool:
-        for what in ("", "/partitioned"):
-            address = f"{url.rstrip('/')}/admin/v2/persistent/{namespace}{what}"
-            try:
-                answer = pool.request("GET", address, headers=headers, redirect=False)
-            except urllib3.exceptions.HTTPError as error:
-                raise PulsarProblem(f"cannot list the topics of {namespace}: {error}") from None
-            if answer.status != 200:
-                raise PulsarProblem(
-                    f"cannot list the topics of {namespace}: {address} answers {answer.status}"
-                )
-            try:
-                found |= {topic_of(name) for name in json.loads(answer.data)}
-            except (ValueError, TypeError):
-                raise PulsarProblem(
-                    f"cannot list the topics of {namespace}: {address} answers with no list of them; is admin.url that of a "
-                    "broker's or proxy's REST API?"
-                ) from None
-    return found

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pyspark.errors import AnalysisException
 
 from .columns import TOPIC
+from .problems import SparkProblem, told
 from .pulsar_source import PulsarSource
-from .session import SparkProblem, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

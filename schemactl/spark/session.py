@@ -1,12 +1,10 @@
-"""A Spark session for a command, and its problems told in one line."""
+"""A Spark session for a command, and how far its jobs are."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
-import re
 import sys
 import tempfile
 import threading
@@ -16,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyspark
-
 from .java import ensure_java
+from .problems import SparkProblem, cause_in_log, first_line, told
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -34,21 +31,6 @@ _LOCAL: Final = {
     "spark.sql.session.timeZone": "UTC",
 }
 """What a Spark of one machine is told; on a cluster its own configuration stands."""
-
-
-class SparkProblem(RuntimeError):
-    """Spark could not do it; says why in one line."""
-
-
-def require(release: tuple[int, int], what: str) -> None:
-    """Nothing, on that release of PySpark and newer ones.
-
-    Raises:
-        SparkProblem: this one is older, and does not have `what`.
-    """
-    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < release:
-        needed = ".".join(map(str, release))
-        raise SparkProblem(f"{what} needs PySpark {needed} or newer; this is {pyspark.__version__}")
 
 
 @contextmanager
@@ -76,7 +58,9 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
             try:
                 spark = _started(conf)
             except Exception as error:
-                raise SparkProblem(f"it does not start: {_cause(printed()) or _first_line(error)}") from error
+                raise SparkProblem(
+                    f"it does not start: {cause_in_log(printed()) or first_line(error)}"
+                ) from error
         try:
             if not local:
                 spark.sparkContext.addPyFile(str(carried))
@@ -138,37 +122,6 @@ def _hushed() -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """What Spark raises inside is a SparkProblem, with the cause in one line."""
-    from .spark_errors import SPARK_ERRORS
-
-    try:
-        yield
-    except SPARK_ERRORS as error:
-        raise SparkProblem(_first_line(error)) from error
-
-
-def query_of(spark: SparkSession, checkpoint: str) -> str | None:
-    """The id of the streaming query whose checkpoint the folder is; None: there is none yet."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        (row,) = spark.read.text(f"{checkpoint}/metadata").collect()
-    except AnalysisException:
-        return None
-    found: str = json.loads(row["value"])["id"]
-    return found
-
-
-def _cause(log: str) -> str:
-    """What Java died of, in the words of its log."""
-    found = re.findall(
-        r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE
-    )
-    return found[-1] if found else ""
-
-
-@contextmanager
 def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) -> Iterator[None]:
     """While the block waits for Spark, `progress` is told how many tasks of the stages that run are done, and of how many."""
     from py4j.protocol import Py4JError
@@ -199,22 +152,13 @@ def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) ->
         watcher.join()
 
 
-def _first_line(error: BaseException) -> str:
-    """The line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
-    if frames:
-        # Behind the last frame of the worker's traceback stands its code, and then the exception.
-        behind = itertools.takewhile(
-            lambda line: not line.startswith(("at ", "SQLSTATE")), lines[frames[-1] + 1 :]
-        )
-        named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
-        if named:
-            return named[-1].partition(": ")[2]
-    if lines[0].startswith("An error occurred while calling "):
-        # py4j's own words, and then Java's: the exception, and behind it what caused it.
-        causes = re.findall(r"^(?::|Caused by:) (?:[\w.$]+: )?(.+)$", "\n".join(lines), re.MULTILINE)
-        lines = causes[-1:] or lines
-    return re.sub(r" SQLSTATE: \w+$", "", lines[0])
+def query_of(spark: SparkSession, checkpoint: str) -> str | None:
+    """The id of the streaming query whose checkpoint the folder is; None: there is none yet."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        (row,) = spark.read.text(f"{checkpoint}/metadata").collect()
+    except AnalysisException:
+        return None
+    found: str = json.loads(row["value"])["id"]
+    return found

@@ -55,8 +55,8 @@ def test_a_java_that_hadoop_cannot_start_on_is_passed_over(
 ) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@25.0.1\njdk.incubator.vector@25.0.1")
     monkeypatch.setattr("schemactl.spark.java._candidates", lambda: iter([fake / "bin" / "java"]))
-    monkeypatch.setattr("schemactl.spark.java._spark", lambda: (4, 1))
+    monkeypatch.setattr("schemactl.spark.java.release", lambda: (4, 1))
     with pytest.raises(JavaNotFound, match=r"version 25"):
         ensure_java()
-    monkeypatch.setattr("schemactl.spark.java._spark", lambda: (4, 3))
+    monkeypatch.setattr("schemactl.spark.java.release", lambda: (4, 3))
     assert ensure_java() == fake

@@ -23,7 +23,8 @@ from schemactl.spark import decode, land
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_positions import Position
-from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch, Range
+from schemactl.spark.pulsar_reading import DataLoss, PulsarBatch, Range
+from schemactl.spark.pulsar_rows import MAX_BATCH_ROWS
 from schemactl.spark.pulsar_sending import java_hash
 from schemactl.spark.pulsar_streaming import PulsarStream
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -34,18 +36,42 @@ class Number(Page):
     content = b"5"
 
 
-@pytest.fixture(params=[Page, Number])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), request.param) as server:
-        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        serving.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        serving.join()
+class Listing(Page):
+    """Two topics, and who asked for them."""
+
+    content = b'["persistent://t/n/a", "persistent://t/n/b-partition-0"]'
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        super().do_GET()
 
 
-def test_an_admin_url_where_no_pulsar_answers_is_told(url: str) -> None:
-    given = {"service.url": "pulsar://127.0.0.1:6650", "admin.url": url, "topicsPattern": "t/n/.*"}
-    topics = reading_of(given, "a batch").topics
-    with pytest.raises(PulsarProblem, match=r"t/n: http://.* answers with no list of them"):
-        partitions_of(None, connection_of(given), topics)
+@contextmanager
+def serving(handler: type[Page]) -> Iterator[dict[str, str]]:
+    """The options that lead to such a server."""
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield {"service.url": "pulsar://127.0.0.1:6650", "admin.url": url}
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("page", [Page, Number])
+def test_an_admin_url_where_no_pulsar_answers_is_told(page: type[Page]) -> None:
+    with serving(page) as url:
+        topics = reading_of({**url, "topicsPattern": "t/n/.*"}, "a batch").topics
+        with pytest.raises(PulsarProblem, match=r"t/n: http://.* answers with no list of them"):
+            partitions_of(None, connection_of(url), topics)
+
+
+def test_a_namespace_is_listed_once_however_many_of_its_topics_are_read() -> None:
+    with serving(Listing) as url:
+        topics = reading_of({**url, "topics": "t/n/a,t/n/b,t/n/c"}, "a batch").topics
+        with pytest.raises(PulsarProblem, match=r"no topic persistent://t/n/c; t/n has .*/a, .*/b$"):
+            partitions_of(None, connection_of(url), topics)
+    assert Listing.asked == ["/admin/v2/persistent/t/n", "/admin/v2/persistent/t/n/partitioned"]

@@ -1,0 +1,66 @@
+"""What Spark raises when something fails, and what it says, in one line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import PySparkException
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    try:
+        from py4j.protocol import Py4JError
+    except ModuleNotFoundError:
+        # The package pyspark-client, which knows Spark Connect alone, has no way into a JVM.
+        return (PySparkException,)
+    return PySparkException, Py4JError
+
+
+SPARK_ERRORS: Final = _errors()
+"""PySpark's own exceptions, and those of Java that it does not translate."""
+
+
+class SparkProblem(RuntimeError):
+    """Spark could not do it; says why in one line."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What Spark raises inside is a SparkProblem, with the cause in one line."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise SparkProblem(first_line(error)) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
+    if frames:
+        # Behind the last frame of the worker's traceback stands its code, and then the exception.
+        behind = itertools.takewhile(
+            lambda line: not line.startswith(("at ", "SQLSTATE")), lines[frames[-1] + 1 :]
+        )
+        named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
+        if named:
+            return named[-1].partition(": ")[2]
+    if lines[0].startswith("An error occurred while calling "):
+        # py4j's own words, and then Java's: the exception, and behind it what caused it.
+        causes = re.findall(r"^(?::|Caused by:) (?:[\w.$]+: )?(.+)$", "\n".join(lines), re.MULTILINE)
+        lines = causes[-1:] or lines
+    return re.sub(r" SQLSTATE: \w+$", "", lines[0])
+
+
+def cause_in_log(log: str) -> str:
+    """What Java died of, in the words of its log."""
+    found = re.findall(
+        r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE
+    )
+    return found[-1] if found else ""

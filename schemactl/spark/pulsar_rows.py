@@ -1,0 +1,115 @@
+"""Messages of a topic as rows: the raw columns, in record batches of bounded size."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
+from .pulsar_connection import Connection
+from .pulsar_options import KeyEncoding
+from .pulsar_topics import schema_info
+
+COLUMNS: Final = pa.schema(
+    [
+        ("value", pa.binary()),
+        (KEY, pa.binary()),
+        (TOPIC, pa.string()),
+        (MESSAGE_ID, pa.binary()),
+        (PUBLISH_TIME, pa.timestamp("us", tz="UTC")),
+        (EVENT_TIME, pa.timestamp("us", tz="UTC")),
+        (PROPERTIES, pa.map_(pa.string(), pa.string())),
+        (SCHEMA_VERSION, pa.int64()),
+    ]
+)
+"""The raw columns: those of Pulsar's connector for the JVM, and the number of the schema that a message was written with."""
+
+MAX_BATCH_ROWS: Final = 10_000
+MAX_BATCH_BYTES: Final = 2**24
+"""A record batch ends with the message that reaches either."""
+
+
+class Rows:
+    """Messages of a topic on their way into a record batch."""
+
+    def __init__(self, topic: str, keys: Keys) -> None:
+        self.topic = topic
+        self.keys = keys
+        self.bytes = 0
+        self.messages: list[tuple[Any, ...]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether they are enough for a batch."""
+        return len(self.messages) >= MAX_BATCH_ROWS or self.bytes >= MAX_BATCH_BYTES
+
+    def add(self, message: Any, message_id: Any) -> None:
+        """One more, as the client's own objects."""
+        value = None if message.has_null_value() else message.data()
+        self.messages.append(
+            (
+                value,
+                message.partition_key(),
+                message_id.serialize(),
+                message.publish_timestamp(),
+                message.event_timestamp(),
+                message.properties(),
+                message.int_schema_version(),
+            )
+        )
+        if value:
+            self.bytes += len(value)
+
+    def batch(self) -> pa.RecordBatch:
+        """All of them, with COLUMNS; there is one at least."""
+        values, keys, ids, published_ms, events_ms, properties, versions = zip(*self.messages, strict=True)
+        columns = (
+            values,
+            [self.keys.bytes_of(key, version) for key, version in zip(keys, versions, strict=True)],
+            [self.topic] * len(values),
+            ids,
+            [at * 1_000 for at in published_ms],
+            [at * 1_000 if at else None for at in events_ms],
+            [list(each.items()) for each in properties],
+            [version if version >= 0 else None for version in versions],
+        )
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+
+class Keys:
+    """Keys as bytes. Java's producers send bytes, as SEPARATED keys are, in base64, and a mark that pulsar-client hides."""
+
+    def __init__(self, client: Any, connection: Connection, topic: str, encoding: KeyEncoding) -> None:
+        self._client = client
+        self._connection = connection
+        self._topic = topic
+        self._encoding = encoding
+        self._of_pairs: dict[int, bool] = {}
+
+    def bytes_of(self, key: str, version: int) -> bytes | None:
+        """The key of a message of that version; None: it has none."""
+        if not key:
+            return None
+        text = key.encode()
+        if self._encoding == "text" or (self._encoding == "auto" and not self._pairs(version)):
+            return text
+        try:
+            found = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            return text
+        # Anything else was not written by an encoder.
+        return found if base64.b64encode(found) == text else text
+
+    def _pairs(self, version: int) -> bool:
+        """Whether messages of that version are key-value pairs."""
+        if version < 0:
+            return False
+        if version not in self._of_pairs:
+            # A version that was deleted does not keep its messages from being read.
+            info = schema_info(self._client, self._connection, self._topic, version)
+            self._of_pairs[version] = info is not None and info.schema_type().name == "KEY_VALUE"
+        return self._of_pairs[version]
