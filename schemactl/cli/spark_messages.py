@@ -49,11 +49,11 @@ class Subject:
             SchemactlError: there is none for this type of schema.
         """
         from schemactl.codec import CodecError, Options
+        from schemactl.codegen import struct
 
         generate = self.project.generate
-        spark = generate.spark if generate else "4.1"
         options = Options(
-            time_type=tuple(map(int, spark.split(".")[:2])) >= (4, 2),
+            time_type=(struct.Options(generate.spark) if generate else struct.Options()).has_time,
             recursion_depth=args.recursion_depth,
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,
@@ -166,11 +166,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _runtime(folder: Path) -> Path:
     """A zip of what workers import."""
+    from schemactl.codegen.package import RUNTIME_PARTS
+
     package = Path(schemactl.__file__).parent
     archive = folder / "schemactl.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(package / "__init__.py", "schemactl/__init__.py")
-        for part in ("codec", "spark"):
+        for part in RUNTIME_PARTS:
             for path in sorted((package / part).rglob("*.py")):
                 packed.write(path, Path("schemactl", path.relative_to(package)))
     return archive

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from schemactl.codegen.struct import Options
-from schemactl.codegen.topic_struct import is_record, protobuf_of
+from schemactl.codegen.topic_struct import AVRO_PAYLOADS, is_record, protobuf_of
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
@@ -15,8 +15,6 @@ from schemactl.model import Release, SchemaInfo, SchemaType
 
 Path = tuple[str, ...]
 """A place in a StructType: names of fields, and `element` and `value` for the insides of arrays and maps."""
-
-_AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
 
 
 def former_names(
@@ -59,7 +57,7 @@ class _Names:
     def of(
         self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path, release: Release
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
-        if reader.type in _AVRO_PAYLOADS:
+        if reader.type in AVRO_PAYLOADS:
             schemas = [parse(each.schema, release) for each in older]
             yield from self._in_avro(parse(reader.schema, release), schemas, at, ())
             return

@@ -16,7 +16,8 @@ from schemactl.codegen.topic_module import HEADER, MARK, Approved, topic_module
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.model import Generate, Release, TopicName
 
-_RUNTIME_PARTS: Final = ("codec", "spark")
+RUNTIME_PARTS: Final = ("codec", "spark")
+"""The rooms that a generated package needs where it is used."""
 
 _PACKAGE: Final = '''
 from __future__ import annotations
@@ -115,7 +116,7 @@ def _runtime_files() -> Mapping[str, str]:
     source = Path(__file__).parent.parent
     header = f"{MARK}: a copy of its run-time (Apache-2.0), see `schemactl generate --vendor`.\n# ruff: noqa\n# fmt: off\n"
     files = {"__init__.py": HEADER}
-    for part in _RUNTIME_PARTS:
+    for part in RUNTIME_PARTS:
         for path in sorted((source / part).rglob("*.py")):
             files[path.relative_to(source).as_posix()] = header + path.read_text(encoding="utf-8")
     files[LICENSE] = f"{MARK}: what follows is the licence of the files in this folder.\n\n{_license()}"

@@ -89,6 +89,11 @@ class Options:
             )
         return int(found[1]), int(found[2])
 
+    @property
+    def has_time(self) -> bool:
+        """Whether times of day are `time(6)`, and not numbers. Raises as `release`."""
+        return self.release >= (4, 2)
+
 
 @dataclass(frozen=True, slots=True)
 class Converted:
@@ -124,7 +129,7 @@ class _Converter:
         self._release = options.release
         self._left = MAX_PLACES
         self._newer: dict[tuple[str, str], SparkType] = {}
-        if self._release >= (4, 2):
+        if options.has_time:
             self._newer |= _TIME
         if self._release >= (4, 3) and not options.nanoseconds_as_bigint:
             self._newer |= _NANOSECONDS

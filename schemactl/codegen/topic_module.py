@@ -52,7 +52,7 @@ class Approved:
 
     @property
     def reader(self) -> tuple[int, SchemaInfo]:
-        """The version that messages are read as: its number, and its text as it stands at the tip.
+        """The version that messages are read as: its number, and its schema as it stands at the tip.
 
         Raises:
             InvalidSchema: the topic pins a version that it does not have.
@@ -94,7 +94,11 @@ def topic_module(
     number, reader = approved.reader
     struct = struct_of(reader, options, release)
     versions = approved.versions
-    spans = f"versions {versions[0].number} to {versions[-1].number}" if len(versions) > 1 else "version 0"
+    spans = (
+        f"versions {versions[0].number} to {versions[-1].number}"
+        if len(versions) > 1
+        else f"version {versions[0].number}"
+    )
     name = str(approved.topic.name)
     summary = f"{reader.type.name}, {spans}, read as version {number}; as of commit {approved.since[:12]}."
     if struct is None:
@@ -210,7 +214,7 @@ def _has_json(info: SchemaInfo) -> bool:
 
 def _codec(options: Options, *, json_defaults: bool) -> Expression:
     chosen: list[tuple[str, Expression]] = []
-    if options.release >= (4, 2):
+    if options.has_time:
         chosen.append(("time_type", Literal("True")))
     if options.recursive_field_max_depth > 0:
         chosen.append(("recursion_depth", Literal(str(options.recursive_field_max_depth))))

@@ -37,13 +37,19 @@ _TIMES: Final = frozenset({SchemaType.TIME, SchemaType.LOCAL_TIME})
 _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
 """What DataFrames and tables have beside the values, as names are compared without case."""
 
-_AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+"""Types whose payloads hold what an Avro definition describes."""
 
 
 def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:
-    """The columns of messages of `info`: a record's fields; `key` and `value` of a KEY_VALUE; else one column `value`.
+    """The columns of messages: a record's fields (see `is_record`); `key` and `value` of a KEY_VALUE; else one column `value`.
 
-    A record, too, is one column `value` if a field of it is called as a column that stands beside the values. None: there is no codec for the type, so nothing would fill them. `release` says whose Avro reads the definition.
+    None: there is no codec for the type, so nothing would fill them.
+
+    Args:
+        info: what the messages are read as.
+        options: for the types.
+        release: whose Avro reads the definition.
 
     Raises:
         InvalidSchema: the definition does not parse.
@@ -66,7 +72,10 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
 
 
 def is_record(info: SchemaInfo, options: Options, release: Release) -> bool:
-    """Whether the fields of a value are columns of their own; else it is one column `value`. Raises as `struct_of`."""
+    """Whether the fields of a value are columns of their own; else it is one column `value`. Raises as `struct_of`.
+
+    It is one column, too, where a field would be called as a column that stands beside the values.
+    """
     found = _value(info, options, release)
     return found is not None and _columns(info, found.type, release) is not None
 
@@ -75,7 +84,7 @@ def _columns(info: SchemaInfo, found: SparkType, release: Release) -> Struct | N
     """The fields of the type that was found for a value, if they are columns of their own."""
     if not isinstance(found, Struct):
         return None
-    if info.type in _AVRO_PAYLOADS and not isinstance(parse(info.schema, release), Record):
+    if info.type in AVRO_PAYLOADS and not isinstance(parse(info.schema, release), Record):
         return None
     return found if _BESIDE.isdisjoint(field.name.casefold() for field in found.fields) else None
 
@@ -88,12 +97,12 @@ def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:
 
 
 def _value(info: SchemaInfo, options: Options, release: Release) -> Converted | None:
-    if info.type in _AVRO_PAYLOADS:
+    if info.type in AVRO_PAYLOADS:
         return convert(parse(info.schema, release), options)
     native = protobuf_of(info)
     if native is not None:
         return Converted(struct_of_message(native.schema, options), nullable=False)
     if info.type in _TIMES:
-        return Converted(spark.TIME if options.release >= (4, 2) else spark.LONG, nullable=False)
+        return Converted(spark.TIME if options.has_time else spark.LONG, nullable=False)
     known = _PRIMITIVES.get(info.type)
     return Converted(known, nullable=False) if known else None

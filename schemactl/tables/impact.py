@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from schemactl.codegen.former_names import Path, former_names
 from schemactl.codegen.spark_type import SparkRefuses
 from schemactl.codegen.struct import Options
-from schemactl.codegen.topic_struct import is_record, struct_of
+from schemactl.codegen.topic_struct import AVRO_PAYLOADS, is_record, struct_of
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
@@ -87,7 +87,7 @@ def pointer(info: SchemaInfo, path: Path, release: Release) -> str:
 
 
 def _pointer(info: SchemaInfo, path: Path, release: Release) -> str:
-    if info.type not in (SchemaType.AVRO, SchemaType.JSON):
+    if info.type not in AVRO_PAYLOADS:
         return ""
     schema, found = parse(info.schema, release), ""
     for name in path:
