@@ -12,7 +12,7 @@ from schemactl.cli import Context
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.codegen.topic_module import Approved
+    from schemactl.codegen.approved import Approved
     from schemactl.codegen.wheel import Wheel
     from schemactl.history import History
     from schemactl.model import Commit
@@ -143,7 +143,7 @@ def _wheel(
 
 def _chosen(args: argparse.Namespace, approved: History) -> list[Approved]:
     """The topics that are declared at the tip and have a schema, as far as --topic and --namespace leave them."""
-    from schemactl.codegen.topic_module import Approved
+    from schemactl.codegen.approved import Approved
 
     found = []
     for name, topic in approved.catalog.topics.items():

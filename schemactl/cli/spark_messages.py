@@ -20,7 +20,7 @@ from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.model import Project, SchemaInfo, Topic
+    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic
     from schemactl.spark.raw import RawMessages
 
 
@@ -83,7 +83,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
     if args.recursion_depth < 0:
         raise UsageError("--recursion-depth is a number from 0 on")
     from schemactl import history
-    from schemactl.codegen.topic_module import Approved
+    from schemactl.codegen.approved import Approved
 
     project, top = history.load_project(context.directory, context.config)
     with history.Repository.open(context.directory) as repository:
@@ -147,10 +147,15 @@ def named(topic: Topic, version: int | None) -> tuple[str, str]:
     """How a report names a version that messages say they have: its number, and the commit that brought it."""
     if version is None:
         return "none", ""
-    for known in topic.versions:
-        if known.number == version:
-            return str(version), known.commit.short if known.commit else ""
-    return str(version), "not approved"
+    known = version_of(topic, version)
+    if known is None:
+        return str(version), "not approved"
+    return str(version), known.commit.short if known.commit else ""
+
+
+def version_of(topic: Topic, number: int | None) -> SchemaVersion | None:
+    """The approved version of that number."""
+    return next((version for version in topic.versions if version.number == number), None)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

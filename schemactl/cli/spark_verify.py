@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import Subject, columns, located, named, running, subject, table
+from schemactl.cli.spark_messages import Subject, columns, located, named, running, subject, table, version_of
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -185,7 +185,5 @@ def _json(read: Subject, verified: Verified, *, candidate: bool) -> str:
 
 
 def _commit(read: Subject, count: Count) -> str | None:
-    for version in read.topic.versions:
-        if version.number == count.version and version.commit:
-            return version.commit.id
-    return None
+    version = version_of(read.topic, count.version)
+    return version.commit.id if version and version.commit else None

@@ -7,12 +7,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from schemactl.codegen.approved import Approved
 from schemactl.codegen.names import LICENSE, RUNTIME, is_importable, module_paths
 from schemactl.codegen.source import Literal, quote, render
 from schemactl.codegen.source import Mapping as Dict
 from schemactl.codegen.spark_type import SparkRefuses
 from schemactl.codegen.struct import Options
-from schemactl.codegen.topic_module import HEADER, MARK, Approved, topic_module
+from schemactl.codegen.topic_module import HEADER, MARK, topic_module
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.model import Generate, Release, TopicName
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Final, NamedTuple
 
-from schemactl.codegen.topic_module import Approved
+from schemactl.codegen.approved import Approved
 from schemactl.codegen.topic_struct import protobuf_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.formats.key_value import split

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from schemactl.codegen.topic_module import Approved
+from schemactl.codegen.approved import Approved
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Commit, Generate, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from schemactl.codegen.approved import Approved
 from schemactl.codegen.files import pack
 from schemactl.codegen.package import package_files
-from schemactl.codegen.topic_module import Approved
 from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 
 

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from schemactl.codec import Codec, Definition, Version
+from schemactl.codegen.approved import Approved
 from schemactl.codegen.files import write
 from schemactl.codegen.package import package_files
-from schemactl.codegen.topic_module import Approved
 from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 from schemactl.spark import land, view, view_sql
 
