@@ -104,6 +104,11 @@ def message_columns(
     return Columns(chosen["payload"], chosen["version"], chosen["key"], others)
 
 
+def quoted(name: str) -> str:
+    """The column's name as SQL has it, whatever it holds."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def map_in_arrow(
     frame: DataFrame,
     function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],

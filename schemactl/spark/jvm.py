@@ -20,9 +20,9 @@ from pyspark.sql import types as spark
 from ..codec import Codec
 from ..codec.version_number import SIZES
 from .arrow_types import struct_of
-from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
+from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns, quoted
 from .errors import EngineUnavailable
-from .jvm_limits import AVRO_LIMITS, are_limited
+from .jvm_limits import AVRO_LIMITS, ensure_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
 from .problems import SPARK_ERRORS
 from .refusals import reasons_of
@@ -77,7 +77,7 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns, *, reason
         raise EngineUnavailable(
             f"this Spark's from_avro reads other types ({kept.simpleString()}) than the topic has ({wanted.simpleString()})"
         )
-    if not are_limited(messages.sparkSession):
+    if not ensure_limited(messages.sparkSession):
         raise EngineUnavailable(
             "a damaged message could exhaust the memory of executors: start Spark with "
             f"spark.executor.extraJavaOptions={AVRO_LIMITS!r} (Spark Connect with a local master: "
@@ -203,8 +203,7 @@ def _reasons(codec: Codec) -> Any:
 
 
 def _named(name: str) -> Column:
-    """The column, whatever its name holds."""
-    return sql.col("`" + name.replace("`", "``") + "`")
+    return sql.col(quoted(name))
 
 
 def _alike(found: spark.DataType, wanted: spark.DataType) -> bool:

@@ -26,8 +26,8 @@ AVRO_LIMITS: Final = " ".join(f"-D{name}={limit}" for name, limit in _LIMITS.ite
 """Java options that set limits for values, for `spark.executor.extraJavaOptions`."""
 
 
-def are_limited(session: SparkSession) -> bool:
-    """Whether all JVMs that read messages have such limits. Those of one that runs already are set if they can be.
+def ensure_limited(session: SparkSession) -> bool:
+    """All JVMs that read messages have such limits now; False: they have not, and cannot be given them.
 
     Only a local session's own JVM can be told so late, and is unless it has limits; executors must have been started with
     them.

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions
+from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
 from .arrow_types import struct_of
-from .columns import folded
+from .columns import folded, quoted
 from .problems import SPARK_ERRORS
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _OTHERS: Final = (
     (spark.BinaryType, spark.StringType),
     (spark.DateType, spark.TimestampNTZType),
 )
+"""Other casts that keep every value."""
 
 _DIGITS: Final[dict[type[spark.DataType], int]] = {
     spark.ByteType: 3,
@@ -45,6 +46,7 @@ _DIGITS: Final[dict[type[spark.DataType], int]] = {
     spark.IntegerType: 10,
     spark.LongType: 20,
 }
+"""How many digits before the point a decimal must have to take each."""
 
 
 def view(
@@ -80,8 +82,8 @@ def view(
     given = spark.StructType([*known.fields, *gone])
     others = _without(_found(session, path), given, fold)
     table = session.read.schema(spark.StructType([*given.fields, *others])).parquet(path)
-    kept = [_quoted(field.name) for field in (*gone, *others)]
-    rows = table.select(*map(functions.expr, [*columns.select(today, known), *kept]))
+    kept = [quoted(field.name) for field in (*gone, *others)]
+    rows = table.select(*map(sql.expr, [*columns.select(today, known), *kept]))
     if name is not None:
         rows.createOrReplaceTempView(name)
     return rows
@@ -112,11 +114,11 @@ def view_sql(
     """
     # A catalog that has names of different case alone tells them apart.
     fold = str.casefold if len({name.casefold() for name in columns.names}) == len(columns) else str
-    made = _Columns(former_names or {}, fold)
+    found = _Columns(former_names or {}, fold)
     today = struct_of(codec.columns)
-    known = made.widened(today, "")
-    others = [_quoted(field.name) for field in _without(columns, known, fold)]
-    selected = ",\n  ".join([*made.select(today, columns), *others])
+    known = found.widened(today, "")
+    others = [quoted(field.name) for field in _without(columns, known, fold)]
+    selected = ",\n  ".join([*found.select(today, columns), *others])
     return f"CREATE OR REPLACE VIEW {name} AS\nSELECT\n  {selected}\nFROM {table}"
 
 
@@ -150,7 +152,7 @@ class _Columns:
 
     def select(self, today: spark.StructType, there: spark.StructType) -> list[str]:
         """An expression for each column of today."""
-        made = [(self._column(field, there, "", ""), _quoted(field.name)) for field in today]
+        made = [(self._column(field, there, "", ""), quoted(field.name)) for field in today]
         return [value if value == name else f"{value} AS {name}" for value, name in made]
 
     def _former(self, path: str, name: str) -> Sequence[str]:
@@ -162,7 +164,7 @@ class _Columns:
         found = [each for name in names for each in there if self._fold(each.name) == name]
         place = f"{path}{field.name}"
         values = [
-            self._value(f"{inside}{_quoted(each.name)}", each.dataType, field.dataType, place)
+            self._value(f"{inside}{quoted(each.name)}", each.dataType, field.dataType, place)
             for each in found
         ]
         if not values:
@@ -239,15 +241,11 @@ def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:
     return (type(have), type(want)) in _OTHERS
 
 
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
 def _type(of: spark.DataType) -> str:
     """The type as SQL has it, names quoted."""
     match of:
         case spark.StructType():
-            return f"struct<{', '.join(f'{_quoted(each.name)}: {_type(each.dataType)}' for each in of)}>"
+            return f"struct<{', '.join(f'{quoted(each.name)}: {_type(each.dataType)}' for each in of)}>"
         case spark.ArrayType():
             return f"array<{_type(of.elementType)}>"
         case spark.MapType():

@@ -25,7 +25,7 @@ from schemactl.codec.columns import to_numbers
 from schemactl.spark import AVRO_LIMITS, EngineUnavailable, decode, split
 from schemactl.spark.columns import message_columns
 from schemactl.spark.decoding import decode_batches
-from schemactl.spark.jvm_limits import are_limited
+from schemactl.spark.jvm_limits import ensure_limited
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 
@@ -373,6 +373,6 @@ def test_executors_must_have_been_started_with_limits() -> None:
         "spark.executor.extraJavaOptions": f"-XX:+UseG1GC {AVRO_LIMITS}",
         "spark.driver.extraJavaOptions": AVRO_LIMITS,
     }
-    assert not are_limited(Settings(cluster))  # type: ignore[arg-type]
-    assert not are_limited(Settings(cluster | {"spark.driver.extraJavaOptions": AVRO_LIMITS}))  # type: ignore[arg-type]
-    assert are_limited(Settings(cluster | options))  # type: ignore[arg-type]
+    assert not ensure_limited(Settings(cluster))  # type: ignore[arg-type]
+    assert not ensure_limited(Settings(cluster | {"spark.driver.extraJavaOptions": AVRO_LIMITS}))  # type: ignore[arg-type]
+    assert ensure_limited(Settings(cluster | options))  # type: ignore[arg-type]
