@@ -63,8 +63,8 @@ def decode(
     Args:
         messages: raw messages.
         codec: of their topic.
-        payload: the column with the bytes (or with text, which is taken as UTF-8), or several names of which the first that is there is taken; null is a message
-            without payload.
+        payload: the column with the bytes, or with text, which is taken as UTF-8; or several names, of which the first that is
+            there is taken. Null is a message without payload.
         version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
             as the reader's own version, as Pulsar's consumers do. None: no message has one.
         key: the same for the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.

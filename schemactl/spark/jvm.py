@@ -11,7 +11,6 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sql
@@ -25,7 +24,7 @@ from .errors import EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, ensure_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
 from .problems import SPARK_ERRORS
-from .refusals import reasons_of
+from .refusals import reasons_at, reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns, *, reason
     if cut is not None:
         read = read.withColumn(_VALUE, sql.when(_once() & ~cut, _named(_VALUE)))
     reason = _reason(codec) if reasons else sql.lit(_UNEXPLAINED)
-    return _told(read, columns, wanted, plan.mark, reason)
+    return _decoded(read, columns, wanted, plan.mark, reason)
 
 
 def _advice(error: Exception) -> str:
@@ -142,7 +141,7 @@ def _from_avro(payload: Column, writer: str, reader: str) -> Column:
     return sql.call_function("from_avro", payload, sql.lit(writer), sql.create_map(*pairs))
 
 
-def _told(
+def _decoded(
     read: DataFrame, columns: Columns, wanted: spark.StructType, mark: str, reason: Column
 ) -> DataFrame:
     """The columns of `decode`, from those with the values that were read; `reason` is that of a refused message."""
@@ -187,16 +186,9 @@ def _reasons(codec: Codec) -> Any:
 
     def reasons(payloads: pa.Array, versions: pa.Array) -> pa.Array:
         spare_worker()
-        rows = np.flatnonzero(np.asarray(payloads.is_valid()) | np.asarray(versions.is_valid()))
-        if not len(rows):
-            return pa.nulls(len(payloads), pa.string())
-        index = pa.array(rows)
-        found = pc.fill_null(reasons_of(codec, payloads.take(index), versions.take(index)), _BEYOND)
-        back = np.zeros(len(payloads), np.int64)
-        back[rows] = np.arange(len(rows))
-        absent = np.ones(len(payloads), bool)
-        absent[rows] = False
-        return found.take(pa.array(back, mask=absent))
+        refused = pc.or_(payloads.is_valid(), versions.is_valid())
+        found = reasons_at(codec, refused, payloads, versions)
+        return pc.if_else(pc.and_(refused, found.is_null()), _BEYOND, found) if refused.true_count else found
 
     assert _arrow_udf is not None  # noqa: S101  asked before
     return _arrow_udf(reasons, "string")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -171,8 +172,6 @@ def _authentication(pulsar: Any, authentication: Authentication | None) -> Any:
         return pulsar.AuthenticationToken(authentication.bearer)
     if authentication.kind == "tls":
         return pulsar.AuthenticationTLS(fields["tlsCertFile"], fields["tlsKeyFile"])
-    import json
-
     named = {"issuerUrl": "issuer_url", "privateKey": "private_key"}
-    told_client = {named.get(name, name): value for name, value in fields.items()}
-    return pulsar.AuthenticationOauth2(json.dumps({"type": "client_credentials"} | told_client))
+    given = {named.get(name, name): value for name, value in fields.items()}
+    return pulsar.AuthenticationOauth2(json.dumps({"type": "client_credentials"} | given))

@@ -278,8 +278,10 @@ def _authentication(options: _Options) -> Authentication | None:
     needed = ("tlsCertFile", "tlsKeyFile") if kind == "tls" else ("issuerUrl", "privateKey")
     allowed = needed if kind == "tls" else (*needed, "audience", "scope", "type")
     if not set(needed) <= fields.keys() <= set(allowed):
-        raise ValueError(f"pulsar.client.authParams of {plugin} has {', '.join(needed)}, and may have no other but "
-                         f"{', '.join(allowed)}")  # fmt: skip
+        raise ValueError(
+            f"pulsar.client.authParams of {plugin} needs {', '.join(needed)}, and may have no other but "
+            f"{', '.join(allowed)}"
+        )
     if kind == "oauth2" and not fields["privateKey"].startswith(("file:", "/")):
         raise ValueError(
             "privateKey of pulsar.client.authParams must be a file (file:///path), since Spark shows options"

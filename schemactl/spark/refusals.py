@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..codec import Codec
 
@@ -20,3 +21,18 @@ def reasons_of(
     """
     parts = codec.decode_parts(payloads, versions, keys if codec.separated else None)
     return pa.concat_arrays([part.errors for part in parts])
+
+
+def reasons_at(
+    codec: Codec,
+    rows: pa.BooleanArray,
+    payloads: pa.Array,
+    versions: pa.Array | None = None,
+    keys: pa.Array | None = None,
+) -> pa.Array:
+    """As `reasons_of` where `rows` is true, and null elsewhere: nothing else is read."""
+    nothing = pa.nulls(len(rows), pa.string())
+    if not rows.true_count:
+        return nothing
+    taken = (None if column is None else column.filter(rows) for column in (payloads, versions, keys))
+    return pc.replace_with_mask(nothing, rows, reasons_of(codec, *taken))

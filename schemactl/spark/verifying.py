@@ -14,7 +14,7 @@ from ..codec import Codec
 from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
-from .refusals import reasons_of
+from .refusals import reasons_at, reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -216,21 +216,11 @@ def _verify_part(
         keys = None if columns.key is None else batch.column(columns.key)
         reasons = reasons_of(codec, payloads, given, keys)
         known = pa.nulls(len(payloads), pa.string())
-        if against is not None and reasons.null_count < len(reasons):
-            known = _known(against, reasons, payloads, given, keys)
+        if against is not None:
+            known = reasons_at(against, reasons.is_valid(), payloads, given, keys)
         versions = pa.nulls(len(payloads), pa.int64()) if given is None else numbers(given)[0]
         tally.add(batch, versions, reasons, known, columns)
     yield _answer(tally)
-
-
-def _known(
-    against: Codec, reasons: pa.Array, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None
-) -> pa.Array:
-    """Why the other codec cannot read what cannot be read; null where it can."""
-    rows = pc.indices_nonzero(reasons.is_valid())
-    taken = (None if column is None else column.take(rows) for column in (payloads, versions, keys))
-    found = reasons_of(against, *taken)
-    return pc.replace_with_mask(pa.nulls(len(reasons), pa.string()), reasons.is_valid(), found)
 
 
 def _answer(tally: _Tally) -> pa.RecordBatch:
