@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from spark_release import STREAMS_OUT
 
 from schemactl.spark import ensure_java
 
@@ -18,7 +19,7 @@ from .daemons import standalone
 from .landing_victim import COUNT, DAMAGED
 
 # With a Spark of its own, it need not wait for the other tests of the folder.
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), STREAMS_OUT]
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 ROOT = Path(__file__).parent.parent.parent

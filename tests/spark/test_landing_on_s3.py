@@ -11,6 +11,7 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
+from spark_release import STREAMS_OUT
 
 from schemactl.spark import Landed, land, land_stream, landed_by, settle
 from schemactl.spark.landing_folder import Folder
@@ -83,6 +84,7 @@ def test_a_commit_that_is_killed_among_copies_is_completed(
     assert landed_once(store, path)
 
 
+@STREAMS_OUT
 def test_a_stream_that_is_killed_among_copies_goes_on_and_lands_once(
     spark: SparkSession, store: fs.S3FileSystem, tmp_path: Path
 ) -> None:
