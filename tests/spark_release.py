@@ -7,17 +7,19 @@ from typing import Final
 import pyspark
 import pytest
 
-RELEASE: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+from schemactl.spark.release import release
+
+RELEASE: Final = release()
 
 
-def since(release: tuple[int, int], why: str) -> pytest.MarkDecorator:
+def since(needed: tuple[int, int], why: str) -> pytest.MarkDecorator:
     """Skips the test on older releases, which `why` says the reason of."""
-    return pytest.mark.skipif(release > RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
+    return pytest.mark.skipif(needed > RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
 
 
-def before(release: tuple[int, int], why: str) -> pytest.MarkDecorator:
+def before(newer: tuple[int, int], why: str) -> pytest.MarkDecorator:
     """Skips the test on that release and newer ones."""
-    return pytest.mark.skipif(release <= RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
+    return pytest.mark.skipif(newer <= RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
 
 
 STREAMS_OUT = since((4, 1), "streams have no sinks in Python that take Arrow")
