@@ -11,13 +11,14 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,10 +150,13 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+    """A port that nobody has, below those that systems give to whoever asks for any: a broker takes seconds to bind."""
+    chance = random.SystemRandom()
+    while True:
+        port = chance.randrange(20_000, 32_000)
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager
