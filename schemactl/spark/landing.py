@@ -225,7 +225,7 @@ def _check_layout(rows: Folder, partition_by: Sequence[str]) -> None:
 
 
 def _partitioned(by: Sequence[str]) -> str:
-    return f"partitioned by {', '.join(by)}" if by else "not partitioned"
+    return f"partitioned by {', '.join(by)}" if by else "in no partitions"
 
 
 def _choice(by: Sequence[str]) -> str:
@@ -265,6 +265,8 @@ def _places(
 def _shape(
     partition_by: Sequence[str], compression: str, *, rows_per_file: int | None, bytes_per_file: int
 ) -> Shape:
+    if isinstance(partition_by, str):
+        raise WrongArgument(f"partition_by is a list of columns: [{partition_by!r}]")
     if compression not in COMPRESSIONS:
         raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
     if bytes_per_file < 1 or (rows_per_file is not None and rows_per_file < 1):

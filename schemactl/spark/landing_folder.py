@@ -30,6 +30,9 @@ _AT_ONCE: Final = 16
 
 _Item = TypeVar("_Item")
 
+# How often a folder is made whose parent somebody removes, because it was empty, just before.
+_TRIES: Final = 100
+
 # What Hadoop calls a store that Arrow knows by another name.
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 
@@ -94,9 +97,9 @@ class Folder:
         """Where a job keeps its files until it has decided."""
         return self.below(STAGING).below(job)
 
-    def entries(self) -> list[str]:
-        """The names of what is directly in the folder; none if it does not exist."""
-        return [info.base_name for info in self._infos()]
+    def jobs(self) -> list[str]:
+        """The names of the jobs that have something staged."""
+        return [info.base_name for info in self.below(STAGING)._infos() if not info.is_file]  # noqa: SLF001  its own
 
     def visible(self) -> list[str]:
         """The names of the files that readers see, sorted."""
@@ -115,7 +118,7 @@ class Folder:
         probe = self.staging(f"probe-{uuid.uuid4().hex}")
         try:
             probe.write("probe", b"")
-            probe.remove()
+            self.unstage(posixpath.basename(probe.path))
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise type(error)(f"{self.path} cannot be written to: {why}") from None
@@ -147,11 +150,22 @@ class Folder:
 
     def write(self, name: str, content: bytes) -> None:
         """The file is there with that content: whole or not at all, whenever this is interrupted, and whoever else writes it."""
-        self.files.create_dir(self.path, recursive=True)
+        self.create()
         beside = f".{name}.{uuid.uuid4().hex}"
         with self.files.open_output_stream(self.place(beside)) as file:
             file.write(content)
         self.rename(beside, name)
+
+    def create(self) -> None:
+        """The folder is there, even if another job removes an empty `_landing` on the way to it meanwhile."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self.files.create_dir(self.path, recursive=True)
+            except FileNotFoundError:
+                if not tries_left:
+                    raise
+            else:
+                return
 
     def rename(self, name: str, other: str) -> None:
         """What was called `name` is called `other`."""
@@ -167,6 +181,20 @@ class Folder:
             # Of a task that is run twice, the attempt that lost may live a little longer than its job.
             if error.errno != errno.ENOTEMPTY:
                 raise
+
+    def unstage(self, job: str, *, keep: str | None = None) -> None:
+        """Nothing is left of what the job staged, but for the file that is called `keep`.
+
+        What is then an empty `_landing` is gone as well, on a local file system. Others remove folders only with whatever
+        somebody has put into them meanwhile.
+        """
+        if keep is None:
+            self.staging(job).remove()
+        else:
+            self.staging(job).clear(keep=keep)
+        if isinstance(self.files, fs.LocalFileSystem):
+            with contextlib.suppress(OSError):
+                Path(self.place(STAGING)).rmdir()
 
     def clear(self, *, keep: str) -> None:
         """Nothing is in the folder but the file of that name; without one, there is no folder."""

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from .landing_folder import STAGING, Folder, Move
+from .landing_folder import Folder, Move
 
 DECIDED: Final = "journal.json"
 DONE: Final = "landed.json"
@@ -150,39 +150,41 @@ def commit(places: Places, job: Job, staged: Staged, landed: Landed, *, overwrit
 
 def abort(places: Places, job: str) -> None:
     """Nothing is left of what the job staged, unless it had decided: then it is left to be completed."""
-    staging = places.staging(job)
-    if staging.rows.read(DECIDED) is not None:
+    if places.rows.staging(job).read(DECIDED) is not None:
         return
-    staging.refused.remove()
+    places.refused.unstage(job)
     # An epoch that is repeated keeps the record of having been landed.
-    staging.rows.clear(keep=DONE)
+    places.rows.unstage(job, keep=DONE)
 
 
 def settle(folder: Folder) -> None:
-    """Every job that had decided to land in the folder is done."""
-    for job in folder.below(STAGING).entries():
+    """Every job that had decided to land in the folder is done.
+
+    Raises:
+        OSError: a journal is damaged; or a file could not be moved or removed.
+    """
+    for job in folder.jobs():
         _complete(folder, job)
 
 
 def sweep(places: Places, *, idle_s: float) -> None:
     """What is left of jobs that never decided, and wrote nothing for `idle_s`, is gone."""
     kept = {job for job, record in _records(places.rows) if record["query"] is not None}
-    for job in {job for place in places for job in place.below(STAGING).entries()} - kept:
+    for job in {job for place in places for job in place.jobs()} - kept:
         staging = places.staging(job)
         written = [at for at in (folder.written_s() for folder in staging) if at is not None]
         if written and time.time() - max(written) > idle_s and staging.rows.read(DECIDED) is None:
-            for folder in staging:
-                folder.remove()
+            for place in places:
+                place.unstage(job)
 
 
 def collect(folder: Folder, job: str) -> Landed:
     """What a job landed that is done; nothing is left of it."""
-    staging = folder.staging(job)
-    record = staging.read(DONE)
+    record = _record(folder, job)
     if record is None:
-        raise FileNotFoundError(f"{staging.place(DONE)}: the job has not landed")
-    staging.remove()
-    return Landed.of_json(json.loads(record)["landed"])
+        raise FileNotFoundError(f"{folder.staging(job).place(DONE)}: the job has not landed")
+    folder.unstage(job)
+    return Landed.of_json(record["landed"])
 
 
 def landed_by(folder: Folder, query: str) -> Landed | None:
@@ -194,11 +196,16 @@ def landed_by(folder: Folder, query: str) -> Landed | None:
 def _complete(folder: Folder, job: str) -> None:
     """The job is done, if it had decided. Every step may have been done before, or be done by somebody else meanwhile."""
     staging = folder.staging(job)
-    decided = staging.read(DECIDED)
-    if decided is None:
+    journal = _object(
+        staging.read(DECIDED),
+        keys={"refused", "files", "replaced", "done"},
+        damaged=f"{staging.place(DECIDED)} is damaged, and says no more which files its job was to land. Bring it back; or delete "
+        f"{staging.path} and all files in {folder.path} that have {job} in their names, and land that job's messages again",
+    )
+    if journal is None:
         return
     try:
-        _follow(folder, job, json.loads(decided))
+        _follow(folder, job, journal)
     except OSError:
         # What was to be moved or removed may be gone because somebody else came to the end first.
         if staging.read(DECIDED) is not None:
@@ -214,7 +221,7 @@ def _follow(folder: Folder, job: str, journal: Mapping[str, Any]) -> None:
     # New files first: whatever happens in between, no row is gone.
     for place, names in zip(places, journal["replaced"], strict=True):
         place.remove_files(names)
-    places.refused.staging(job).remove()
+    places.refused.unstage(job)
     # No file: somebody else may be about to write that the job is done.
     staging.remove_folders()
     staging.write(DONE, json.dumps(journal["done"]).encode())
@@ -222,7 +229,7 @@ def _follow(folder: Folder, job: str, journal: Mapping[str, Any]) -> None:
     query = journal["done"]["query"]
     for other, record in _records(folder):
         if record["query"] == query is not None and record["epoch"] < journal["done"]["epoch"]:
-            folder.staging(other).remove()
+            folder.unstage(other)
 
 
 def _check(staging: Places, staged: Staged) -> None:
@@ -239,10 +246,34 @@ def _check(staging: Places, staged: Staged) -> None:
 
 def _records(folder: Folder) -> Iterator[tuple[str, Any]]:
     """The jobs that are done, and what they left."""
-    for job in folder.below(STAGING).entries():
-        record = folder.staging(job).read(DONE)
+    for job in folder.jobs():
+        record = _record(folder, job)
         if record is not None:
-            yield job, json.loads(record)
+            yield job, record
+
+
+def _record(folder: Folder, job: str) -> Any:
+    """What the job left when it was done; None: it is not."""
+    staging = folder.staging(job)
+    return _object(
+        staging.read(DONE),
+        keys={"query", "epoch", "landed", "total"},
+        damaged=f"{staging.place(DONE)} is damaged, and says no more what a stream has landed. Bring it back; or delete "
+        f"{staging.path}, and land that stream into another folder, with a new checkpoint",
+    )
+
+
+def _object(content: bytes | None, *, keys: set[str], damaged: str) -> Any:
+    """The object that a file holds, None if there is no file. Raises OSError if that is none with these keys."""
+    if content is None:
+        return None
+    try:
+        value = json.loads(content)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or not keys <= value.keys():
+        raise OSError(damaged)
+    return value
 
 
 def _newest(folder: Folder, query: str | None) -> Any:

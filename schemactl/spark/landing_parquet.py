@@ -149,7 +149,7 @@ class _File:
         self._metadata = shape.metadata
         self.rows = 0
         path = folder.place(name)
-        folder.files.create_dir(posixpath.dirname(path), recursive=True)
+        Folder(folder.files, posixpath.dirname(path)).create()
         self._sink = folder.files.open_output_stream(path)
         self._writer = pq.ParquetWriter(
             self._sink,

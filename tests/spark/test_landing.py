@@ -182,6 +182,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
         ({"partition_by": ["nothing"]}, "no column nothing to partition by"),
         ({"partition_by": ["at"]}, "at is timestamp, which makes no good names of folders"),
         ({"partition_by": ["id", "id"]}, "each column once"),
+        ({"partition_by": "id"}, r"partition_by is a list of columns: \['id'\]"),
         ({"compression": "rar"}, "no compression is called rar"),
         ({"rows_per_file": 0}, "give positive numbers"),
         ({"quarantine": folder + "/bad"}, "in each other's sight"),
@@ -211,7 +212,7 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
     if RELEASE >= (4, 1):
         ways.append(partial(land_stream, checkpoint=f"{folder}-checkpoint"))
     for other, words in (
-        ([], "not partitioned"),
+        ([], "in no partitions"),
         (["ok"], "partitioned by ok"),
         (["ok", "a=b %"], "partitioned by ok, a=b %"),
     ):
@@ -224,6 +225,7 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
             )
     assert land(few, CODEC, folder, partition_by=["a=b %", "ok"]).rows == 18
     assert land(few, CODEC, folder, mode="overwrite").rows == 18
-    with pytest.raises(ValueError, match=r"are not partitioned, and these .*: leave partitions out, or"):
+    assert not [*Path(folder).rglob("_landing")], "what is done leaves no folders"
+    with pytest.raises(ValueError, match=r"are in no partitions, and these .*: leave partitions out, or"):
         land(few, CODEC, folder, partition_by=["ok"])
     assert messages.sparkSession.read.parquet(folder).count() == 18

@@ -101,7 +101,7 @@ def test_a_commit_that_is_killed_anywhere_is_completed_or_has_done_nothing(
         assert between == after or after.items() >= NEW.items()
         sweep(places(path), idle_s=-1)
         assert not list(path.rglob("part-*")) or after.items() >= NEW.items()
-        assert [*(path / "_landing").iterdir()] == []
+        assert not [*path.rglob("_landing")]
         if lived:
             return
     raise AssertionError("no commit came to its end")
@@ -228,6 +228,42 @@ def test_only_jobs_that_stand_still_are_swept(tmp_path: Path) -> None:
 
 def counts() -> st.SearchStrategy[Counts]:
     return st.builds(Counts, st.integers(0, 10**12), st.integers(0, 10**12))
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 40, b'{"files": [[["0-x/a=1', b"[]", b"{}"])
+def test_a_damaged_journal_is_named_with_what_to_do(tmp_path: Path, content: bytes) -> None:
+    def swept(rows: Folder) -> None:
+        sweep(Places(rows, rows.below("_refused")), idle_s=3600)
+
+    for name, words, does in (
+        ("journal.json", "have job in their names", settle),
+        ("landed.json", "with a new checkpoint", swept),
+    ):
+        record = tmp_path / "_landing" / "job" / name
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_bytes(content)
+        message = f"^{record} is damaged, and says .* delete {record.parent}.* {words}"
+        with pytest.raises(OSError, match=message):
+            does(places(tmp_path).rows)
+        record.unlink()
+
+
+def test_files_that_are_no_job_s_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "_landing").mkdir()
+    (tmp_path / "_landing" / ".DS_Store").write_bytes(b"mine")
+    commit(places(tmp_path), Job("job"), stage(tmp_path, "job"), LANDED)
+    assert collect(places(tmp_path).rows, "job") == LANDED
+    assert seen(tmp_path) == NEW
+    assert [path.name for path in (tmp_path / "_landing").iterdir()] == [".DS_Store"]
+
+
+def test_a_folder_is_made_even_if_the_empty_one_above_it_is_removed_meanwhile(tmp_path: Path) -> None:
+    def remove() -> None:
+        raise FileNotFoundError
+
+    staging = places(tmp_path, fs.PyFileSystem(OvertakenFiles(1, remove))).rows.staging("job")
+    staging.create()
+    assert (tmp_path / "_landing" / "job").is_dir()
 
 
 @given(st.dictionaries(st.none() | st.integers(0, 9), counts()), st.integers(0, 2**60))

@@ -161,6 +161,6 @@ def test_a_job_whose_first_file_is_not_whole_is_not_swept(store: fs.S3FileSystem
     store.create_dir(there.staging("alive").rows.place("0-x"))
     with store.open_output_stream(there.staging("alive").rows.place("0-x/new")) as file:
         sweep(there, idle_s=-1)
-        assert there.rows.below("_landing").entries() == ["alive"]
+        assert there.rows.jobs() == ["alive"]
         file.write(b"new")
     assert list(there.staging("alive").rows.sizes()) == ["0-x/new"]
