@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -15,6 +16,8 @@ from .pulsar_positions import Bound, Earliest, Latest, Position, namespace_of, t
 
 _ARRIVES_WITHIN_MS: Final = 2_000
 """The last message of a topic is there at once, or is one that a reader cannot be given."""
+
+_MOVING_S: Final = 0.1
 
 
 def partitions_of(client: Any, connection: Connection, topics: Topics) -> list[str]:
@@ -92,13 +95,27 @@ def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -
         reader = open_reader(client, topic, pulsar.MessageId.earliest, queue=1)
         try:
             reader.seek(time_ms)
-            while reader.has_message_available():
+            while _has_more(reader, connection):
                 message = reader.read_next(round(connection.operation_timeout_s * 1000))
                 if message.publish_timestamp() >= time_ms:
                     return position_of(message.message_id())
             return None
         finally:
             close(reader)
+
+
+def _has_more(reader: Any, connection: Connection) -> bool:
+    """Whether there is a message to read. A broker that still moves the reader answers with an error: it is asked again."""
+    until = time.monotonic() + connection.operation_timeout_s
+    while True:
+        try:
+            found: bool = reader.has_message_available()
+        except client_package().BrokerMetadataError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_MOVING_S)
+        else:
+            return found
 
 
 def place_in(
