@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from .release import require
+
 _ATOMIC: dict[pa.DataType, type[spark.DataType]] = {
     pa.null(): spark.NullType,
     pa.bool_(): spark.BooleanType,
@@ -32,6 +34,7 @@ def type_of(arrow_type: pa.DataType) -> spark.DataType:
     """The Spark type of a column.
 
     Raises:
+        SparkProblem: this release of PySpark has no such type.
         KeyError: codecs have no such column.
     """
     if arrow_type in _ATOMIC:
@@ -45,7 +48,7 @@ def type_of(arrow_type: pa.DataType) -> spark.DataType:
     if pa.types.is_list(arrow_type):
         return spark.ArrayType(type_of(arrow_type.value_type))
     if pa.types.is_time64(arrow_type):
-        # Spark before 4.1 has no such type, and then no codec asks for it.
+        require((4, 1), "a column of times of day (from a package for Spark 4.2 or newer)")
         time_type: spark.DataType = spark.TimeType(6)
         return time_type
     raise KeyError(arrow_type)

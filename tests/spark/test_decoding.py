@@ -9,12 +9,16 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import decode, encode, split
+from schemactl.spark.arrow_types import type_of
+from schemactl.spark.problems import SparkProblem
 
 
 def avro(*fields: dict[str, Any]) -> Definition:
@@ -146,6 +150,12 @@ def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
         ("None", None),
     ]
     assert [row["__error"] for row in rows] == [None, None, "key, LOCAL_DATE_TIME takes 16 bytes, found 1"]
+
+
+def test_a_release_without_times_of_day_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
+    with pytest.raises(SparkProblem, match=r"a column of times of day .* needs PySpark 4\.1 or newer"):
+        type_of(pa.time64("us"))
 
 
 def test_protobuf_messages_are_columns_too(spark: SparkSession) -> None:
