@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..codec import Codec, Definition, InvalidDefinition
+from ..codec.columns import MAX_COLUMNS
 from ..codec.resolver import Failed, resolve
 from ..codec.schema import (
     Array,
@@ -26,6 +27,9 @@ LONG_DIGITS: Final = 18
 
 WIDE_DIGITS: Final = LONG_DIGITS + 1
 """What such decimals are read with instead, so that nothing is cut off."""
+
+_UNFINISHED: Final = 0
+"""Stands for the places of a schema that is still being looked at."""
 
 _NUMBERS: Final = ("time-micros", "timestamp-nanos", "local-timestamp-nanos")
 """Read as the numbers they are, whatever this release of Spark makes of them; it takes any number for a time of day."""
@@ -68,7 +72,7 @@ def plan_of(codec: Codec) -> Plan:
         )
     if not codec.is_record:
         raise EngineUnavailable("the record is one column, as a field of it is called as a column beside it")
-    _bounded(schema, ())
+    _bounded(schema, {})
     if _meet(schema):
         raise EngineUnavailable("from_avro does not tell the names of fields apart by case")
     writers = {}
@@ -77,7 +81,7 @@ def plan_of(codec: Codec) -> Plan:
         if written is not None:
             writers[version.number] = written
     for text in writers.values():
-        _bounded(parse(text), ())
+        _bounded(parse(text), {})
     value = _widened(_plain(json.loads(reader.text)))
     mark = next((part.name for part in schema.fields if _required(part.schema)), None)
     if mark is None:
@@ -108,16 +112,27 @@ def _meet(schema: Schema) -> bool:
     return len(set(names)) < len(names) or any(_meet(part) for part in children(schema))
 
 
-def _bounded(schema: Schema, around: tuple[int, ...]) -> None:
-    """Raises EngineUnavailable where few bytes could make Java fill its stack or its memory."""
-    if id(schema) in around:
+def _bounded(schema: Schema, known: dict[int, int]) -> int:
+    """How many places the schema has, each named type written out wherever it is used, as Spark's types are.
+
+    Raises:
+        EngineUnavailable: Java could fill its stack or its memory: with so many, or where few bytes of a message say so.
+    """
+    places = known.get(id(schema))
+    if places == _UNFINISHED:
         raise EngineUnavailable("a record holds itself: a damaged message could exhaust Java's stack")
+    if places is not None:
+        return places
     if isinstance(schema, Array) and min_size(schema.items) == 0:
         raise EngineUnavailable(
             "the items of a list take no bytes: a damaged message could exhaust Java's memory"
         )
-    for part in children(schema):
-        _bounded(part, (*around, id(schema)))
+    known[id(schema)] = _UNFINISHED
+    places = 1 + sum(_bounded(part, known) for part in children(schema))
+    if places > MAX_COLUMNS:
+        raise EngineUnavailable(f"written out, a version has more than {MAX_COLUMNS:,} columns and parts")
+    known[id(schema)] = places
+    return places
 
 
 def _plain(schema: Any) -> Any:

@@ -26,6 +26,7 @@ from schemactl.spark import AVRO_LIMITS, EngineUnavailable, decode, split
 from schemactl.spark.columns import message_columns
 from schemactl.spark.decoding import decode_batches
 from schemactl.spark.jvm_limits import ensure_limited
+from schemactl.spark.jvm_plan import plan_of
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 
@@ -310,6 +311,19 @@ def test_what_only_the_codec_reads_is_read_by_it_and_said(spark: SparkSession) -
         with pytest.raises(EngineUnavailable, match=why):
             decode(raw, codec, engine="jvm")
         assert decode(raw, codec, engine="auto").count() == 1
+
+
+def test_java_is_not_shown_a_version_that_has_2_to_the_60th_fields() -> None:
+    wide: Any = "int"
+    for level in range(60):
+        other = f"B{level - 1}" if level else "int"
+        fields = [{"name": "l", "type": wide}, {"name": "r", "type": other}]
+        wide = {"type": "record", "name": f"B{level}", "fields": fields}
+    codec = Codec(
+        [Version(0, record(("id", "int"), ("gone", wide))), Version(1, record(("id", "int")))],
+    )
+    with pytest.raises(EngineUnavailable, match="more than 100,000 columns and parts"):
+        plan_of(codec)
 
 
 def record_of(*names: str) -> dict[str, Any]:
