@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
@@ -38,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-new-loss",
         action="store_true",
-        help="with --candidate: messages that the approved schema cannot read either are no reason to fail",
+        help="with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
     )
     parser.add_argument(
         "--shown",
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             messages.read(),
             codec,
             against=None if proposed is None else approved,
+            only_new_loss=args.only_new_loss,
             shown=args.shown,
             **columns(args),
         )
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
     lost = total.unreadable - total.known if args.only_new_loss else total.unreadable
     show = _json if args.format == "json" else _text
-    print(show(read, verified, candidate=args.candidate))
+    print(show(read, verified, args))
     return LOSS if lost else 0
 
 
@@ -102,7 +104,8 @@ def _candidate(read: Subject, context: Context) -> SchemaInfo:
     return topic.schema
 
 
-def _text(read: Subject, verified: Verified, *, candidate: bool) -> str:
+def _text(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
+    candidate = args.candidate
     total = verified.total
     how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
     lines = [f"{read.topic.name}: {total.messages:,} messages, read with {how}", ""]
@@ -123,18 +126,22 @@ def _text(read: Subject, verified: Verified, *, candidate: bool) -> str:
     lines.append("")
     if not total.unreadable:
         return "\n".join([*lines, "Every message is read."])
-    shown = len(verified.first)
-    which = ":" if shown == total.unreadable else f"; the first {shown}:" if shown else "."
-    lines.append(f"{total.unreadable:,} cannot be read{which}")
-    for unread in verified.first:
-        lines += _unread_lines(unread, candidate=candidate)
-    if candidate:
-        new = total.unreadable - total.known
-        lines += [
-            "",
-            f"{new:,} would be lost by this change." if new else "None of them would be lost by this change.",
-        ]
+    new = total.unreadable - total.known
+    cannot = f"{total.unreadable:,} cannot be read"
+    change = f"{new:,} would be lost by this change" if new else "None of them would be lost by this change"
+    if args.only_new_loss:
+        lines += [f"{cannot}.", "", *_listed(change, new, verified.first, candidate=candidate)]
+    else:
+        lines += _listed(cannot, total.unreadable, verified.first, candidate=candidate)
+        lines += ["", f"{change}."] if candidate else []
     return "\n".join(lines)
+
+
+def _listed(what: str, count: int, first: Sequence[Unread], *, candidate: bool) -> Iterator[str]:
+    shown = len(first)
+    yield what + ("." if not shown else ":" if shown == count else f"; the first {shown}:")
+    for unread in first:
+        yield from _unread_lines(unread, candidate=candidate)
 
 
 def _numbers(count: Count, *, candidate: bool) -> list[str]:
@@ -154,7 +161,9 @@ def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
     return lines
 
 
-def _json(read: Subject, verified: Verified, *, candidate: bool) -> str:
+def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
+    candidate = args.candidate
+
     def counted(count: Count) -> dict[str, Any]:
         known = {"unreadable_when_approved": count.known} if candidate else {}
         return {"messages": count.messages, "unreadable": count.unreadable, **known}

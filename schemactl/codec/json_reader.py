@@ -51,7 +51,8 @@ def reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[byte
         except UnicodeDecodeError as error:
             raise Unreadable("text that is not UTF-8", error.start) from None
         except json.JSONDecodeError as error:
-            raise Unreadable(f"no JSON: {error.msg}", len(error.doc[: error.pos].encode())) from None
+            why = error.msg if payload.strip() else "the payload is empty"
+            raise Unreadable(f"no JSON: {why}", len(error.doc[: error.pos].encode())) from None
         except (ValueError, RecursionError, ArithmeticError) as error:
             raise Unreadable(f"no JSON that can be followed: {error}") from None
         try:
@@ -88,11 +89,11 @@ class _Reader:
                 return self._leaf(shape)
 
     def _record(self, shape: Group) -> Convert:
-        parts = [
-            (part.name, self.convert(shape.fields[part.name]), self._absent(part, shape.fields[part.name]))
-            for part in shape.schema.fields
-            if part.name in shape.fields
-        ]
+        parts = []
+        for part in shape.schema.fields:
+            if part.name in shape.fields:
+                convert = self.convert(shape.fields[part.name])
+                parts.append((part.name, convert, self._absent(part, shape.fields[part.name], convert)))
 
         def record(value: Any) -> Any:
             if not isinstance(value, dict):
@@ -102,9 +103,7 @@ class _Reader:
             try:
                 for name, convert, absent in parts:
                     held = value.get(name)
-                    found[name] = (
-                        convert(held) if held is not None or absent is None else absent(name in value)
-                    )
+                    found[name] = convert(held) if held is not None else absent(name in value)
             except Unreadable as error:
                 error.inside(name)
                 raise
@@ -112,11 +111,11 @@ class _Reader:
 
         return record
 
-    def _absent(self, part: Field, shape: Shape) -> Callable[[bool], Any] | None:
-        """What a field is that is null, or (False) not there at all; None: that has to be refused."""
+    def _absent(self, part: Field, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
+        """What a field is that is null, or (False) not there at all, if that is not refused."""
         nullable = any(branch.type == "null" for branch in getattr(part.schema, "branches", (part.schema,)))
         if part.default is NO_DEFAULT:
-            return _nothing if nullable else None
+            return _nothing if nullable else _needed(convert)
         if not self._options.json_defaults:
             return _nothing
         default = default_storage(part.schema, part.default, shape, self._options, as_python=self._as_python)
@@ -170,6 +169,15 @@ class _Reader:
 
 def _nothing(_: bool) -> None:  # noqa: FBT001  see `_absent`
     return None
+
+
+def _needed(convert: Convert) -> Callable[[bool], Any]:
+    def absent(is_null: bool) -> Any:  # noqa: FBT001  see `_absent`
+        if is_null:
+            return convert(None)
+        raise Unreadable("is missing, and has no default")
+
+    return absent
 
 
 def _list(part: Convert) -> Convert:
@@ -311,8 +319,8 @@ def _sized(raw: bytes, size: int) -> bytes:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error message: JSON, cut to a bearable length; null also stands for what is absent."""
-    text = json.dumps(value, default=str)
+    """A value in an error message: JSON, cut to a bearable length."""
+    text = str(value) if isinstance(value, decimal.Decimal) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -97,7 +97,7 @@ class Verified:
 
     Attributes:
         counts: by version, those without one last.
-        first: the first that cannot be read, in the order of the input.
+        first: the first that cannot be read (only_new_loss: that this codec alone cannot), in the order of the input.
     """
 
     counts: tuple[Count, ...]
@@ -114,6 +114,7 @@ def verify(
     codec: Codec,
     *,
     against: Codec | None = None,
+    only_new_loss: bool = False,
     shown: int = 10,
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
@@ -125,6 +126,7 @@ def verify(
         messages: raw messages, as `decode` takes them.
         codec: of their topic.
         against: another codec of the topic: what neither can read was lost before.
+        only_new_loss: what neither can read is counted, but not among the first.
         shown: how many unreadable messages are given back.
         payload: as for `decode`.
         version: as for `decode`.
@@ -140,7 +142,14 @@ def verify(
         needed.append(MESSAGE_ID)
     found = map_in_arrow(
         messages.drop(*(name for name in messages.columns if name not in needed)),
-        partial(_verify_part, codec=codec, against=against, columns=columns, shown=shown),
+        partial(
+            _verify_part,
+            codec=codec,
+            against=against,
+            columns=columns,
+            only_new_loss=only_new_loss,
+            shown=shown,
+        ),
         struct_of(_ANSWER),
     ).collect()
     counts: dict[int | None, Count] = {}
@@ -155,6 +164,7 @@ def verify(
 class _Tally:
     """What one task has counted so far."""
 
+    only_new_loss: bool
     shown: int
     part: int
     rows: int = 0
@@ -175,7 +185,8 @@ class _Tally:
         for row in sums.to_pylist():
             more = Count(row["version"], row["version_count"], row["unreadable_sum"], row["known_sum"])
             self.counts[more.version] = self.counts.get(more.version, Count(more.version)).plus(more)
-        for row in pc.indices_nonzero(unreadable).to_pylist()[: self.shown - len(self.first)]:
+        wanted = pc.and_not(unreadable, both) if self.only_new_loss else unreadable
+        for row in pc.indices_nonzero(wanted).to_pylist()[: self.shown - len(self.first)]:
             self.first.append(
                 Unread(
                     self.part,
@@ -203,13 +214,14 @@ def _verify_part(
     codec: Codec,
     against: Codec | None,
     columns: Columns,
+    only_new_loss: bool,
     shown: int,
 ) -> Iterator[pa.RecordBatch]:
     spare_worker()
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    tally = _Tally(shown, context.partitionId() if context is not None else 0)
+    tally = _Tally(only_new_loss, shown, context.partitionId() if context is not None else 0)
     for batch in batches:
         payloads = batch.column(columns.payload)
         given = None if columns.version is None else batch.column(columns.version)

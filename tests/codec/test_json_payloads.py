@@ -133,11 +133,13 @@ def test_values_are_read_in_the_units_of_the_schema() -> None:
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"", "no JSON"),
         (b"null", "expected the object R, found null"),
         (b'{"id": 1} {"id": 2}', "byte 10: no JSON: Extra data"),
-        (b"{}", "id: expected a whole number, found null"),
-        (b'{"id": 1.5}', "id: expected a whole number"),
+        (b"{}", "id: is missing, and has no default"),
+        (b'{"id": null}', "id: expected a whole number, found null"),
+        (b'{"id": 1.5}', "id: expected a whole number, found 1.5"),
+        (b'{"id": "1.5"}', 'id: expected a whole number, found "1.5"'),
+        (b"", "byte 0: no JSON: the payload is empty"),
         (b'{"id": true}', "id: expected a whole number"),
         (b'{"id": 9223372036854775808}', "id: .* out of the range of long"),
         (b'{"id": 1, "count": 2147483648}', "count: .* out of the range of int"),
