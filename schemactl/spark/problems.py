@@ -29,7 +29,7 @@ class SparkProblem(RuntimeError):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def as_spark_problem() -> Iterator[None]:
     """What Spark raises inside is a SparkProblem, with the cause in one line."""
     try:
         yield

@@ -105,7 +105,7 @@ def client_package() -> Any:
 def open_client(connection: Connection) -> Any:
     """A client that whoever opened it closes. To be made in the process that uses it: it does not survive a fork."""
     pulsar = client_package()
-    with told(connection, "open a client"):
+    with as_pulsar_problem(connection, "open a client"):
         return pulsar.Client(
             connection.service_url,
             authentication=_authentication(pulsar, connection.authentication),
@@ -153,7 +153,7 @@ _REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
 
 
 @contextmanager
-def told(connection: Connection, doing: str) -> Iterator[None]:
+def as_pulsar_problem(connection: Connection, doing: str) -> Iterator[None]:
     """Problems of Pulsar's client in the block are a PulsarProblem that says what was being done."""
     pulsar = client_package()
     try:

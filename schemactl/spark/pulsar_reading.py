@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
+from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close, connected
 from .pulsar_options import Reading
 from .pulsar_positions import Latest, Position
 from .pulsar_rows import Keys, Rows
@@ -114,7 +114,7 @@ def messages_of(
         DataLoss: some are gone, and `failOnDataLoss` is true.
         PulsarProblem: the cluster does not answer, or a message does not come.
     """
-    with told(connection, f"read {part.topic}"):
+    with as_pulsar_problem(connection, f"read {part.topic}"):
         start = client_package().MessageId.earliest if part.start is None else message_id_of(part.start)
         # The message at the start itself comes too, as a proof that nothing behind it was removed: Pulsar removes whole ledgers.
         reader = open_reader(

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
-from .pulsar_connection import Connection, PulsarProblem, client_package, close, connected, told
+from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close, connected
 from .pulsar_options import Sending
 from .pulsar_positions import full_topic_name
 from .pulsar_topics import schema_info
@@ -177,7 +177,7 @@ class _Producer:
         self._topic = topic
         self._failed: list[str] = []
         info = sender.schema_of(client, topic)
-        with told(sender.connection, f"send to {topic}"):
+        with as_pulsar_problem(sender.connection, f"send to {topic}"):
             self._producer = client.create_producer(
                 topic,
                 schema=_ready_made(pulsar, info),
@@ -188,13 +188,13 @@ class _Producer:
             )
 
     def send(self, row: _Row) -> None:
-        with told(self._sender.connection, f"send to {self._topic}"):
+        with as_pulsar_problem(self._sender.connection, f"send to {self._topic}"):
             self._producer.send_async(row.payload, self._sent, partition_key=row.key, **row.more)
         self._refuse_failed()
 
     def finish(self) -> None:
         """All are confirmed."""
-        with told(self._sender.connection, f"send to {self._topic}"):
+        with as_pulsar_problem(self._sender.connection, f"send to {self._topic}"):
             self._producer.flush()
         self._refuse_failed()
         close(self._producer)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection
 from typing import Any
 
-from .pulsar_connection import Connection, client_package, close, told
+from .pulsar_connection import Connection, as_pulsar_problem, client_package, close
 from .pulsar_positions import Offsets, Position
 from .pulsar_topics import message_id_of
 
@@ -30,7 +30,7 @@ class Subscription:
         for topic in self._consumers.keys() - set(topics):
             close(self._consumers.pop(topic))
         for topic in set(topics) - self._consumers.keys():
-            with told(self._connection, f"subscribe to {topic} as {self._name}"):
+            with as_pulsar_problem(self._connection, f"subscribe to {topic} as {self._name}"):
                 # It receives nothing to speak of: readers read.
                 self._consumers[topic] = self._client.subscribe(
                     topic,
@@ -45,5 +45,5 @@ class Subscription:
         for topic, position in offsets.items():
             if topic in self._consumers and position is not None and position.entry > 0:
                 before = Position(position.ledger, position.entry - 1, position.partition)
-                with told(self._connection, f"acknowledge what was read of {topic}"):
+                with as_pulsar_problem(self._connection, f"acknowledge what was read of {topic}"):
                     self._consumers[topic].acknowledge_cumulative(message_id_of(before))

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from .pulsar_admin import topics_in
-from .pulsar_connection import Connection, PulsarProblem, client_package, close, told
+from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close
 from .pulsar_options import Topics
 from .pulsar_positions import Bound, Earliest, Latest, Position, namespace_of, topic_of
 
@@ -31,7 +31,7 @@ def partitions_of(client: Any, connection: Connection, topics: Topics) -> list[s
         _refuse_missing(connection, names)
     found = []
     for name in names:
-        with told(connection, f"look up {name}"):
+        with as_pulsar_problem(connection, f"look up {name}"):
             found += client.get_topic_partitions(name)
     return sorted(found)
 
@@ -48,7 +48,7 @@ class Head:
         self.position: Position | None = None
         self._client, self._topic = client, topic
         self._out_of_reach = False
-        with told(connection, f"ask for the last message of {topic}"):
+        with as_pulsar_problem(connection, f"ask for the last message of {topic}"):
             self._reader = open_reader(
                 client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
             )
@@ -91,7 +91,7 @@ def last_position(
 def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -> Position | None:
     """The first message of a partition that was published at that time or later; None if there is none."""
     pulsar = client_package()
-    with told(connection, f"look for a time in {topic}"):
+    with as_pulsar_problem(connection, f"look for a time in {topic}"):
         reader = open_reader(client, topic, pulsar.MessageId.earliest, queue=1)
         try:
             reader.seek(time_ms)
@@ -162,7 +162,7 @@ def schema_info(client: Any, connection: Connection, topic: str, version: int) -
     Raises:
         PulsarProblem: the cluster does not answer.
     """
-    with told(connection, f"ask for version {version} of the schema of {topic}"):
+    with as_pulsar_problem(connection, f"ask for version {version} of the schema of {topic}"):
         try:
             return client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
         except client_package().TopicNotFound:

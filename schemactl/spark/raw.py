@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pyspark.errors import AnalysisException
 
 from .columns import TOPIC
-from .problems import SparkProblem, told
+from .problems import SparkProblem, as_spark_problem
 from .pulsar_source import PulsarSource
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class _InPulsar:
     options: Mapping[str, str]
 
     def read(self) -> DataFrame:
-        with told():
+        with as_spark_problem():
             return self.spark.read.format(PulsarSource.name()).options(**self.options).load()
 
     def stream(self, files_at_once: int) -> DataFrame:  # noqa: ARG002  there are no files
-        with told():
+        with as_spark_problem():
             return self.spark.readStream.format(PulsarSource.name()).options(**self.options).load()
 
 
@@ -93,12 +93,12 @@ class _InFiles:
         # By default what is a week older than the newest file is passed over.
         steps = {"maxFileAge": "36500d", "maxFilesPerTrigger": str(files_at_once)}
         schema = self._files().schema
-        with told():
+        with as_spark_problem():
             reader = self.spark.readStream.format(self.kind).schema(schema).options(**steps, **self.options)
             return self._of_topic(reader.load(self._pattern()))
 
     def _files(self) -> DataFrame:
-        with told():
+        with as_spark_problem():
             try:
                 return self.spark.read.format(self.kind).options(**self.options).load(self.path)
             except AnalysisException as error:

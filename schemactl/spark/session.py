@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .java import ensure_java
-from .problems import SparkProblem, cause_in_log, first_line, told
+from .problems import SparkProblem, as_spark_problem, cause_in_log, first_line
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -53,7 +53,7 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
     conf = SparkConf().setMaster(master).setAppName(name)
     conf.setAll([("spark.ui.showConsoleProgress", "false"), ("spark.log.level", "OFF")])
     conf.setAll([*_LOCAL.items()] if local else [])
-    with told(), _unlogged():
+    with as_spark_problem(), _unlogged():
         with _hushed() as printed:
             try:
                 spark = _started(conf)
