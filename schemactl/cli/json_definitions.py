@@ -60,9 +60,22 @@ def described(request: Request, role: str) -> SchemaInfo:
         return replace(definition_of({**entry, "schema": None}, role), proto=info)
     if kind in _AVRO_PAYLOADS:
         entry["schema"] = _definition_text(schema, role)
+    elif kind is SchemaType.KEY_VALUE and isinstance(schema, dict):
+        entry["schema"] = json.dumps({name: _half(half) for name, half in schema.items()})
     elif isinstance(schema, dict | list) and not proto_of(schema):
         entry["schema"] = json.dumps(schema)
     return definition_of(entry, role)
+
+
+def _half(half: object) -> object:
+    """A half of a KEY_VALUE as the admin API's text has it, which is the JSON itself: of a text, and of a `.proto`, too."""
+    if proto := proto_of(half):
+        info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
+        return json.loads(info.schema)
+    if isinstance(half, str) and not half.isidentifier():
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(half)
+    return half
 
 
 def _kind(name: object, where: str) -> SchemaType:

@@ -189,7 +189,8 @@ def descriptor_of(definition: Definition) -> Any:
         files = FileDescriptorSet.FromString(base64.b64decode(wrapper["fileDescriptorSet"]))
         name, file_name = wrapper["rootMessageTypeName"], wrapper["rootFileDescriptorName"]
     except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, DecodeError) as error:
-        raise InvalidDefinition(f"the definition is no descriptor set of Pulsar's: {error!r}") from None
+        why = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise InvalidDefinition(f"the definition is no descriptor set of Pulsar's: {why}") from None
     pool = descriptor_pool.DescriptorPool()
     try:
         _add_all(pool, files.file)

@@ -183,6 +183,21 @@ def test_payloads_of_every_kind_are_read() -> None:
     assert names == [["key", "value"]] * 2 + [["at", "seen", "id"]] * 2 + [["id"]] + [["value"]] * 3
 
 
+def test_halves_are_told_as_definitions_are_on_their_own() -> None:
+    properties = {"key.schema.type": "AVRO", "value.schema.type": "PROTOBUF_NATIVE"}
+    payload = base64.b64encode(pair(b"\x02", b"\x08\x05")).decode()
+    answers = []
+    for key in ({"type": "long"}, '{"type": "long"}', "long", '"long"'):
+        halves = {
+            "key": key,
+            "value": {"proto": 'syntax = "proto3"; message A { int32 at = 1; }', "message": "A"},
+        }
+        line = {"type": "KEY_VALUE", "writer": halves, "reader": halves, "properties": properties}
+        [answer] = through([{**line, "messages_b64": [payload]}], "decode", "--jsonl")
+        answers.append(answer["rows"])
+    assert answers == [[{"key": 1, "value": {"at": 5}}]] * 4
+
+
 def test_keys_that_travel_apart_are_asked_for() -> None:
     line = {"type": "KEY_VALUE", "writer": PAIR, "reader": PAIR, "messages_b64": ["Ag=="]}
     line["properties"] = {**HALVES, "kv.encoding.type": "SEPARATED"}
