@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyspark
 import pytest
 
 from schemactl.spark.release import release
@@ -13,13 +12,18 @@ RELEASE: Final = release()
 
 
 def since(needed: tuple[int, int], why: str) -> pytest.MarkDecorator:
-    """Skips the test on older releases, which `why` says the reason of."""
-    return pytest.mark.skipif(needed > RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
+    """The test is no test on older releases, which `why` says the reason of."""
+    return pytest.mark.spark_release(needed <= RELEASE, why)
 
 
 def before(newer: tuple[int, int], why: str) -> pytest.MarkDecorator:
-    """Skips the test on that release and newer ones."""
-    return pytest.mark.skipif(newer <= RELEASE, reason=f"Spark {pyspark.__version__}: {why}")
+    """The test is no test on that release and newer ones."""
+    return pytest.mark.spark_release(newer > RELEASE, why)
+
+
+def is_of_another(item: pytest.Item) -> bool:
+    """Whether the test is none on this release."""
+    return not all(mark.args[0] for mark in item.iter_markers("spark_release"))
 
 
 STREAMS_OUT = since((4, 1), "streams have no sinks in Python that take Arrow")

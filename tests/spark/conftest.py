@@ -13,6 +13,7 @@ import pytest
 from pulsar_cluster import Namespace, namespace
 from pyspark.sql import SparkSession
 from spark_avro import jar
+from spark_release import is_of_another
 
 from schemactl.spark import PulsarSource, ensure_java
 
@@ -27,8 +28,11 @@ _MARKS = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of this folder have what Spark asks of them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The tests of this folder have what Spark asks of them, and are of the installed release."""
+    elsewhere = [item for item in items if is_of_another(item)]
+    config.hook.pytest_deselected(items=elsewhere)
+    items[:] = [item for item in items if item not in elsewhere]
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             for mark in _MARKS:
