@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from itertools import permutations
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -19,10 +19,10 @@ from schemactl.codegen.struct import MAX_PLACES, Options
 from schemactl.formats import key_value
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
-from schemactl.tables.changes import changes
+from schemactl.tables.changes import Effect, changes
 from schemactl.tables.impact import Impact, impact, pointer
 from schemactl.tables.widening import widens
-from schemactl.tables.words import advice, said
+from schemactl.tables.words import EFFECTS, advice, said
 
 GENERATE = Generate("shop_schemas")
 
@@ -269,3 +269,7 @@ def test_neither_spark_nor_arrow_nor_numpy_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_effect_has_its_place_in_the_order() -> None:
+    assert sorted(EFFECTS) == sorted(get_args(Effect))
