@@ -93,7 +93,7 @@ def main() -> None:
         "--data", type=Path, default=Path(tempfile.gettempdir()), help="where messages are kept"
     )
     parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--conf", action="append", default=[], help="a setting of Spark; may be repeated")
     asked = parser.parse_args()
     orders = Orders()
