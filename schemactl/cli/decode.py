@@ -135,12 +135,12 @@ def _bytes(text: str, option: str) -> bytes:
 
 
 def _lines(request: Request) -> Answer:
-    from schemactl.cli.json_definitions import described
+    from schemactl.cli.json_definitions import AVRO_PAYLOADS, described
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
     from schemactl.formats.avro.parse import parse
-    from schemactl.model import Release, SchemaType
+    from schemactl.model import Release
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
@@ -149,7 +149,7 @@ def _lines(request: Request) -> Answer:
     keys = _messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
     if keys is not None and len(keys) != len(payloads):
         raise Unreadable("`keys_b64` has not one key for each message")
-    if writer.type in (SchemaType.AVRO, SchemaType.JSON):
+    if writer.type in AVRO_PAYLOADS:
         # A codec takes definitions for what Avro accepted.
         for info in (writer, reader):
             parse(info.schema, Release.R5_0)

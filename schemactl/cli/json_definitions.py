@@ -16,7 +16,8 @@ from schemactl.model import SchemaInfo, SchemaType
 if TYPE_CHECKING:
     from schemactl.formats.protobuf_native.compile import Proto
 
-_AVRO_PAYLOADS: Final = (SchemaType.AVRO, SchemaType.JSON)
+AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+"""Types whose payloads hold what an Avro definition describes."""
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:
@@ -58,7 +59,7 @@ def described(request: Request, role: str) -> SchemaInfo:
     if kind is SchemaType.PROTOBUF and (proto := proto_of(schema)):
         info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
         return replace(definition_of({**entry, "schema": None}, role), proto=info)
-    if kind in _AVRO_PAYLOADS:
+    if kind in AVRO_PAYLOADS:
         entry["schema"] = _definition_text(schema, role)
     elif kind is SchemaType.KEY_VALUE and isinstance(schema, dict):
         entry["schema"] = json.dumps({name: _half(half) for name, half in schema.items()})

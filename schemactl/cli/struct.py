@@ -55,19 +55,19 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.json_definitions import described
+    from schemactl.cli.json_definitions import AVRO_PAYLOADS, described
     from schemactl.codegen.spark_type import SparkRefuses, to_json
     from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
-    from schemactl.model import Release, SchemaType
+    from schemactl.model import Release
 
     options = _options(options_of(request), spark)
     try:
         info = described(request, "schema")
-        if info.type in (SchemaType.AVRO, SchemaType.JSON):
+        if info.type in AVRO_PAYLOADS:
             found = convert(parse_for_spark(info.schema, options.release), options)
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)

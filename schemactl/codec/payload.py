@@ -13,7 +13,7 @@ from .errors import CodecUnavailable
 from .reading import Reading, unreadable
 from .writing import Writing
 
-_AVRO_DESCRIBED: Final = frozenset({"AVRO", "JSON"})
+_AVRO_PAYLOADS: Final = frozenset({"AVRO", "JSON"})
 
 _PROTOBUF: Final = frozenset({"PROTOBUF", "PROTOBUF_NATIVE"})
 
@@ -24,7 +24,7 @@ _UNAVAILABLE: Final = {
 
 def available(schema: Definition) -> None:
     """Raises CodecUnavailable if there is no codec for the schema's type."""
-    if schema.type not in _AVRO_DESCRIBED | _PROTOBUF | primitive.PRIMITIVE_TYPES:
+    if schema.type not in _AVRO_PAYLOADS | _PROTOBUF | primitive.PRIMITIVE_TYPES:
         raise CodecUnavailable(_UNAVAILABLE.get(schema.type, f"there is no codec for {schema.type}"))
 
 
