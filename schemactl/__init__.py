@@ -20,18 +20,8 @@ if TYPE_CHECKING:
     from schemactl.compat import compare, judge
     from schemactl.errors import InvalidSchema, SchemactlError
     from schemactl.formats import identity
-    from schemactl.model import (
-        Answer,
-        Breakage,
-        CompatibilityStrategy,
-        Incompatibility,
-        Outcome,
-        Release,
-        SchemaInfo,
-        SchemaType,
-        SchemaVersion,
-        Verdict,
-    )
+    from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+    from schemactl.verdicts import Answer, Breakage, Incompatibility, Outcome, Verdict
 
 __all__ = [
     "Answer",
@@ -57,6 +47,11 @@ _HOMES = {
     "identity": "formats",
     "InvalidSchema": "errors",
     "SchemactlError": "errors",
+    "Answer": "verdicts",
+    "Breakage": "verdicts",
+    "Incompatibility": "verdicts",
+    "Outcome": "verdicts",
+    "Verdict": "verdicts",
 }
 """Where a name lives; in `model` when it is not here."""
 

@@ -16,16 +16,8 @@ from collections.abc import Iterator, Sequence
 from schemactl import broker, formats
 from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
 from schemactl.errors import InvalidSchema
-from schemactl.model import (
-    Breakage,
-    CompatibilityStrategy,
-    Direction,
-    Incompatibility,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Verdict,
-)
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion
+from schemactl.verdicts import Breakage, Direction, Incompatibility, Verdict
 
 
 def compare(

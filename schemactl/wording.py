@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from schemactl.model import Breakage, Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
+from schemactl.model import Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
+from schemactl.verdicts import Breakage
 
 _YEAR_10000_MS = 253_402_300_800_000
 

@@ -20,16 +20,8 @@ import schemactl.compat
 from schemactl import compare, judge
 from schemactl.compat import breakages
 from schemactl.formats.key_value import join
-from schemactl.model import (
-    Breakage,
-    CompatibilityStrategy,
-    Direction,
-    Outcome,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-)
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.verdicts import Breakage, Direction, Outcome
 
 CORPUS = Path(__file__).parent / "corpus"
 S = CompatibilityStrategy

@@ -37,8 +37,6 @@ from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
-    Finding,
-    Outcome,
     Project,
     Release,
     SchemaInfo,
@@ -49,6 +47,7 @@ from schemactl.model import (
 )
 from schemactl.rules import Rule, rules
 from schemactl.rules.pages import pages
+from schemactl.verdicts import Finding, Outcome
 
 CASES = Path(__file__).parent / "cases"
 

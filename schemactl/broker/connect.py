@@ -10,16 +10,15 @@ from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, live, put
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
-    Answer,
     BrokerDefaults,
     CompatibilityStrategy,
-    Outcome,
     Policies,
     Release,
     SchemaInfo,
     SchemaType,
     SchemaVersion,
 )
+from schemactl.verdicts import Answer, Outcome
 
 Role = Literal["producer", "consumer", "reader", "message"]
 """`message`: a connected producer that sends one message with this schema."""

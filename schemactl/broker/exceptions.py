@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from schemactl.formats.avro.java import Thrown
-from schemactl.model import Answer, Outcome
+from schemactl.verdicts import Answer, Outcome
 
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
 INVALID: Final = "InvalidSchemaDataException"

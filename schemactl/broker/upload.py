@@ -27,14 +27,13 @@ from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
     AVRO_DESCRIBED,
-    Answer,
     CompatibilityStrategy,
-    Outcome,
     Release,
     SchemaInfo,
     SchemaType,
     SchemaVersion,
 )
+from schemactl.verdicts import Answer, Outcome
 
 _S = CompatibilityStrategy
 

@@ -10,7 +10,8 @@ from schemactl.check.merging import merged
 from schemactl.check.report import ORDER, Change, CheckReport, TopicCheck
 from schemactl.check.run import Run
 from schemactl.check.topics import look_at
-from schemactl.model import Catalog, Finding, Project, TopicName
+from schemactl.model import Catalog, Project, TopicName
+from schemactl.verdicts import Finding
 
 __all__ = ["ORDER", "Change", "CheckReport", "Fork", "Stepwise", "TopicCheck", "check"]
 

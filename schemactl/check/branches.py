@@ -13,7 +13,8 @@ from schemactl.check.run import Run
 from schemactl.check.topics import look_at
 from schemactl.errors import Problem
 from schemactl.formats import identity
-from schemactl.model import Catalog, Commit, Finding, SchemaInfo, SchemaVersion, TopicName
+from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, TopicName
+from schemactl.verdicts import Finding
 from schemactl.wording import cite
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from schemactl.check.proposal import Proposal, is_refused
 from schemactl.check.run import Run
-from schemactl.model import Finding, Topic, Verdict
+from schemactl.model import Topic
+from schemactl.verdicts import Finding, Verdict
 from schemactl.wording import versions as versions_said
 from schemactl.wording import whence
 

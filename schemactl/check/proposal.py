@@ -6,16 +6,8 @@ from dataclasses import dataclass
 
 from schemactl.compat import judge
 from schemactl.formats import identity
-from schemactl.model import (
-    CompatibilityStrategy,
-    Level,
-    Outcome,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    Verdict,
-)
+from schemactl.model import CompatibilityStrategy, Level, Release, SchemaInfo, SchemaVersion, Topic
+from schemactl.verdicts import Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)

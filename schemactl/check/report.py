@@ -6,16 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.errors import Source
-from schemactl.model import (
-    Commit,
-    CompatibilityStrategy,
-    Finding,
-    Level,
-    Release,
-    Severity,
-    TopicName,
-    Verdict,
-)
+from schemactl.model import Commit, CompatibilityStrategy, Level, Release, Severity, TopicName
+from schemactl.verdicts import Finding, Verdict
 
 if TYPE_CHECKING:
     from schemactl.tables.impact import Impact

@@ -10,7 +10,6 @@ from schemactl.errors import Source
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
-    Finding,
     Level,
     Project,
     SchemaVersion,
@@ -19,6 +18,7 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.rules import Rule, rules
+from schemactl.verdicts import Finding
 
 
 @dataclass(frozen=True, slots=True)

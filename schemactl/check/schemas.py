@@ -13,16 +13,8 @@ from schemactl.compat import breakages
 from schemactl.errors import Source
 from schemactl.formats import explain, on_the_wire, problems, witness
 from schemactl.formats.base import Explanation
-from schemactl.model import (
-    Breakage,
-    Direction,
-    Finding,
-    Incompatibility,
-    Outcome,
-    Release,
-    SchemaInfo,
-    Verdict,
-)
+from schemactl.model import Release, SchemaInfo
+from schemactl.verdicts import Breakage, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.wording import duty, whence
 
 _PROVED: Final = 100

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from schemactl.check.proposal import Proposal
 from schemactl.check.run import Run
-from schemactl.model import Finding, SchemaInfo, Topic
+from schemactl.model import SchemaInfo, Topic
+from schemactl.verdicts import Finding
 
 if TYPE_CHECKING:
     # Most checks concern no table: it is imported where one is.

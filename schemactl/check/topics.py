@@ -12,7 +12,8 @@ from schemactl.check.proposal import Proposal
 from schemactl.check.report import Change, TopicCheck
 from schemactl.check.run import Run
 from schemactl.formats import identity
-from schemactl.model import Finding, SchemaInfo, Topic, TopicName, Verdict
+from schemactl.model import SchemaInfo, Topic, TopicName
+from schemactl.verdicts import Finding, Verdict
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:

@@ -21,7 +21,8 @@ from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro.canonical import canonical_form, fingerprints
 from schemactl.formats.avro.parse import parse
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, Verdict
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.verdicts import Verdict
 
 _EXAMPLES = """\
 one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:

@@ -147,7 +147,7 @@ def _alike(one: list[str], other: list[str]) -> int:
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     """Whether one side can read the other, and the reasons where it cannot."""
     from schemactl.formats import explain
-    from schemactl.model import Breakage
+    from schemactl.verdicts import Breakage
 
     reader, writer = (new, old) if newer_reads else (old, new)
     found = incompatibilities(reader=reader.info, writer=writer.info)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from schemactl.wording import cite, versions
 
 if TYPE_CHECKING:
-    from schemactl.model import Direction, Incompatibility, SchemaInfo, SchemaVersion
+    from schemactl.model import SchemaInfo, SchemaVersion
+    from schemactl.verdicts import Direction, Incompatibility
 
 Role = Literal["reader", "writer"]
 
@@ -80,7 +81,7 @@ def reason_value(each: Incompatibility) -> dict[str, Any]:
 def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
     """Every reason why `reader` may fail on a message of `writer`."""
     from schemactl.formats import resolve
-    from schemactl.model import Incompatibility
+    from schemactl.verdicts import Incompatibility
 
     if reader.type is not writer.type:
         return [
@@ -129,7 +130,7 @@ def _is_strict(found: Sequence[Incompatibility]) -> bool:
 def _told(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVersion, role: Role) -> str:
     """Why, in words; whichever of the two is newer is told as what has changed."""
     from schemactl.formats import explain
-    from schemactl.model import Breakage
+    from schemactl.verdicts import Breakage
 
     if border.info is None:
         return found.message

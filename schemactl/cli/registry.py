@@ -19,16 +19,9 @@ from schemactl.formats.layout import stored_text
 from schemactl.wording import moment, numbers, versions
 
 if TYPE_CHECKING:
-    from schemactl.model import (
-        Answer,
-        Breakage,
-        CompatibilityStrategy,
-        SchemaInfo,
-        SchemaVersion,
-        Topic,
-        TopicName,
-    )
+    from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic, TopicName
     from schemactl.registry import Registry
+    from schemactl.verdicts import Answer, Breakage
 
 FORMAT_VERSION = 1
 REFUSED = 100
@@ -164,7 +157,7 @@ def _put(place: _Place, args: argparse.Namespace, context: Context) -> int:
 
 def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
     from schemactl.compat import judge
-    from schemactl.model import Outcome
+    from schemactl.verdicts import Outcome
 
     info = read_schema(args, context, place.declared)
     asked = place.registry.test_schema(place.name, info)
@@ -201,7 +194,7 @@ def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
 
 
 def _refusal(place: _Place, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
-    from schemactl.model import Outcome
+    from schemactl.verdicts import Outcome
 
     no = upload if upload.version is None else asked
     lines = [

@@ -20,17 +20,8 @@ from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, obstacle, re
 from schemactl.declare.yaml_text import YamlText
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import problems as format_problems
-from schemactl.model import (
-    Catalog,
-    Finding,
-    Namespace,
-    NamespaceName,
-    Project,
-    Release,
-    SchemaInfo,
-    Topic,
-    TopicName,
-)
+from schemactl.model import Catalog, Namespace, NamespaceName, Project, Release, SchemaInfo, Topic, TopicName
+from schemactl.verdicts import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,9 @@ from schemactl.changes import upload
 from schemactl.correspondence import Pair, pair_up
 from schemactl.drift.differences import Difference, Kind, Words, listed
 from schemactl.drift.nearest import nearest
-from schemactl.model import (
-    Catalog,
-    Commit,
-    CompatibilityStrategy,
-    Outcome,
-    Release,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
+from schemactl.model import Catalog, Commit, CompatibilityStrategy, Release, SchemaVersion, Topic, TopicName
 from schemactl.plan import State
+from schemactl.verdicts import Outcome
 from schemactl.wording import cite, day, moment, numbers
 
 

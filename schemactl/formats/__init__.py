@@ -10,15 +10,8 @@ from schemactl.formats import avro, primitive, protobuf_native
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
-from schemactl.model import (
-    AVRO_DESCRIBED,
-    Breakage,
-    Incompatibility,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    Witness,
-)
+from schemactl.model import AVRO_DESCRIBED, Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 
 def _misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:

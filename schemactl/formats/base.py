@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from schemactl.errors import InvalidSchema
-from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, Witness
+from schemactl.model import Release, SchemaInfo
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 
 @dataclass(frozen=True, slots=True)

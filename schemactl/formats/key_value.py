@@ -16,17 +16,8 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation, Format
-from schemactl.model import (
-    AVRO_DESCRIBED,
-    CLIENT_SIDE,
-    PRIMITIVE,
-    Breakage,
-    Incompatibility,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    Witness,
-)
+from schemactl.model import AVRO_DESCRIBED, CLIENT_SIDE, PRIMITIVE, Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 ENCODING: Final = "kv.encoding.type"
 """The property that says whether the key travels inside the payload (INLINE) or as the message's key (SEPARATED)."""

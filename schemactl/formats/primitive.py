@@ -13,7 +13,8 @@ from typing import Final
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation
-from schemactl.model import CLIENT_SIDE, Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
+from schemactl.model import CLIENT_SIDE, Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""

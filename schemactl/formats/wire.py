@@ -29,7 +29,8 @@ from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.key_value import frame, split
 from schemactl.formats.scalars import Unreadable
-from schemactl.model import CLIENT_SIDE, Direction, SchemaInfo, SchemaType, Witness
+from schemactl.model import CLIENT_SIDE, SchemaInfo, SchemaType
+from schemactl.verdicts import Direction, Witness
 
 MAX_MESSAGES: Final = 9
 """Of one schema that are tried."""

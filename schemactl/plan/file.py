@@ -13,16 +13,7 @@ from typing import Any
 
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, commit_value, json_text, read_commit, read_schema, schema_value
-from schemactl.model import (
-    Answer,
-    CompatibilityStrategy,
-    NamespaceName,
-    Outcome,
-    Policies,
-    Release,
-    SchemaVersion,
-    TopicName,
-)
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -41,6 +32,7 @@ from schemactl.plan.steps import (
     TakeNumber,
 )
 from schemactl.registry.base import Scope
+from schemactl.verdicts import Answer, Outcome
 
 FORMAT_VERSION = 1
 """Raised with any change that a reader of the file must know of. New keys alone do not raise it."""

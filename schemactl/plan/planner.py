@@ -30,12 +30,10 @@ from schemactl.compat import breakages
 from schemactl.errors import UsageError
 from schemactl.model import (
     AVRO_DESCRIBED,
-    Answer,
     Catalog,
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
-    Outcome,
     Policies,
     SchemaType,
     SchemaVersion,
@@ -59,6 +57,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     Step,
 )
+from schemactl.verdicts import Answer, Outcome
 from schemactl.wording import cite, numbers, partitioned
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from schemactl.model import (
-    Answer,
     Commit,
     CompatibilityStrategy,
     NamespaceName,
@@ -16,6 +15,7 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.registry.base import Scope
+from schemactl.verdicts import Answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from schemactl.model import (
-    Answer,
     Catalog,
     CompatibilityStrategy,
     NamespaceName,
@@ -17,6 +16,7 @@ from schemactl.model import (
     SchemaVersion,
     TopicName,
 )
+from schemactl.verdicts import Answer
 
 RELAXED_FROM = "schemactl.relaxed_from"
 """The topic property in which `Registry.relax` keeps what the topic's own strategy was."""

@@ -10,13 +10,11 @@ from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, live,
 from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
-    Answer,
     BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
-    Outcome,
     Policies,
     Release,
     SchemaInfo,
@@ -30,6 +28,7 @@ from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
 from schemactl.registry.storage import SchemaStorage, StoredSchema
 from schemactl.registry.storage_sqlite import SqliteStorage
+from schemactl.verdicts import Answer, Outcome
 
 LARGEST_BYTES = 5_242_710
 """Of a definition with its properties: what still goes into an entry of a BookKeeper ledger."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemactl.check import CheckReport
-from schemactl.model import Finding
 from schemactl.report.check_text import summary
+from schemactl.verdicts import Finding
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 

@@ -7,7 +7,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from schemactl.check import CheckReport, TopicCheck
-from schemactl.model import Answer, Breakage, Finding, Witness
+from schemactl.verdicts import Answer, Breakage, Finding, Witness
 
 if TYPE_CHECKING:
     from schemactl.tables.changes import Change

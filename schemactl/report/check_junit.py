@@ -6,7 +6,7 @@ import re
 from xml.sax.saxutils import escape, quoteattr
 
 from schemactl.check import CheckReport, TopicCheck
-from schemactl.model import Finding
+from schemactl.verdicts import Finding
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 

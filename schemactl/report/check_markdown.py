@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemactl.check import CheckReport
-from schemactl.model import Finding
 from schemactl.report.check_text import change, summary, tables, tables_head, verdicts
+from schemactl.verdicts import Finding
 
 MARKER = "<!-- schemactl:report:check -->"
 """Its first line, so that a comment can be found again and replaced."""

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from schemactl.check import CheckReport
-from schemactl.model import Finding
 from schemactl.report.fingerprint import fingerprint
 from schemactl.rules import Rule, rules
+from schemactl.verdicts import Finding
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape

@@ -8,7 +8,7 @@ from schemactl.report.style import paint, table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, TopicCheck
-    from schemactl.model import Finding
+    from schemactl.verdicts import Finding
 
 _SHOWN = 300
 """Of a witness: longer ones are whole in the JSON report."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from schemactl.model import Finding
+from schemactl.verdicts import Finding
 
 
 def fingerprint(finding: Finding) -> str:

@@ -10,11 +10,12 @@ from starlette.responses import Response
 from schemactl.broker import find_version, live, put
 from schemactl.errors import InvalidSchema, SchemaRefused
 from schemactl.formats.key_value import from_text, to_text
-from schemactl.model import Outcome, Release, SchemaInfo, SchemaType, SchemaVersion, TopicName
+from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve.answers import ErrorPage, Refused, Unexpected, nothing, ok
 from schemactl.serve.call import Call
 from schemactl.serve.jackson import read_object, text, texts
+from schemactl.verdicts import Outcome
 
 _PAYLOAD: Final = "org.apache.pulsar.common.protocol.schema.PostSchemaPayload"
 _NOT_FOUND: Final = "Schema not found"

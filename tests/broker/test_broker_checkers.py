@@ -11,7 +11,8 @@ import pytest
 from schemactl.broker import check_consumer, put
 from schemactl.broker.checkers import OPTIONAL, checkers, of_other_packages
 from schemactl.errors import UsageError
-from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.verdicts import Outcome
 
 ADVANCED = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
 

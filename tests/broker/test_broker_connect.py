@@ -7,14 +7,8 @@ import base64
 from broker_corpus import Row, rows
 
 from schemactl.broker import PoliciesInForce, TopicState, admit, live, put
-from schemactl.model import (
-    CompatibilityStrategy,
-    Outcome,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-)
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.verdicts import Outcome
 
 CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaType.AUTO_CONSUME}
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","fields":[]}')

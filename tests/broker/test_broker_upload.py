@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from schemactl.broker import check_consumer, find_version, live, put
 from schemactl.broker import test as ask
-from schemactl.model import (
-    Answer,
-    CompatibilityStrategy,
-    Outcome,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-)
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.verdicts import Answer, Outcome
 
 ROWS = rows("broker_public")
 KINDS = sorted({row["kind"] for row in ROWS})

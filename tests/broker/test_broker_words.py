@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from schemactl.broker import put
-from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.verdicts import Outcome
 
 FIELD = '{"type":"record","name":"B","fields":[%s]}'
 

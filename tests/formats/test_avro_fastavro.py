@@ -20,7 +20,8 @@ from schemactl.formats.avro.datum import In, encode
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, candidates
 from schemactl.formats.avro.schema import Named, Schema, Union
-from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Outcome
 
 Json = Any
 

@@ -17,7 +17,8 @@ from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import incompatibilities
 from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
-from schemactl.model import Breakage, Outcome, Release
+from schemactl.model import Release
+from schemactl.verdicts import Breakage, Outcome
 
 PROGRAM = Path(__file__).with_name("hostile_definitions.py")
 LONGEST_REASON = 3_000

@@ -12,7 +12,8 @@ from schema_strategies import evolutions, schemas
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import MAX_LISTED, AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import Incompatibility, Release
+from schemactl.model import Release
+from schemactl.verdicts import Incompatibility
 
 Json = Any
 

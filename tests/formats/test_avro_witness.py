@@ -19,7 +19,8 @@ from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import can_be_written
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.avro.witness import unreadable_messages, witness
-from schemactl.model import Breakage, Incompatibility, Release, Witness
+from schemactl.model import Release
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"
 

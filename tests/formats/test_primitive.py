@@ -7,7 +7,8 @@ import json
 import pytest
 
 from schemactl import formats
-from schemactl.model import PRIMITIVE, Breakage, Release, SchemaInfo, SchemaType
+from schemactl.model import PRIMITIVE, Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Breakage
 
 
 def string(charset: str | None = None) -> SchemaInfo:

@@ -11,7 +11,8 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read
 from schemactl.formats.protobuf_native.image import Span
 from schemactl.formats.protobuf_native.places import field_path, find, source_at
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import Breakage, SchemaInfo
+from schemactl.model import SchemaInfo
+from schemactl.verdicts import Breakage
 
 CLICK = """\
 syntax = "proto3";

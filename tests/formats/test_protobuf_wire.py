@@ -18,7 +18,8 @@ from schemactl.formats.protobuf_native.descriptor import BYTES, ENUM, MAP, STRIN
 from schemactl.formats.protobuf_native.encoding import required
 from schemactl.formats.protobuf_native.wire import fields_of
 from schemactl.formats.protobuf_native.wrapper import Definition, build_pool, parse
-from schemactl.model import Breakage, SchemaInfo
+from schemactl.model import SchemaInfo
+from schemactl.verdicts import Breakage
 
 PROTO2 = 'syntax = "proto2"; '
 PROTO3 = 'syntax = "proto3"; '

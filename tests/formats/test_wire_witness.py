@@ -29,14 +29,12 @@ from schemactl.formats.wire import Untold, Wire, messages, misreading, read
 from schemactl.model import (
     CLIENT_SIDE,
     PRIMITIVE,
-    Breakage,
     CompatibilityStrategy,
-    Incompatibility,
     SchemaInfo,
     SchemaType,
     SchemaVersion,
-    Witness,
 )
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 

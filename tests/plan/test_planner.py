@@ -33,11 +33,9 @@ from approved import (
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.model import (
-    Answer,
     Catalog,
     Namespace,
     NamespaceName,
-    Outcome,
     Policies,
     SchemaInfo,
     SchemaType,
@@ -60,6 +58,7 @@ from schemactl.plan import (
     select,
 )
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.verdicts import Answer, Outcome
 
 
 @pytest.fixture

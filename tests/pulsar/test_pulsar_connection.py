@@ -13,11 +13,12 @@ import trustme
 from scripted import Asked, Said, Server, said, serving
 
 from schemactl.errors import RegistryError, SchemaRefused
-from schemactl.model import Outcome, SchemaInfo, SchemaType, TopicName
+from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import Credentials, PulsarRegistry
 from schemactl.registry.pulsar import connection as connections
 from schemactl.registry.pulsar.connection import Connection
+from schemactl.verdicts import Outcome
 
 TOKEN, OLD, NEW = "a-secret.that-nobody.may-see", "token-1", "token-2"
 ORDERS = TopicName("shop", "sales", "orders")

@@ -20,7 +20,6 @@ from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
     CompatibilityStrategy,
     NamespaceName,
-    Outcome,
     Policies,
     SchemaInfo,
     SchemaType,
@@ -31,6 +30,7 @@ from schemactl.registry import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.storage import MemoryStorage
+from schemactl.verdicts import Outcome
 
 S = CompatibilityStrategy
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from schemactl import broker
 from schemactl.formats import identity, problems, resolve
-from schemactl.model import CompatibilityStrategy, Outcome, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.staged.avro import Definition, NotPlain, Outline, joined, known, parse
+from schemactl.verdicts import Outcome
 
 TESTS = Path(__file__).parent.parent
 sys.path.append(str(TESTS / "formats"))

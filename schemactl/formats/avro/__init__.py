@@ -17,7 +17,8 @@ from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.base import Explanation
-from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
+from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 if TYPE_CHECKING:
     from schemactl.formats.avro.verdicts import Verdicts

@@ -24,7 +24,7 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.way import Walk, counterpart, is_writers, walk, way_of
 from schemactl.formats.base import Explanation
-from schemactl.model import Breakage, Incompatibility
+from schemactl.verdicts import Breakage, Incompatibility
 
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:

@@ -18,7 +18,8 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.model import Incompatibility, Release
+from schemactl.model import Release
+from schemactl.verdicts import Incompatibility
 
 Location = tuple[Any, ...]
 """Where in the reader's definition: () for the root, otherwise the location around it and a token.

@@ -32,7 +32,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.model import Incompatibility
+from schemactl.verdicts import Incompatibility
 
 PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "null": frozenset({"null"}),

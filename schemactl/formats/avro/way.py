@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from schemactl.formats.avro.reasons import branch_for, tokens
 from schemactl.formats.avro.schema import Array, Field, Map, Primitive, Record, Schema, Union
-from schemactl.model import Incompatibility
+from schemactl.verdicts import Incompatibility
 
 Part = Schema | Field
 

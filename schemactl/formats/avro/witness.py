@@ -14,7 +14,8 @@ from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, Sample, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
 from schemactl.formats.avro.way import Token, message_way, way_of
-from schemactl.model import Breakage, Incompatibility, Release, Witness
+from schemactl.model import Release
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 MAX_CANDIDATES = 2_000
 """Of messages tried for one pair of schemas: a definition with more enum symbols and branches may stay without a witness."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats.base import Explanation
-from schemactl.model import Breakage, Incompatibility, Release, SchemaInfo, SchemaType, Witness
+from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 
 def load(module: str) -> Any:

@@ -8,7 +8,8 @@ from schemactl.formats.protobuf_native.places import field_path
 from schemactl.formats.protobuf_native.wire import pairs
 from schemactl.formats.protobuf_native.witness import is_provable
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import Breakage, SchemaInfo
+from schemactl.model import SchemaInfo
+from schemactl.verdicts import Breakage
 
 _CONSEQUENCES = {
     "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",

@@ -41,7 +41,7 @@ from schemactl.formats.protobuf_native.descriptor import (
     Message,
 )
 from schemactl.formats.protobuf_native.fields import WIRE_GROUPS
-from schemactl.model import Incompatibility
+from schemactl.verdicts import Incompatibility
 
 MAX_PAIRS: Final = 20_000
 """Of messages that meet: no real definition has as many, and one made for it would keep us for hours."""

@@ -18,7 +18,7 @@ from schemactl.formats.protobuf_native.descriptor import ENUM, Field, Message
 from schemactl.formats.protobuf_native.encoding import around, encoded, required, values
 from schemactl.formats.protobuf_native.wire import Pair, independent, pairs
 from schemactl.formats.protobuf_native.wrapper import Definition, build_pool
-from schemactl.model import Incompatibility, Witness
+from schemactl.verdicts import Incompatibility, Witness
 
 
 def witness(incompatibility: Incompatibility, *, reader: Definition, writer: Definition) -> Witness | None:

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from schemactl.errors import RegistryError
 from schemactl.model import (
-    Answer,
     BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
@@ -25,6 +24,7 @@ from schemactl.registry.pulsar import namespaces as _namespaces
 from schemactl.registry.pulsar import schemas, topics
 from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
 from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.verdicts import Answer
 
 _Asked = TypeVar("_Asked")
 _Told = TypeVar("_Told")

@@ -10,15 +10,7 @@ from urllib.parse import quote
 
 from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused
 from schemactl.formats import key_value
-from schemactl.model import (
-    Answer,
-    CompatibilityStrategy,
-    Outcome,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    TopicName,
-)
+from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaType, SchemaVersion, TopicName
 from schemactl.registry.pulsar.answers import (
     Reply,
     can_succeed_later,
@@ -28,6 +20,7 @@ from schemactl.registry.pulsar.answers import (
 )
 from schemactl.registry.pulsar.connection import Connection, LostAnswer
 from schemactl.registry.pulsar.namespaces import strategy
+from schemactl.verdicts import Answer, Outcome
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
 _REFUSED_BY = {

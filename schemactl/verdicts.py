@@ -1,0 +1,134 @@
+"""What is said of schemas, in Pulsar's and Avro's own words: incompatibilities, a broker's answers, findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Literal
+
+from schemactl.errors import Source
+from schemactl.model import Commit, Severity, TopicName
+
+Direction = Literal["new_reads_old", "old_reads_new", "both"]
+"""Who reads whom: `new_reads_old` protects consumers that upgrade first, `old_reads_new` those that upgrade last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason why a reader cannot read what a writer wrote.
+
+    Attributes:
+        rule: id in `schemactl.rules`, as Avro's Java SchemaCompatibility or buf spell it.
+        pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
+        message: the reference's own words.
+        strict_only: Pulsar's Java reader decodes such messages all the same; only strict readers refuse.
+        way: how the format that found it comes to the place again; of no meaning to others.
+    """
+
+    rule: str
+    pointer: str
+    message: str = ""
+    strict_only: bool = False
+    way: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+
+    def moved(self, pointer: str) -> Incompatibility:
+        """The same one, at another pointer: in a definition around this one, or inside it."""
+        return replace(self, pointer=pointer)
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """An incompatibility of a proposed schema with one earlier version."""
+
+    incompatibility: Incompatibility
+    direction: Direction
+    against: int
+
+
+class Outcome(StrEnum):
+    """What a broker's registry answers to an upload (all five) or to its compatibility endpoint (never `unchanged`)."""
+
+    OK = "ok"
+    UNCHANGED = "unchanged"
+    INCOMPATIBLE = "incompatible"
+    INVALID = "invalid"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A broker's answer: the outcome, the version number it gives back (None when it refuses), and its words.
+
+    `exception` is the simple name of the Java exception behind a refusal, where there is one.
+    """
+
+    outcome: Outcome
+    version: int | None = None
+    message: str = ""
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Both verdicts on one proposed schema.
+
+    Attributes:
+        broker: what the registry answers to the upload.
+        test: what its compatibility endpoint answers.
+        data: every breakage, newest version first, new_reads_old before old_reads_new; () is compatible; None: a
+            definition does not parse, so nothing can be said of data.
+    """
+
+    broker: Answer
+    test: Answer
+    data: tuple[Breakage, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One message that proves a breakage.
+
+    Attributes:
+        message: the smallest one, as JSON text.
+        data: the same as bytes on the topic.
+        result: what the other side gets: the exception, or the wrong value. It has been seen, not guessed.
+    """
+
+    message: str
+    data: bytes
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a report shows: a rule that fires, placed in a file, for somebody.
+
+    Attributes:
+        verdict: whose verdict it is: the broker's, the data's, the declaration's own (policies, history), or that of the
+            tables that the topic feeds.
+        message: what happens and for whom, in full sentences.
+        fix: what to write instead; may be empty.
+        field: the path of the field for people (`Order.lines[].price`), "" for the whole.
+        pointer: the JSON pointer, "" for the whole.
+        against: the numbers of the versions that break.
+        older: the place in the older version, where the pointer belongs to it.
+        witness: a message that proves a breakage of data; None where none can exist, or none was found.
+        only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
+        commit: the one of the branch that it is about; None: it is about the end.
+    """
+
+    rule: str
+    severity: Severity
+    verdict: Literal["broker", "data", "declaration", "tables"]
+    topic: TopicName | None
+    source: Source | None
+    message: str
+    fix: str = ""
+    field: str = ""
+    pointer: str = ""
+    direction: Direction | None = None
+    against: tuple[int, ...] = ()
+    older: str = ""
+    witness: Witness | None = None
+    only_at_tip: bool = False
+    commit: Commit | None = None
