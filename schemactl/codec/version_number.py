@@ -17,6 +17,9 @@ from .lanes import Ints
 SIZES: Final = (8, 64)
 """Of a version in bytes."""
 
+ODD_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
+"""Why a version of another size is none."""
+
 
 def number(version: int | bytes | None) -> int | None:
     """The number in a message's schema version; None where the message has none.
@@ -29,7 +32,7 @@ def number(version: int | bytes | None) -> int | None:
     if not version:
         return None
     if len(version) not in SIZES:
-        raise Unreadable(_reason(len(version)))
+        raise Unreadable(ODD_SIZE.format(len(version)))
     return int.from_bytes(version[:8], "big", signed=True)
 
 
@@ -48,7 +51,7 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
         first = pc.binary_slice(versions.filter(pa.array(good)), 0, 8)
         found[good] = np.frombuffer(first.buffers()[2], ">i8")[: len(first)]
     odd = np.flatnonzero(~good & (sizes != 0))
-    return pa.array(found, mask=~good), {int(row): _reason(int(sizes[row])) for row in odd}
+    return pa.array(found, mask=~good), {int(row): ODD_SIZE.format(sizes[row]) for row in odd}
 
 
 def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
@@ -74,7 +77,3 @@ def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
     if numbers.null_count or not groups:
         groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
     return groups
-
-
-def _reason(size: int) -> str:
-    return f"a schema version of {size} bytes: expected 8, or none"

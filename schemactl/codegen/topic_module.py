@@ -196,9 +196,9 @@ def decode(
     version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
     key: str | Sequence[str] | None = ("key", "__key"),
     engine: Literal["auto", "arrow", "jvm"] = "auto",
-    reasons: bool = True,
+    reasons: bool = False,
 ) -> DataFrame:
-    """The messages' values as columns, read as version {number}; rows that cannot be read say why in `__error`.
+    """The messages' values as columns, read as version {number}; rows that cannot be read say so in `__error`.
 
     See `{runtime}.spark.decode` for the columns it takes and gives, and for its engines.
     """

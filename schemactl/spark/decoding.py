@@ -26,7 +26,7 @@ from .columns import (
     message_columns,
 )
 from .errors import EngineUnavailable, WrongArgument
-from .jvm import decode_in_jvm
+from .jvm import decode_in_jvm, explained
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def decode(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
     engine: Engine = "auto",
-    reasons: bool = True,
+    reasons: bool = False,
 ) -> DataFrame:
     """The messages' values as columns, one row out for every row in.
 
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
-    `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says why, and `__payload`
-    has the original bytes; else both are null. Bad data never fails the job. Batch and streaming alike.
+    `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says so, and `__payload`
+    has the original bytes; else both are null. Where and why is in `split(...).refused`, if not here (see `reasons`). Bad data never fails the job. Batch and streaming alike.
 
     Args:
         messages: raw messages.
@@ -71,8 +71,9 @@ def decode(
         engine: who decodes; the rows are the same. "arrow": the codec, in Python workers. "jvm": Spark's `from_avro`, which
             costs less, and the codec for the reasons; AVRO alone, where Spark's Avro module is on the class path. "auto":
             "jvm" where that can be, else "arrow".
-        reasons: False: where Spark's `from_avro` cannot read a message, `__error` only says so. Then all columns in one query
-            cost what the values cost, a third less; decode the refused messages again to learn why.
+        reasons: True: with the engine "jvm", too, `__error` says where and why at once, which costs half as much again, as every
+            row then passes by Python. False: of what Spark's `from_avro` cannot read, `__error` says only that, and
+            `split(...).refused` says where and why. "arrow" always does.
 
     Raises:
         WrongArgument: a column is missing, has another type, or would be there twice; there is no such engine.
@@ -84,10 +85,12 @@ def decode(
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     if engine != "arrow":
         try:
-            return decode_in_jvm(messages, codec, columns, reasons=reasons)
+            decoded = decode_in_jvm(messages, codec, columns)
         except EngineUnavailable:
             if engine == "jvm":
                 raise
+        else:
+            return explained(decoded, codec) if reasons else decoded
     schema = decoded_schema(messages, codec, columns)
     return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
 
@@ -103,7 +106,7 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
 
 
 def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
-    """The decoded rows, and those that were refused.
+    """The decoded rows, and those that were refused, each with its reason.
 
     Args:
         decoded: what `decode` gave.
@@ -114,7 +117,8 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
     if keep:
         decoded = decoded.persist()
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    return Split(good, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
+    refused = decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names)
+    return Split(good, explained(refused, codec))
 
 
 def decode_batches(

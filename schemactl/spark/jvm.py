@@ -1,8 +1,8 @@
 """Decoding by Spark's own `from_avro`: one CASE over the versions, and the codec for the reasons of what it refuses.
 
-`from_avro` leaves a struct of nulls where it cannot read, and a row of ours has to say why. The reasons are made by a Python
-function over the refused payloads alone, in a column that Spark computes only if it is asked for: a query of the rows that
-were read (`__error is null`) stays in the JVM, and one of the others sends only those to Python.
+`from_avro` leaves a struct of nulls where it cannot read, and a row of ours has to say why. Why is worked out by the codec, in a
+Python function, to which Spark passes every row of a query, asked about or not: so it is left to a query of the refused messages
+alone (`explained`), unless the caller wants the reasons in the same pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec
-from ..codec.version_number import SIZES
+from ..codec.version_number import ODD_SIZE, SIZES
 from .arrow_types import struct_of
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns, quoted
 from .errors import EngineUnavailable
@@ -35,15 +35,18 @@ _arrow_udf: Any = getattr(sql, "arrow_udf", None)
 
 _VALUE: Final = "__value of schemactl"
 _NUMBER: Final = "__number of schemactl"
-_REFUSED: Final = "__refused of schemactl"
 """Columns on the way, with names that no input has."""
 
 _BEYOND: Final = "Spark's from_avro does not read it, perhaps for its size; engine='arrow' does"
-_UNEXPLAINED: Final = "Spark's from_avro does not read it; reasons=True says why"
+_LATER: Final = (
+    "Spark's from_avro does not read it: split() says where and why, and so does decode() with reasons=True"
+)
+_LEFT: Final = {"schemactl": "reasons are left to split()"}
+"""Marks a column of errors in which `_LATER` may stand."""
 
 
-def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns, *, reasons: bool = True) -> DataFrame:
-    """What `decode` gives.
+def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFrame:
+    """What `decode` gives, but for the reasons, which `explained` adds.
 
     Raises:
         EngineUnavailable: Spark cannot decode them so that the same comes out; the text says why.
@@ -85,8 +88,19 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns, *, reason
     cut = _too_wide(_named(_VALUE), kept, wanted)
     if cut is not None:
         read = read.withColumn(_VALUE, sql.when(_once() & ~cut, _named(_VALUE)))
-    reason = _reason(codec) if reasons else sql.lit(_UNEXPLAINED)
-    return _decoded(read, columns, wanted, plan.mark, reason)
+    return _decoded(read, columns, kinds, wanted, plan.mark)
+
+
+def explained(decoded: DataFrame, codec: Codec) -> DataFrame:
+    """What `decode` gave, with the codec's reason wherever it is still to be worked out."""
+    if decoded.schema[ERROR].metadata != _LEFT:
+        return decoded
+    left = _named(ERROR) == _LATER
+    reasons = _reasons(codec)(*(sql.when(left, _named(name)) for name in (PAYLOAD, SCHEMA_VERSION)))
+    # A message that has neither payload nor version is the one case that the function is not shown.
+    nothing = reasons_of(codec, pa.nulls(1, pa.binary()))[0].as_py()
+    reason = sql.when(left, sql.coalesce(reasons, sql.lit(nothing))).otherwise(_named(ERROR))
+    return decoded.withColumn(ERROR, reason.alias(ERROR, metadata={}))
 
 
 def _advice(error: Exception) -> str:
@@ -142,43 +156,39 @@ def _from_avro(payload: Column, writer: str, reader: str) -> Column:
 
 
 def _decoded(
-    read: DataFrame, columns: Columns, wanted: spark.StructType, mark: str, reason: Column
+    read: DataFrame, columns: Columns, kinds: dict[str, spark.DataType], wanted: spark.StructType, mark: str
 ) -> DataFrame:
-    """The columns of `decode`, from those with the values that were read; `reason` is that of a refused message."""
+    """The columns of `decode`, from those with the values that were read."""
     value = _named(_VALUE)
     refused = value.getField(mark).isNull()
-    version = sql.lit(None).cast("long") if columns.version is None else _named(columns.version)
     passed = [_named(name) for name in columns.others]
     if columns.key is not None:
         passed.insert(0, _named(columns.key).alias(KEY))
-    staged = read.select(
-        value,
-        *passed,
-        _named(_NUMBER),
-        sql.when(refused, _named(columns.payload)).alias(PAYLOAD),
-        sql.when(refused, version).alias(_REFUSED),
-    )
-    kinds = read.schema[_VALUE].dataType
-    assert isinstance(kinds, spark.StructType)  # noqa: S101  the reader is a record
+    found = read.schema[_VALUE].dataType
+    assert isinstance(found, spark.StructType)  # noqa: S101  the reader is a record
     values = []
     for field in wanted:
         column = value.getField(field.name)
-        same = _too_wide(column, kinds[field.name].dataType, field.dataType) is None
+        same = _too_wide(column, found[field.name].dataType, field.dataType) is None
         values.append((column if same else column.try_cast(field.dataType)).alias(field.name))
-    return staged.select(
+    return read.select(
         *values,
-        *(_named(name) for name in staged.columns[1:-3]),
+        *passed,
         _named(_NUMBER).alias(SCHEMA_VERSION),
-        sql.when(refused, reason).alias(ERROR),
-        _named(PAYLOAD),
+        sql.when(refused, _reason(columns.version, kinds)).alias(ERROR, metadata=_LEFT),
+        sql.when(refused, _named(columns.payload)).alias(PAYLOAD),
     )
 
 
-def _reason(codec: Codec) -> Column:
-    """Why the codec refuses the message, from the columns PAYLOAD and _REFUSED."""
-    # A message that has neither payload nor version is the one case that the function is not shown.
-    nothing = reasons_of(codec, pa.nulls(1, pa.binary()))[0].as_py()
-    return sql.coalesce(_reasons(codec)(_named(PAYLOAD), _named(_REFUSED)), sql.lit(nothing))
+def _reason(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
+    """Why a message is refused, as far as it is known without the codec."""
+    later = sql.lit(_LATER)
+    if version is None or kinds[version] != spark.BinaryType():
+        return later
+    # Not left for later, since the column of numbers does not have it.
+    size = sql.length(_named(version))
+    odd = sql.format_string(ODD_SIZE.replace("{}", "%d"), size)
+    return sql.when(size.isin(0, *SIZES) | size.isNull(), later).otherwise(odd)
 
 
 def _reasons(codec: Codec) -> Any:

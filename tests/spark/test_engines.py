@@ -24,7 +24,7 @@ from schemactl.codec import Codec, Definition, InvalidDefinition, KeyValue, Opti
 from schemactl.codec.columns import to_numbers
 from schemactl.spark import AVRO_LIMITS, EngineUnavailable, decode, split
 from schemactl.spark.columns import message_columns
-from schemactl.spark.decoding import decode_batches
+from schemactl.spark.decoding import Engine, decode_batches
 from schemactl.spark.jvm_limits import ensure_limited
 from schemactl.spark.jvm_plan import plan_of
 
@@ -99,7 +99,7 @@ def _sorted(value: Any, kind: pa.DataType) -> Any:
 def compare(spark: SparkSession, codec: Codec, messages: Sequence[Message]) -> Counter[str]:
     """Asserts that both engines give the same rows; how many were read and refused."""
     raw = frame(spark, messages)
-    decoded = decode(raw, codec, engine="jvm")
+    decoded = decode(raw, codec, engine="jvm", reasons=True)
     assert decoded.schema == decode(raw, codec, engine="arrow").schema
     columns = message_columns(raw, codec)
     there = pa.Table.from_batches(decode_batches([batch_of(messages)], codec=codec, columns=columns))
@@ -151,7 +151,7 @@ def test_the_types_of_the_corpus_are_the_same(spark: SparkSession) -> None:
     for case in cases:
         codec = Codec([Version(0, avro(case["avro"]))])
         try:
-            decoded = decode(raw, codec, engine="jvm")
+            decoded = decode(raw, codec, engine="jvm", reasons=True)
         except (EngineUnavailable, InvalidDefinition, ValueError):
             continue
         assert decoded.schema == decode(raw, codec, engine="arrow").schema
@@ -191,7 +191,17 @@ def test_versions_in_bytes_are_read_the_same(spark: SparkSession) -> None:
     raw = spark.createDataFrame(
         [(bytearray(b"\6"), stamp) for stamp in stamps], "value binary, schema_version binary"
     )
-    rows = {engine: decode(raw.coalesce(1), codec, engine=engine).collect() for engine in ("arrow", "jvm")}
+    engines: tuple[Engine, ...] = ("arrow", "jvm")
+    decoded = {engine: decode(raw.coalesce(1), codec, engine=engine) for engine in engines}
+    refused = {engine: split(frame, codec, keep=False).refused.collect() for engine, frame in decoded.items()}
+    assert refused["jvm"] == refused["arrow"]
+    assert [row["__error"][:30] for row in refused["jvm"]] == [
+        "a schema version of 1 bytes: e",
+        "schema version -1 is none of t",
+    ]
+    rows = {
+        engine: decode(raw.coalesce(1), codec, engine=engine, reasons=True).collect() for engine in engines
+    }
     assert rows["jvm"] == rows["arrow"]
     assert [row["__schemaVersion"] for row in rows["jvm"]] == [0, 1, 1, None, None, None, -1]
     assert [row["a"] for row in rows["jvm"]] == [3, 3, 3, 3, 3, None, None]
@@ -252,7 +262,7 @@ def test_a_message_that_claims_to_hold_more_than_memory_has_is_one_refused_row(s
 def test_a_text_beyond_the_limits_is_refused_with_its_bytes_and_said(spark: SparkSession) -> None:
     codec = Codec([Version(0, record(("a", "string")))])
     payload = codec.encode_one({"a": "x" * (2**24 + 1)}) or b""
-    row = decode(frame(spark, [(payload, 0)]), codec, engine="jvm").head()
+    row = split(decode(frame(spark, [(payload, 0)]), codec, engine="jvm"), codec, keep=False).refused.head()
     assert row is not None
     assert row["__error"] == "Spark's from_avro does not read it, perhaps for its size; engine='arrow' does"
     assert bytes(row["__payload"]) == payload
@@ -276,19 +286,36 @@ def test_rows_alone_need_no_python_and_only_refused_messages_go_there(
 
 
 @needs_spark_avro
-def test_without_reasons_every_row_comes_in_one_pass_without_python(
+def test_every_row_comes_in_one_pass_without_python_and_its_reason_when_it_is_split_off(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     codec = Codec([Version(0, record(("a", "int"))), Version(1, record(("a", "long")))])
     raw = frame(spark, [(b"\2", 0), (b"", 0), (None, None), (b"\4", 1), (b"\2", 7)])
-    with_reasons = decode(raw, codec, engine="jvm").toArrow().to_pylist()
-    decoded = decode(raw, codec, engine="jvm", reasons=False)
+    with_reasons = decode(raw, codec, engine="jvm", reasons=True).toArrow().to_pylist()
+    decoded = decode(raw, codec, engine="jvm")
     decoded.explain()
     assert "Python" not in capsys.readouterr().out
     rows = decoded.toArrow().to_pylist()
-    told = "Spark's from_avro does not read it; reasons=True says why"
-    assert rows == [row | {"__error": row["__error"] and told} for row in with_reasons]
-    assert [row["__error"] for row in rows] == [None, told, told, None, told]
+    later = "Spark's from_avro does not read it: split() says where and why, and so does decode() with reasons=True"
+    assert rows == [row | {"__error": row["__error"] and later} for row in with_reasons]
+    assert [row["__error"] for row in rows] == [None, later, later, None, later]
+    for keep in (True, False):
+        good, refused = split(decoded, codec, keep=keep)
+        there = [row for row in with_reasons if row["__error"]]
+        assert refused.drop("a").toArrow().to_pylist() == [
+            {name: value for name, value in row.items() if name != "a"} for row in there
+        ]
+        assert good.count() == 2
+    decoded.unpersist()
+
+
+@needs_spark_avro
+def test_refused_messages_are_explained_after_they_were_stored(spark: SparkSession, tmp_path: Path) -> None:
+    codec = Codec([Version(0, record(("a", "int")))])
+    raw = frame(spark, [(b"\2", 0), (b"", 0)])
+    decode(raw, codec, engine="jvm").write.parquet(str(tmp_path / "all"))
+    refused = split(spark.read.parquet(str(tmp_path / "all")), codec, keep=False).refused
+    assert [row["__error"] for row in refused.collect()] == ["a, byte 0: the message ends inside a number"]
 
 
 @needs_spark_avro
