@@ -47,6 +47,12 @@ class SchemaType(Enum):
 AVRO_DESCRIBED = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
 """The types whose definition is an Avro schema in JSON."""
 
+AVRO_PAYLOADS = frozenset({SchemaType.AVRO, SchemaType.JSON})
+"""The types whose payloads hold what an Avro definition describes; PROTOBUF's are protobuf."""
+
+WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
+"""The types of topics, clients and messages without schema."""
+
 PRIMITIVE = frozenset(
     {
         SchemaType.STRING,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemactl.adoption.declaring import NO_SCHEMA, Files, namespace_text, topic_files
+from schemactl.adoption.declaring import Files, namespace_text, topic_files
 from schemactl.adoption.paths import Paths
 from schemactl.adoption.reading_back import misread
 from schemactl.broker import live
 from schemactl.changes import identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.model import (
+    WITHOUT_SCHEMA,
     Catalog,
     NamespaceName,
     Release,
@@ -120,7 +121,7 @@ class _Adopter:
         lists: dict[TopicName, list[SchemaVersion]] = {}
         for topic in self._wanted({name.schema_id for name in declared.topics}):
             stems[topic.name] = self.paths.of_topic(topic.name)
-            if topic.schema is None or topic.schema.type in NO_SCHEMA:
+            if topic.schema is None or topic.schema.type in WITHOUT_SCHEMA:
                 self._without_schema(topic, stems[topic.name])
             else:
                 lists[topic.name] = [*reversed(live(topic.versions))]

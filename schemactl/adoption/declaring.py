@@ -16,6 +16,7 @@ from schemactl.formats.key_value import join, split
 from schemactl.formats.protobuf_native import load
 from schemactl.model import (
     AVRO_DESCRIBED,
+    WITHOUT_SCHEMA,
     CompatibilityStrategy,
     Namespace,
     SchemaInfo,
@@ -24,10 +25,6 @@ from schemactl.model import (
 )
 
 _IMPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
-
-NO_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
-"""What a registry may hold for a topic whose messages have no schema."""
-
 
 Files: TypeAlias = Mapping[str, bytes]
 """The files of one declaration by path; the first one is the YAML file."""
@@ -59,7 +56,7 @@ def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bo
     if strategy not in (None, CompatibilityStrategy.UNDEFINED):
         told["schema_compatibility_strategy"] = str(strategy)
     beside: dict[str, bytes] = {}
-    if info is not None and info.type not in NO_SCHEMA:
+    if info is not None and info.type not in WITHOUT_SCHEMA:
         told["schema"] = _schema(unstamped(info), stem, beside, printed=printed)
     return {f"{stem}.yaml": yaml_text(told).encode(), **beside}
 

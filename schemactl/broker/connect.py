@@ -10,6 +10,7 @@ from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, live, put
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
+    WITHOUT_SCHEMA,
     BrokerDefaults,
     CompatibilityStrategy,
     Policies,
@@ -22,9 +23,6 @@ from schemactl.verdicts import Answer, Outcome
 
 Role = Literal["producer", "consumer", "reader", "message"]
 """`message`: a connected producer that sends one message with this schema."""
-
-_WITHOUT: Final = frozenset({SchemaType.BYTES, SchemaType.NONE})
-"""Client types that bring no schema."""
 
 _ON_THE_WIRE: Final = {INCOMPATIBLE: "IncompatibleSchema", INVALID: "IncompatibleSchema"}
 """BrokerServiceException.getClientErrorCode; everything else is an UnknownError, which clients retry."""
@@ -112,7 +110,7 @@ def admit(
     """
     if client is not None and client.type is SchemaType.AUTO_PUBLISH:
         client = _latest(topic)
-    if client is not None and client.type in _WITHOUT:
+    if client is not None and client.type in WITHOUT_SCHEMA:
         client = None
     if role in ("consumer", "reader"):
         return _admit_consumer(client, topic, policies, release)

@@ -135,12 +135,12 @@ def _bytes(text: str, option: str) -> bytes:
 
 
 def _lines(request: Request) -> Answer:
-    from schemactl.cli.json_definitions import AVRO_PAYLOADS, described
+    from schemactl.cli.json_definitions import described
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
     from schemactl.formats.avro.parse import parse
-    from schemactl.model import Release
+    from schemactl.model import AVRO_PAYLOADS, Release
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))

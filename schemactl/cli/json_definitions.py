@@ -6,18 +6,15 @@ import base64
 import contextlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from schemactl.cli.json_lines import Request, Unreadable
 from schemactl.formats import protobuf_native
 from schemactl.formats.key_value import from_text
-from schemactl.model import SchemaInfo, SchemaType
+from schemactl.model import AVRO_PAYLOADS, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf_native.compile import Proto
-
-AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
-"""Types whose payloads hold what an Avro definition describes."""
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:

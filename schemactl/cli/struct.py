@@ -55,14 +55,14 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.json_definitions import AVRO_PAYLOADS, described
+    from schemactl.cli.json_definitions import described
     from schemactl.codegen.spark_type import SparkRefuses, to_json
     from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
-    from schemactl.model import Release
+    from schemactl.model import AVRO_PAYLOADS, Release
 
     options = _options(options_of(request), spark)
     try:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from schemactl.codegen.struct import Options
-from schemactl.codegen.topic_struct import AVRO_PAYLOADS, is_record, protobuf_of
+from schemactl.codegen.topic_struct import is_record, protobuf_of
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.key_value import split
-from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.model import AVRO_PAYLOADS, Release, SchemaInfo, SchemaType
 
 Path = tuple[str, ...]
 """A place in a StructType: names of fields, and `element` and `value` for the insides of arrays and maps."""

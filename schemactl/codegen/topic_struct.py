@@ -11,7 +11,7 @@ from schemactl.codegen.struct import Converted, Options, convert
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Record
 from schemactl.formats.key_value import split
-from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.model import AVRO_PAYLOADS, Release, SchemaInfo, SchemaType
 
 _PRIMITIVES: Final[dict[SchemaType, SparkType]] = {
     SchemaType.NONE: spark.BINARY,
@@ -36,9 +36,6 @@ _TIMES: Final = frozenset({SchemaType.TIME, SchemaType.LOCAL_TIME})
 
 _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
 """What DataFrames and tables have beside the values, as names are compared without case."""
-
-AVRO_PAYLOADS: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
-"""Types whose payloads hold what an Avro definition describes."""
 
 
 def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:

@@ -16,7 +16,15 @@ from typing import Any, Final, Literal, Protocol, cast
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation, Format
-from schemactl.model import AVRO_DESCRIBED, CLIENT_SIDE, PRIMITIVE, Release, SchemaInfo, SchemaType
+from schemactl.model import (
+    AVRO_DESCRIBED,
+    CLIENT_SIDE,
+    PRIMITIVE,
+    WITHOUT_SCHEMA,
+    Release,
+    SchemaInfo,
+    SchemaType,
+)
 from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 ENCODING: Final = "kv.encoding.type"
@@ -28,7 +36,7 @@ Half = Literal["key", "value"]
 
 _HALVES: tuple[Half, Half] = ("key", "value")
 
-_NO_HALF: Final = PRIMITIVE | {SchemaType.BYTES, SchemaType.NONE}
+_NO_HALF: Final = PRIMITIVE | WITHOUT_SCHEMA
 """The types whose half is `""` in the admin API's text (SchemaType.isPrimitiveType)."""
 
 

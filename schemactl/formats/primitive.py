@@ -13,7 +13,7 @@ from typing import Final
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation
-from schemactl.model import CLIENT_SIDE, Release, SchemaInfo, SchemaType
+from schemactl.model import CLIENT_SIDE, WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage, Incompatibility, Witness
 
 CHARSET: Final = "__charset"
@@ -25,7 +25,7 @@ _PYTHON_NULL: Final = b"null"
 
 def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
     """Every reason not to declare `info`: a type that is never stored, data where there is none, an unknown charset."""
-    if info.type in (SchemaType.BYTES, SchemaType.NONE):
+    if info.type in WITHOUT_SCHEMA:
         yield InvalidSchema(
             f"{info.type.name} means a topic without schema; an upload of it would lock the topic for every typed client",
             fix="leave `schema` away",

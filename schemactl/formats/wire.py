@@ -29,7 +29,7 @@ from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.key_value import frame, split
 from schemactl.formats.scalars import Unreadable
-from schemactl.model import CLIENT_SIDE, SchemaInfo, SchemaType
+from schemactl.model import AVRO_PAYLOADS, CLIENT_SIDE, SchemaInfo, SchemaType
 from schemactl.verdicts import Direction, Witness
 
 MAX_MESSAGES: Final = 9
@@ -146,7 +146,7 @@ def _holds_avro(info: SchemaInfo) -> bool:
 def _payloads(info: SchemaInfo) -> Iterator[bytes]:
     if info.type is SchemaType.PROTOBUF_NATIVE:
         yield from protobuf_native.load("sample").messages(info.schema)
-    elif info.type in (SchemaType.AVRO, SchemaType.JSON):
+    elif info.type in AVRO_PAYLOADS:
         schema = avro.parsed_by_any(info.schema)
         for datum in [_TELLING[schema.type]] if schema.type in _TELLING else candidates(schema):
             if info.type is SchemaType.AVRO:

@@ -12,12 +12,9 @@ from schemactl.declare import PROJECT_FILE, Declared
 from schemactl.history import History, IndexFiles, Repository
 from schemactl.history.cache import derivation, location
 from schemactl.history.folders import Folders, find, stamp
-from schemactl.model import Catalog, Project, SchemaType
+from schemactl.model import AVRO_PAYLOADS, Catalog, Project
 from schemactl.report import render_check
 from schemactl.staged.standing import Standing, TopicLine, concerning
-
-_TYPES: Final = (SchemaType.AVRO, SchemaType.JSON)
-"""What is judged on sight."""
 
 _TABLES: Final = "TABLE_CHANGED"
 """What is found on sight, as serious as it is unless the project says otherwise."""
@@ -106,7 +103,7 @@ def _topics(declared: Declared, project: Project, fork: Fork, approved: Catalog)
     for name, topic in declared.catalog.topics.items():
         schema, strategy, definition = topic.schema, "", ""
         files = declared.dependencies.get(name, frozenset())
-        if schema and schema.type in _TYPES and topic.reader == "latest" and not topic.renamed_from:
+        if schema and schema.type in AVRO_PAYLOADS and topic.reader == "latest" and not topic.renamed_from:
             began = same if name in fork.unchanged else fork.catalog
             now = settled if name in fork.settled else approved
             catalogs = (declared.catalog, began, now)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from schemactl.codegen.former_names import Path, former_names
 from schemactl.codegen.spark_type import SparkRefuses
 from schemactl.codegen.struct import Options
-from schemactl.codegen.topic_struct import AVRO_PAYLOADS, is_record, struct_of
+from schemactl.codegen.topic_struct import is_record, struct_of
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.key_value import split
-from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+from schemactl.model import AVRO_PAYLOADS, Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import Change, changes
 from schemactl.tables.words import summary
 

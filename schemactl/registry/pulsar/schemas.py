@@ -10,7 +10,14 @@ from urllib.parse import quote
 
 from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused
 from schemactl.formats import key_value
-from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaType, SchemaVersion, TopicName
+from schemactl.model import (
+    WITHOUT_SCHEMA,
+    CompatibilityStrategy,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    TopicName,
+)
 from schemactl.registry.pulsar.answers import (
     Reply,
     can_succeed_later,
@@ -35,7 +42,6 @@ _RESPONSE = {
     "timestamp": int | None,
 }
 """A version as GetSchemaResponse tells it."""
-_NEVER_UPLOADED = frozenset({SchemaType.BYTES, SchemaType.NONE})
 
 
 def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...]:
@@ -66,7 +72,7 @@ def put(connection: Connection, topic: TopicName, info: SchemaInfo) -> int:
         SchemaRefused: the registry's own "no".
         RegistryError: there is no answer, or the upload would do harm that Pulsar does not prevent.
     """
-    if info.type in _NEVER_UPLOADED:
+    if info.type in WITHOUT_SCHEMA:
         raise RegistryError(
             f"{topic}: a {info.type.name} schema is not uploaded: Pulsar would store it, and then refuse every other one",
             fix="declare the topic without `schema`",
