@@ -64,7 +64,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     read = subject(args, context)
     codec = read.codec(args, read.reader)
     from schemactl.spark import Landed, land_stream, landed_by
-    from schemactl.spark.session import query_of, watched
+    from schemactl.spark.landing import query_of
+    from schemactl.spark.session import watched
 
     out = located(args.out, context)
     with running(args, context, read.topic) as messages:

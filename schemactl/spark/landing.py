@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import uuid
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import types as spark
 
 from ..codec import Codec
@@ -26,7 +28,7 @@ from .release import require
 
 if TYPE_CHECKING:
     from pyarrow import fs
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 REFUSED: Final = "_refused"
@@ -201,6 +203,16 @@ def landed_by(
 ) -> Landed | None:
     """What the streaming query of that id has landed in `path`, from its first batch on; None: nothing yet."""
     return journal.landed_by(Folder.at(path, filesystem), query)
+
+
+def query_of(session: SparkSession, checkpoint: str) -> str | None:
+    """The id of the streaming query whose checkpoint the folder is, for `landed_by`; None: there is none yet."""
+    try:
+        (row,) = session.read.text(f"{checkpoint}/metadata").collect()
+    except AnalysisException:
+        return None
+    found: str = json.loads(row["value"])["id"]
+    return found
 
 
 def settle(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:

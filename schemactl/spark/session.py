@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -150,15 +149,3 @@ def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) ->
     finally:
         ended.set()
         watcher.join()
-
-
-def query_of(spark: SparkSession, checkpoint: str) -> str | None:
-    """The id of the streaming query whose checkpoint the folder is; None: there is none yet."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        (row,) = spark.read.text(f"{checkpoint}/metadata").collect()
-    except AnalysisException:
-        return None
-    found: str = json.loads(row["value"])["id"]
-    return found
