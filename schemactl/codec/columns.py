@@ -18,6 +18,9 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 TIME = pa.time64("ns")
 
+_OTHER = pa.null()
+"""What the columns have where there is nothing of a date's or time's kind."""
+
 _PRIMITIVES = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -243,9 +246,13 @@ class _Shaper:
         return Choice(schema, pa.struct(fields), branches, members)
 
 
-def to_numbers(values: pa.Array) -> pa.Array:
-    """The values with numbers for dates and times: the storage form, also of what lies outside Python's years."""
-    return _cast(_cast(values, _units(values.type)), _number_type(values.type))
+def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
+    """The values with numbers for dates and times: the storage form, also of what lies outside Python's years.
+
+    `wanted` is the type they are to be stored as. A date or time stays one where that is none of its kind: as a number it
+    would be taken for one of another unit.
+    """
+    return _cast(_cast(values, _units(values.type)), _number_type(values.type, wanted or values.type))
 
 
 def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -338,19 +345,22 @@ def _units(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _number_type(column_type: pa.DataType) -> pa.DataType:
-    if (
-        pa.types.is_timestamp(column_type)
-        or pa.types.is_time64(column_type)
-        or pa.types.is_duration(column_type)
-    ):
-        return pa.int64()
-    if pa.types.is_date32(column_type):
-        return pa.int32()
-    if pa.types.is_struct(column_type):
-        return pa.struct([(field.name, _number_type(field.type)) for field in column_type])
-    if pa.types.is_map(column_type):
-        return pa.map_(column_type.key_type, _number_type(column_type.item_type))
-    if pa.types.is_list(column_type):
-        return pa.list_(_number_type(column_type.value_type))
-    return column_type
+def _number_type(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """The type with numbers for the dates and times that `wanted` has at the same place."""
+    kinds = pa.types
+    if kinds.is_timestamp(given) or kinds.is_time64(given) or kinds.is_duration(given):
+        return pa.int64() if _alike(given, wanted) else _units(given)
+    if kinds.is_date32(given):
+        return pa.int32() if _alike(given, wanted) else given
+    if kinds.is_struct(given):
+        parts = {part.name: part.type for part in wanted} if kinds.is_struct(wanted) else {}
+        return pa.struct(
+            [(part.name, _number_type(part.type, parts.get(part.name, _OTHER))) for part in given]
+        )
+    if kinds.is_map(given):
+        item = wanted.item_type if kinds.is_map(wanted) else _OTHER
+        return pa.map_(given.key_type, _number_type(given.item_type, item))
+    if kinds.is_list(given):
+        part = wanted.value_type if kinds.is_list(wanted) else _OTHER
+        return pa.list_(_number_type(given.value_type, part))
+    return given

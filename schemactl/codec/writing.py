@@ -54,9 +54,9 @@ class Writing:
     def _one_by_one(self, values: pa.Array, inside: str) -> tuple[pa.BinaryArray, dict[int, str]]:
         written: list[bytes | None] = []
         reasons: dict[int, str] = {}
-        for row, value in enumerate(to_numbers(values).to_pylist()):
+        for row, value in enumerate(to_numbers(values, self.type)):
             try:
-                written.append(self.value(value))
+                written.append(self.value(_held(value)))
             except Unwritable as error:
                 if inside:
                     error.inside(inside)
@@ -66,3 +66,14 @@ class Writing:
         if isinstance(payloads, pa.ChunkedArray):
             raise pa.ArrowCapacityError("the bytes do not fit one array")
         return payloads, reasons
+
+
+def _held(value: pa.Scalar) -> Any:
+    """The value for `Writing.value`."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        # Of another type than the column's: what has the column's is a number here.
+        raise Unwritable(
+            "a date or time outside the years 1 to 9999, in a column that takes another type"
+        ) from None

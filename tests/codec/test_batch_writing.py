@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -160,6 +161,60 @@ def test_timestamps_of_every_unit_are_the_same_instant(unit: str) -> None:
         b"\0\0",
         zigzag(1_700_000_000_000) + zigzag(1_700_000_000_000_000),
     ]
+
+
+DAY, INSTANT = date(2026, 11, 21), datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
+LOCAL = INSTANT.replace(tzinfo=None)
+
+TEMPORAL: dict[str, Any] = {
+    "date": ({"type": "int", "logicalType": "date"}, pa.array([DAY])),
+    "timestamp": ({"type": "long", "logicalType": "timestamp-millis"}, pa.array([INSTANT])),
+    "local": ({"type": "long", "logicalType": "local-timestamp-micros"}, pa.array([LOCAL])),
+    "time": ({"type": "long", "logicalType": "time-micros"}, pa.array([time(7, 30)])),
+    "nanoseconds": ({"type": "long", "logicalType": "timestamp-nanos"}, pa.array([1])),
+    "number": ("long", pa.array([1])),
+}
+
+
+@pytest.mark.parametrize("given", ["date", "timestamp", "local", "time"])
+@pytest.mark.parametrize("wanted", TEMPORAL)
+def test_a_date_or_time_is_written_only_as_what_it_is(given: str, wanted: str) -> None:
+    kind, values = TEMPORAL[wanted][0], TEMPORAL[given][1]
+    deep = {"type": "record", "name": "Deep", "fields": [{"name": "at", "type": ["null", kind]}]}
+    codec = codec_of(
+        record(kind, {"type": "array", "items": kind}, {"type": "map", "values": deep}), time_type=True
+    )
+    own = TEMPORAL[wanted][1]
+
+    def columns(plain: pa.Array, listed: pa.Array, mapped: pa.Array) -> pa.RecordBatch:
+        one = pa.array([0, 1], pa.int32())
+        structs = pa.StructArray.from_arrays([mapped], ["at"])
+        return pa.record_batch(
+            {
+                "f0": plain,
+                "f1": pa.ListArray.from_arrays(one, listed),
+                "f2": pa.MapArray.from_arrays(one, pa.array(["k"]), structs),
+            }
+        )
+
+    for number, place in enumerate(("f0", "f1[0]", "f2['k'].at")):
+        encoded = codec.encode_batch(columns(*(values if at == number else own for at in range(3))))
+        reason = encoded.errors[0].as_py()
+        assert (reason is None) == (given == wanted)
+        assert reason is None or reason.startswith(f"{place}: ")
+        assert encoded.payloads[0].is_valid == (reason is None)
+
+
+def test_a_column_of_nulls_is_null_whatever_its_type() -> None:
+    codec = codec_of(record(["null", {"type": "long", "logicalType": "timestamp-millis"}]))
+    assert codec.encode_batch(pa.record_batch({"f0": pa.nulls(1, pa.date32())})).payloads[0].as_py() == b"\0"
+
+
+def test_a_date_beyond_the_years_of_python_is_refused_where_a_time_belongs() -> None:
+    codec = codec_of(record({"type": "long", "logicalType": "timestamp-millis"}))
+    days = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    encoded = codec.encode_batch(pa.record_batch({"f0": days}))
+    assert "outside the years 1 to 9999" in encoded.errors[0].as_py()
 
 
 def test_other_forms_of_text_bytes_and_lists_are_taken() -> None:
