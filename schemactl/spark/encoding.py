@@ -26,7 +26,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     `__schemaVersion`, it is now the number of the schema that they were written with. Batch and streaming alike.
 
     Args:
-        rows: with the columns that `decode` gives.
+        rows: with the columns that `decode` gives; for a `version`, with that one's own.
         codec: of the topic.
         version: the number of the schema to write with; None: the reader's.
 
@@ -38,8 +38,9 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     values = codec.columns_of(version).names
     missing = [name for name in values if name not in rows.columns]
     if missing:
+        advice = "" if version is None else f": give the columns of version {version}, by its own names"
         raise WrongArgument(
-            f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}"
+            f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}{advice}"
         )
     made = ["payload", *(["key"] if codec.separated else []), ERROR]
     others = [name for name in rows.columns if name not in values]

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.spark import decode, encode, split
+from schemactl.spark import WrongArgument, decode, encode, split
 from schemactl.spark.arrow_types import type_of
 from schemactl.spark.problems import SparkProblem
 
@@ -131,6 +131,24 @@ def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     assert {str(row) for row in again.collect()} == {
         str(row) for row in rows.select(*again.columns).collect()
     }
+
+
+def test_a_version_is_written_from_its_own_columns(messages: DataFrame) -> None:
+    rows = split(decode(messages, ORDERS), ORDERS, keep=False).rows
+    with pytest.raises(WrongArgument, match=r"no column customer_id; .*: give the columns of version 0, by"):
+        encode(rows, ORDERS, version=0)
+    renamed = rows.where("id = 2").withColumn("customer_id", rows["customer"].cast("int"))
+    written = encode(renamed, ORDERS, version=0).first()
+    assert written is not None
+    assert bytes(written["payload"]) == ORDERS.encode_one({"id": 2, "customer_id": 2 * 2**20}, 0)
+
+
+def test_a_date_is_not_written_as_a_time(messages: DataFrame) -> None:
+    rows = split(decode(messages, ORDERS), ORDERS, keep=False).rows.where("day is not null")
+    wrong = encode(rows.withColumn("placed_at", rows["day"]), ORDERS).first()
+    assert wrong is not None
+    assert wrong["payload"] is None
+    assert wrong["__error"].startswith("placed_at: expected a datetime, found datetime.date(")
 
 
 def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
