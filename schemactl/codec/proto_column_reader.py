@@ -107,7 +107,7 @@ class _Rows(Rows):
             values = self._values(field, array.values, np.repeat(rows, counts))
             return pa.ListArray.from_arrays(array.offsets, values, type=part.type)
         values = self._values(field, array, rows)
-        return values if part.presence else _filled(part, values)
+        return values if part.presence and part.default is None else _filled(part, values)
 
     def _map(self, part: Part, key: Scalar, field: Field, array: pa.ListArray, rows: Ints) -> pa.Array:
         offsets, entries = array.offsets, array.values
@@ -130,34 +130,29 @@ class _Rows(Rows):
             values = self._values(field, held, inside)
         else:
             values = _filled(part, self._values(field, held, inside))
-        return pa.MapArray.from_arrays(offsets, self._scalar(key, keys, inside), values, type=part.type)
+        return pa.MapArray.from_arrays(offsets, self._scalar(key, keys), values, type=part.type)
 
     def _values(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
         shape = field.part.shape
         if isinstance(shape, Scalar):
-            return self._scalar(shape, array, rows)
+            return self._scalar(shape, array)
         there = np.asarray(array.is_valid())
         if isinstance(shape, Moment):
             return self._moment(shape.type, array, rows, there)
         columns = self.fields(field.fields, array, rows, there)
         return pa.StructArray.from_arrays(columns, fields=list(shape.type), mask=pa.array(~there))
 
-    def _scalar(self, shape: Scalar, array: pa.Array, rows: Ints) -> pa.Array:
+    def _scalar(self, shape: Scalar, array: pa.Array) -> pa.Array:
         if shape.kind == "enum":
-            return self._enum(shape, array, rows)
+            return self._enum(shape, array)
         if pa.types.is_decimal(shape.type):
             return _decimals(array)
         return array if array.type == shape.type else array.cast(shape.type)
 
-    def _enum(self, shape: Scalar, array: pa.Array, rows: Ints) -> pa.Array:
+    def _enum(self, shape: Scalar, array: pa.Array) -> pa.Array:
         names = shape.names or {}
         encoded = array.dictionary_encode()
         numbers = encoded.dictionary.to_pylist()
-        if not shape.open_enum:
-            # An enum of proto2 takes an unknown number for an unknown field.
-            unknown = np.array([number not in names for number in numbers], bool)
-            there = np.asarray(encoded.indices.is_valid())
-            self.bad[rows[there][unknown[np.asarray(encoded.indices.drop_null())]]] = True
         texts = pa.array([names.get(number) or str(number) for number in numbers], pa.string())
         return texts.take(encoded.indices)
 
@@ -179,14 +174,15 @@ def _zero(kind: str) -> Any:
 
 
 def _filled(part: Part, values: pa.Array) -> pa.Array:
-    """With the default of the field's type for what was not sent."""
+    """With the field's default, or that of its type, for what was not sent."""
     shape = part.shape
     if not values.null_count or not isinstance(shape, Scalar):
         return values
+    default = _zero(shape.kind) if part.default is None else part.default
     if shape.kind == "enum":
         names = shape.names or {}
-        return pc.fill_null(values, names.get(0) or "0")
-    return pc.fill_null(values, pa.scalar(_zero(shape.kind), shape.type))
+        default = names.get(default) or str(default)
+    return pc.fill_null(values, pa.scalar(default, shape.type))
 
 
 def _decimals(array: pa.UInt64Array) -> pa.Array:

@@ -119,6 +119,9 @@ class _Maker:
             part, other = parts.get(number), theirs.pop(number, None)
             if field.type == _GROUP or (part is None and field.is_required):
                 raise _NotServed
+            if field.type == _STRING and part is not None and isinstance(part.default, bytes):
+                # A default that is no text.
+                raise _NotServed
             if part is not None:
                 fields[number] = self._field(made, part, field, other)
         for number, field in sorted(theirs.items()):

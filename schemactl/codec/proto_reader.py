@@ -12,7 +12,7 @@ import pyarrow as pa
 from .columns import TIMESTAMP
 from .errors import Unreadable
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
-from .proto_wire import find_fault, missing_fields
+from .proto_wire import find_fault, has_field, missing_fields
 from .values import to_python
 
 _MICROS: Final = 1_000_000
@@ -34,11 +34,11 @@ def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
     def read_payload(payload: bytes) -> Any:
         message = message_class()
         try:
-            message.ParseFromString(payload)
+            message_class.ParseFromString(message, payload)
         except DecodeError:
             find_fault(payload, message_class.DESCRIPTOR)
             raise Unreadable(f"the bytes are no message {name}") from None
-        if not message.IsInitialized():
+        if not message_class.IsInitialized(message):
             find_fault(payload, message_class.DESCRIPTOR)
             missing = ", ".join(missing_fields(message))
             raise Unreadable(f"required fields are missing: {missing}")
@@ -90,10 +90,10 @@ class _Compiler:
             if read is None:
                 return lambda message: list(getattr(message, name))
             return lambda message: [read(item) for item in getattr(message, name)]
-        if part.presence:
+        if part.presence and part.default is None:
             if read is None:
-                return lambda message: getattr(message, name) if message.HasField(name) else None
-            return lambda message: read(getattr(message, name)) if message.HasField(name) else None
+                return lambda message: getattr(message, name) if has_field(message, name) else None
+            return lambda message: read(getattr(message, name)) if has_field(message, name) else None
         if read is None:
             return lambda message: getattr(message, name)
         return lambda message: read(getattr(message, name))

@@ -2,7 +2,7 @@
 
 The mapping is that of Spark's protobuf support with its safe options: unsigned numbers take the next wider type, since
 their own would turn negative (`upcast.unsigned.ints`), and fields without presence have their default where nothing was
-sent (`emit.default.values`). Messages without fields have no columns.
+sent (`emit.default.values`), as have those that declare one. Messages without fields have no columns.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow as pa
 from .columns import TIMESTAMP, Options
 from .definition import Definition
 from .errors import CodecUnavailable, InvalidDefinition
+from .proto_class import class_of
 
 DURATION: Final = pa.duration("us")
 
@@ -104,6 +105,7 @@ class Part:
         presence: it may be unset, and is null then.
         required: a message without it is none.
         key: the shape of a map's keys.
+        default: what an unset field is read as instead of null: what the `.proto` declares, an enum's as its number.
         oneof: the name of the group of which at most one field is set.
     """
 
@@ -114,6 +116,7 @@ class Part:
     presence: bool
     required: bool
     key: Scalar | None = None
+    default: Any = None
     oneof: str | None = None
 
     @property
@@ -156,11 +159,9 @@ def root_of(definition: Definition, options: Options) -> Root:
         InvalidDefinition: the descriptor set cannot be used, or a message holds itself and no depth is given.
     """
     descriptor = descriptor_of(definition)
-    from google.protobuf import message_factory
-
     shape = _Shaper(options).message(descriptor, {})
     assert shape is not None  # noqa: S101  the outermost message is never cut: its depth is 0
-    return Root(message_factory.GetMessageClass(descriptor), shape)
+    return Root(class_of(descriptor), shape)
 
 
 def descriptor_of(definition: Definition) -> Any:
@@ -258,7 +259,12 @@ class _Shaper:
         shape = self._shape(value, depths)
         if shape is None:
             return None
-        oneof = field.containing_oneof
+        # The oneof that protoc makes for `optional` has one field, and says nothing more.
+        oneof = (
+            field.containing_oneof
+            if field.containing_oneof and len(field.containing_oneof.fields) > 1
+            else None
+        )
         return Part(
             field.name,
             field.number,
@@ -267,8 +273,9 @@ class _Shaper:
             presence=field.has_presence,
             required=field.is_required,
             key=key,
-            # The oneof that protoc makes for `optional` has one field, and says nothing more.
-            oneof=oneof.name if oneof is not None and len(oneof.fields) > 1 else None,
+            # Of a oneof one field is set at most.
+            default=field.default_value if field.has_default_value and oneof is None else None,
+            oneof=oneof.name if oneof is not None else None,
         )
 
     def _shape(self, field: Any, depths: dict[str, int]) -> Shape | None:

@@ -27,15 +27,21 @@ def find_fault(payload: bytes, descriptor: Any) -> None:
     _Walk(payload).message(descriptor, 0, len(payload), depth=0, group=None)
 
 
+def has_field(message: Any, name: str) -> bool:
+    """Whether the field is set. Asked of the class: a field may be called as the method is."""
+    found: bool = type(message).HasField(message, name)
+    return found
+
+
 def missing_fields(message: Any) -> Iterator[str]:
     """The required fields that a message lacks, as paths; protobuf's own search for them crashes on nested ones.
 
     All of the message's text is UTF-8.
     """
-    for field in message.DESCRIPTOR.fields:
-        if field.is_required and not message.HasField(field.name):
+    for field in type(message).DESCRIPTOR.fields:
+        if field.is_required and not has_field(message, field.name):
             yield field.name
-    for field, held in message.ListFields():
+    for field, held in type(message).ListFields(message):
         entry = field.message_type
         if entry is None:
             continue

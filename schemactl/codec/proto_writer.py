@@ -41,10 +41,10 @@ def writer(root: Root) -> Callable[[Any], bytes]:
     def write(value: Any) -> bytes:
         message = message_class()
         fill(message, value)
-        if not message.IsInitialized():
+        if not message_class.IsInitialized(message):
             missing = ", ".join(missing_fields(message))
             raise Unwritable(f"required fields are missing: {missing}")
-        written: bytes = message.SerializeToString(deterministic=True)
+        written: bytes = message_class.SerializeToString(message, deterministic=True)
         return written
 
     return write
@@ -92,7 +92,7 @@ def _part(part: Part, field: Any) -> _Fill:
 
     def set_message(message: Any, value: Any) -> None:
         inner = getattr(message, name)
-        inner.SetInParent()
+        type(inner).SetInParent(inner)
         put(inner, value)
 
     return set_message

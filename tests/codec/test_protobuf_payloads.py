@@ -175,6 +175,89 @@ def test_an_unknown_number_of_an_enum_stays_visible() -> None:
         CODEC.encode_one({"status": "LOST"})
 
 
+PROTO2 = """
+syntax = "proto2"; package shop;
+enum Status { PAID = 1; NEW = 0; }
+message Order {
+  optional Status status = 1; repeated Status all = 2; map<string, Nested> by_name = 3; required Status must = 4;
+  optional int32 number = 5 [default = -5]; optional string text = 6 [default = "none"];
+  optional Status declared = 7 [default = NEW]; optional uint64 large = 8 [default = 18446744073709551615];
+  oneof either { int32 left = 9 [default = 3]; string right = 10; }
+  repeated Status packed = 11 [packed = true];
+}
+message Nested { optional Status status = 1 [default = NEW]; optional bytes raw = 2 [default = "\\001"]; }
+"""
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_a_number_that_a_closed_enum_has_no_name_for_stays_where_it_was_sent(count: int) -> None:
+    codec = codec_of(PROTO2)
+    payload = bytes.fromhex("0807 1001 1009 1000 1a070a016b 12020807 20ffffffffffffffffff01 5a02 0805")
+    row = codec.decode_batch(pa.array([payload] * count)).rows.slice(count - 1).to_pylist()[0]
+    assert (row["status"], row["all"], row["must"], row["packed"]) == (
+        "7",
+        ["PAID", "9", "NEW"],
+        "-1",
+        ["8", "5"],
+    )
+    assert row["by_name"] == [("k", {"status": "7", "raw": b"\x01"})]
+    assert codec.decode_one(payload) == {**row, "by_name": dict(row["by_name"]), "large": 2**64 - 1}
+    with pytest.raises(Unwritable, match="status: '7' is none of"):
+        codec.encode_one({"must": "NEW", "status": "7"})
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_what_was_not_sent_is_the_default_that_a_definition_declares(count: int) -> None:
+    codec = codec_of(PROTO2)
+    row = codec.decode_batch(pa.array([b"\x20\x00\x1a\x05\x0a\x01k\x12\x00"] * count)).rows.slice(count - 1)
+    assert row.to_pylist()[0] == {
+        "status": None,
+        "all": [],
+        "by_name": [("k", {"status": "NEW", "raw": b"\x01"})],
+        "must": "NEW",
+        "number": -5,
+        "text": "none",
+        "declared": "NEW",
+        "large": Decimal(2**64 - 1),
+        # Of a oneof one member is set at most.
+        "left": None,
+        "right": None,
+        "packed": [],
+    }
+    assert codec.decode_one(b"\x20\x00")["number"] == -5
+    assert codec.decode_one(b"\x20\x00\x28\x00")["number"] == 0
+    editions = (
+        'edition = "2023"; package shop; message Order { int32 id = 1 [default = 4]; int32 other = 2; }'
+    )
+    assert codec_of(editions).decode_one(b"") == {"id": 4, "other": None}
+
+
+def test_a_default_that_is_no_text_is_refused_where_it_is_needed() -> None:
+    codec = codec_of(
+        'syntax = "proto2"; package shop; message Order { optional string s = 1 [default = "\\377"]; }'
+    )
+    decoded = codec.decode_batch(pa.array([b"", b"\x0a\x01a"] * 50))
+    assert decoded.errors.to_pylist() == ["s: text that is not UTF-8", None] * 50
+    assert decoded.rows.column("s").to_pylist() == [None, "a"] * 50
+
+
+def test_a_field_may_be_called_as_a_method_of_messages_is() -> None:
+    names = ("DESCRIPTOR", "HasField", "IsInitialized", "ListFields", "ParseFromString", "SerializeToString")
+    fields = "".join(f"optional int32 {name} = {number};" for number, name in enumerate(names, 1))
+    codec = codec_of(
+        f"""
+        syntax = "proto2"; package shop;
+        message Order {{ {fields} optional Line SetInParent = 20; }}
+        message Line {{ {fields} required int32 id = 30; }}
+        """
+    )
+    value = {name: number for number, name in enumerate(names)}
+    payload = codec.encode_one({**value, "SetInParent": {**value, "id": 1}})
+    assert codec.decode_one(payload) == {**value, "SetInParent": {**value, "id": 1}}
+    with pytest.raises(Unreadable, match=r"required fields are missing: SetInParent\.id"):
+        codec.decode_one(b"\xa2\x01\x02\x08\x01")
+
+
 @given(st.binary(max_size=40) | VALUES.map(lambda value: CODEC.encode_one(value) or b""), st.data())
 @settings(max_examples=200, deadline=None)
 def test_damage_is_refused_exactly_where_protobuf_refuses_it(payload: bytes, data: st.DataObject) -> None:
