@@ -9,26 +9,18 @@ if TYPE_CHECKING:
 
     from schemactl.tables.changes import Change, Effect
 
-EFFECTS: tuple[Effect, ...] = (
-    "rewrite",
-    "type widened",
-    "renamed column",
-    "added column",
-    "column no longer written",
-    "may be null",
-)
-"""The ones that ask most of a table's owner first."""
-
 _READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
 
-_ADVICE: dict[Effect, str] = {
-    "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
+ADVICE: dict[Effect, str] = {
+    "rewrite": "",
     "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",
     "renamed column": "RENAME COLUMN in a Delta table with column mapping before new rows come",
+    "added column": "write to Delta with mergeSchema (or ALTER TABLE ... ADD COLUMNS before)",
     "column no longer written": "DROP NOT NULL in a Delta table that demands the column",
     "may be null": "DROP NOT NULL in a Delta table that demands the column",
 }
+"""Every effect, those that ask most of a table's owner first, and what is to be done about it; of a rewrite its line says all."""
 
 _PARQUET = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
 
@@ -41,7 +33,7 @@ def summary(changes: Sequence[Change]) -> str:
 def effects(changes: Sequence[Change]) -> tuple[Effect, ...]:
     """What happens, each once, the gravest first."""
     there = {change.effect for change in changes}
-    return tuple(effect for effect in EFFECTS if effect in there)
+    return tuple(effect for effect in ADVICE if effect in there)
 
 
 def told(topic: str, lines: Sequence[str]) -> str:
@@ -79,5 +71,5 @@ def said(change: Change) -> str:
 
 def advice(changes: Sequence[Change]) -> str:
     """What the owner of a table is to do about the changes."""
-    asked = dict.fromkeys(_ADVICE[effect] for effect in effects(changes) if effect in _ADVICE)
+    asked = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
     return f"{_PARQUET}; {'; '.join(asked)}." if asked else ""

@@ -22,7 +22,7 @@ from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import Effect, changes
 from schemactl.tables.impact import Impact, impact, pointer
 from schemactl.tables.widening import widens
-from schemactl.tables.words import EFFECTS, advice, said
+from schemactl.tables.words import ADVICE, advice, said
 
 GENERATE = Generate("shop_schemas")
 
@@ -272,4 +272,4 @@ def test_neither_spark_nor_arrow_nor_numpy_is_imported() -> None:
 
 
 def test_every_effect_has_its_place_in_the_order() -> None:
-    assert sorted(EFFECTS) == sorted(get_args(Effect))
+    assert sorted(ADVICE) == sorted(get_args(Effect))
