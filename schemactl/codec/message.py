@@ -21,9 +21,13 @@ _NO_PAYLOAD: Final = (
     "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
 )
 
+SCHEMA_VERSION: Final = "__schemaVersion"
+ERROR: Final = "__error"
+PAYLOAD: Final = "__payload"
+"""What DataFrames and tables have beside the values."""
 
-_BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
-"""What DataFrames and tables have beside the values, as Spark compares names: without case."""
+_BESIDE: Final = frozenset(name.casefold() for name in (SCHEMA_VERSION, ERROR, PAYLOAD))
+"""As Spark compares names: without case."""
 
 
 class MessageWriter(Protocol):

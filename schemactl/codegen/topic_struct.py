@@ -35,7 +35,7 @@ _PRIMITIVES: Final[dict[SchemaType, SparkType]] = {
 _TIMES: Final = frozenset({SchemaType.TIME, SchemaType.LOCAL_TIME})
 
 _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
-"""What DataFrames and tables have beside the values, as names are compared without case."""
+"""What DataFrames and tables have beside the values, as names are compared without case (codec.message, which imports Arrow)."""
 
 
 def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types
 
-from ..codec import Codec
+from ..codec import Codec, message
 from .errors import WrongArgument
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ EVENT_TIME: Final = "__eventTime"
 PROPERTIES: Final = "__messageProperties"
 """What stands beside a payload, as Pulsar's Spark connector calls it. `TOPIC` may name a partition."""
 
-SCHEMA_VERSION: Final = "__schemaVersion"
-ERROR: Final = "__error"
-PAYLOAD: Final = "__payload"
+SCHEMA_VERSION: Final = message.SCHEMA_VERSION
+ERROR: Final = message.ERROR
+PAYLOAD: Final = message.PAYLOAD
 """What `decode` adds."""
 
 Name = str | Sequence[str]
