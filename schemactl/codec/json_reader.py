@@ -144,17 +144,20 @@ class _Reader:
         nullable = any(branch.type == "null" for branch in shape.schema.branches)
         blank = dict.fromkeys(name for name in shape.members if name is not None)
         pairs = zip(shape.members, shape.branches, strict=True)
-        branches = [(member, self.convert(part)) for member, part in pairs if part is not None]
+        branches = [(member, self.convert(part), _likely(part)) for member, part in pairs if part is not None]
+        several = len(branches) > 1
 
         def choice(value: Any) -> Any:
             if value is None and nullable:
                 return None
             refusal = Unreadable(f"no branch of the union fits {_shown(value)}")
-            for member, convert in branches:
+            # Sorted, those stay in their order of which the same is to be expected.
+            order = sorted(branches, key=lambda branch: not branch[2](value)) if several else branches
+            for member, convert, _ in order:
                 try:
                     found = convert(value)
                 except Unreadable as error:
-                    refusal = error if len(branches) == 1 else refusal
+                    refusal = refusal if several else error
                     continue
                 return found if member is None else {**blank, member: found}
             raise refusal
@@ -196,6 +199,24 @@ def _list(part: Convert) -> Convert:
     return items
 
 
+def _likely(shape: Shape) -> Callable[[Any], bool]:
+    """Whether a value looks as the branch of a union is written, which may well be read from others, too."""
+    schema = shape.schema
+    if isinstance(shape, Group):
+        names = {part.name for part in shape.schema.fields}
+        return lambda value: isinstance(value, dict) and value.keys() <= names
+    if isinstance(schema, Enum):
+        symbols = frozenset(schema.symbols)
+        return lambda value: isinstance(value, str) and value in symbols
+    if isinstance(schema, Primitive | Fixed) and isinstance(schema.logical, Decimal):
+        return lambda value: not isinstance(value, str)
+    if schema.type in _LIMITS:
+        return lambda value: isinstance(value, int)
+    if schema.type in ("float", "double"):
+        return lambda value: not isinstance(value, int)
+    return lambda _: True
+
+
 def _leaf(shape: Leaf) -> Convert:
     schema = shape.schema
     if isinstance(schema, Enum):
@@ -225,7 +246,9 @@ def _enum(schema: Enum) -> Convert:
 
 def _decimal(logical: Decimal) -> Convert:
     def number(value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
+        # Python's decimals may have their digits parted, which those of Java may not.
+        parted = isinstance(value, str) and "_" in value
+        if parted or isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | str):
             raise Unreadable(f"expected a decimal, found {_shown(value)}")
         try:
             unscaled = unscaled_decimal(decimal.Decimal(value), logical)

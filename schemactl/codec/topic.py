@@ -15,7 +15,7 @@ from . import payload, version_number
 from .batch import Decoded, Encoded, binaries, one_array, reason_array, record_batch, row_of_nulls
 from .columns import Options, check_width
 from .definition import Definition, KeyValue, Version
-from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion
+from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion, Unreadable
 from .lanes import joined
 from .message import (
     Layout,
@@ -133,7 +133,18 @@ class Codec:
         if version not in self._validators:
             options = replace(self.options, strict=True)
             self._validators[version] = Codec(self.versions, reader=self._schema(version), options=options)
-        self._validators[version].decode_one(payload, version, key)
+        validator = self._validators[version]
+        try:
+            validator.decode_one(payload, version, key)
+        except Unreadable:
+            # Columns hold dates that Python's own types do not.
+            keys = pa.array([key], pa.binary()) if validator.separated else None
+            if (
+                validator.decode_batch(pa.array([payload], pa.binary()), pa.array([version]), keys)
+                .errors[0]
+                .is_valid
+            ):
+                raise
 
     def commit(self, version: int) -> str:
         """The commit that brought `version`.

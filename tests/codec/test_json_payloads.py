@@ -165,6 +165,46 @@ def test_what_the_schema_does_not_allow_is_refused_with_its_place(payload: bytes
     assert batch.rows.column("id").to_pylist() == [5, None]
 
 
+BRANCHES = [
+    {"type": "record", "name": "Short", "fields": [{"name": "a", "type": "int"}]},
+    {
+        "type": "record",
+        "name": "Long",
+        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": ["null", "int"], "default": None}],
+    },
+    {"type": "enum", "name": "E", "symbols": ["X", "Y"], "default": "X"},
+    {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
+    "double",
+    "long",
+    "string",
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "schemas", "found"),
+    [
+        ({"a": 1}, BRANCHES, ("member0", {"a": 1})),
+        ({"a": 1, "b": 2}, BRANCHES, ("member1", {"a": 1, "b": 2})),
+        # What no branch knows is left out, as everywhere.
+        ({"a": 1, "c": 2}, BRANCHES, ("member0", {"a": 1})),
+        ("Y", BRANCHES, ("member2", "Y")),
+        ("Z", BRANCHES, ("member6", "Z")),
+        ("Z", BRANCHES[2:4], ("member0", "X")),
+        ("1.5", BRANCHES[3:], ("member3", "1.5")),
+        ("1.5", BRANCHES[3:5], ("member0", Decimal("1.5"))),
+        (5, BRANCHES[4:], ("member1", 5)),
+        (5.0, BRANCHES[4:], ("member0", 5.0)),
+        (5, [BRANCHES[4], BRANCHES[6]], ("member0", 5.0)),
+        (5.0, BRANCHES[5:], ("member0", 5)),
+    ],
+)
+def test_of_a_union_the_branch_is_taken_that_is_written_so(value: Any, schemas: Any, found: Any) -> None:
+    record = {"type": "record", "name": "R", "fields": [{"name": "u", "type": schemas}]}
+    member, held = found
+    union = codec_of(record).decode_one(json.dumps({"u": value}).encode())["u"]
+    assert {name: held for name, held in union.items() if held is not None} == {member: held}
+
+
 def test_half_a_character_becomes_a_replacement() -> None:
     assert decoded(note="\ud800x")["note"] == "�x"
 

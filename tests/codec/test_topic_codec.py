@@ -264,6 +264,16 @@ def test_a_message_can_be_read_as_its_producer_saw_it() -> None:
         ORDERS.read_as(9)
 
 
+def test_a_date_beyond_python_s_is_valid_all_the_same() -> None:
+    day = '{"type": "int", "logicalType": "date"}'
+    pair = KeyValue(Definition("AVRO", day), Definition("LOCAL_DATE"), "SEPARATED")
+    codec = Codec([Version(0, Definition("AVRO", day)), Version(1, pair)])
+    codec.validate(b"\xfe\xff\xff\xff\x0f", 0)
+    codec.validate((2**31 - 1).to_bytes(8, "big"), 1, b"\xfe\xff\xff\xff\x0f")
+    with pytest.raises(Unreadable, match="value: 2147483648 is out of the range"):
+        codec.validate((2**31).to_bytes(8, "big"), 1, b"\x00")
+
+
 def test_bytes_are_validated_before_they_are_sent() -> None:
     payload = ORDERS.encode_one({"id": 2, "customer_id": 2**40, "note": "x"}, 1)
     ORDERS.validate(payload, 1)
