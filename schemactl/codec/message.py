@@ -108,7 +108,7 @@ class Single:
         keys: pa.BinaryArray | None,  # noqa: ARG002  see `one`
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """See MessageReader."""
-        values, reasons = _present(self.reading, payloads)
+        values, reasons = _present(self.reading, payloads, "")
         if payloads.null_count:
             reasons |= {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
         return (values.flatten() if self.flat else [values]), reasons
@@ -171,9 +171,9 @@ class Pair:
             raise ValueError("the keys of this topic travel apart from its payloads: give them, too")
         columns = []
         for name, reading, halves in (("key", self.key, keys), ("value", self.value, payloads)):
-            values, wrong = _present(reading, halves)
+            values, wrong = _present(reading, halves, name)
             columns.append(values)
-            reasons = {row: f"{name}, {reason}" for row, reason in wrong.items()} | reasons
+            reasons = wrong | reasons
         return [null_at(column, reasons) for column in columns], reasons
 
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
@@ -284,12 +284,12 @@ def message_writer(schema: Definition | KeyValue, options: Options, *, flat: boo
     return PairWriter(halves, schema.encoding)
 
 
-def _present(reading: Reading, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
-    """The values of those payloads that are there, null for the others."""
+def _present(reading: Reading, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
+    """The values of those payloads that are there, null for the others; `inside` as in `Reading.batch`."""
     if not payloads.null_count:
-        return reading.batch(payloads)
+        return reading.batch(payloads, inside=inside)
     rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-    values, reasons = reading.batch(payloads.drop_null())
+    values, reasons = reading.batch(payloads.drop_null(), inside=inside)
     return _spread(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
 
 

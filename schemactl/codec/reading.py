@@ -43,16 +43,19 @@ class Reading:
     strict: bool = False
     growth: int = 1
 
-    def batch(self, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
-        """One element a payload, null where it cannot be read, and the reason for each of those."""
-        if self.program is not None:
-            return read_together([(self, np.arange(len(payloads)))], payloads)
-        if self.lanes is None:
-            return self._one_by_one(payloads)
-        array, bad = self.lanes(payloads)
-        return _judged(array, payloads, [(self, np.flatnonzero(bad))])
+    def batch(self, payloads: pa.BinaryArray, *, inside: str = "") -> tuple[pa.Array, dict[int, str]]:
+        """One element a payload, null where it cannot be read, and the reason for each of those.
 
-    def _one_by_one(self, payloads: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
+        `inside` names what the values are part of, for the reasons.
+        """
+        if self.program is not None:
+            return read_together([(self, np.arange(len(payloads)))], payloads, inside=inside)
+        if self.lanes is None:
+            return self._one_by_one(payloads, inside)
+        array, bad = self.lanes(payloads)
+        return _judged(array, payloads, [(self, np.flatnonzero(bad))], inside)
+
+    def _one_by_one(self, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
         parts: list[pa.Array] = []
         reasons: dict[int, str] = {}
         # A few at once, so that not all of them stand in memory as objects.
@@ -65,6 +68,8 @@ class Reading:
                     values.append(self.storage(payload))
                 except Unreadable as error:
                     values.append(None)
+                    if inside:
+                        error.inside(inside)
                     reasons[row] = error.reason
             # Arrow itself would look for memory until there is none.
             if most >= MAX_ARRAY_BYTES and sum(map(_weight, values)) >= MAX_ARRAY_BYTES:
@@ -74,7 +79,7 @@ class Reading:
 
 
 def read_together(
-    readings: Sequence[tuple[Reading, Ints]], payloads: pa.BinaryArray
+    readings: Sequence[tuple[Reading, Ints]], payloads: pa.BinaryArray, *, inside: str = ""
 ) -> tuple[pa.Array, dict[int, str]]:
     """As `Reading.batch`, with several writers and one reader: for each reading, the rows that are its own, in order.
 
@@ -84,19 +89,19 @@ def read_together(
         pa.ArrowCapacityError: the values are more than one array holds.
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
-        return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings)
+        return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)
     programs = [(reading.program, rows) for reading, rows in readings if reading.program is not None]
     try:
         array, bad = decode_lanes(programs, payloads, strict=readings[0][0].strict)
     except pa.ArrowCapacityError:
         if len(payloads) > 1:
             raise
-        return _judged(pa.nulls(1, readings[0][0].type), payloads, readings)
-    return _judged(array, payloads, [(reading, rows[bad[rows]]) for reading, rows in readings])
+        return _judged(pa.nulls(1, readings[0][0].type), payloads, readings, inside)
+    return _judged(array, payloads, [(reading, rows[bad[rows]]) for reading, rows in readings], inside)
 
 
 def _judged(
-    array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[Reading, Ints]]
+    array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[Reading, Ints]], inside: str
 ) -> tuple[pa.Array, dict[int, str]]:
     """The array with what each reading makes, one by one, of its rows, and the reasons for those it refuses."""
     parts = [array]
@@ -105,7 +110,7 @@ def _judged(
     total = len(array)
     for reading, rows in judges:
         if len(rows):
-            values, refused = reading._one_by_one(payloads.take(pa.array(rows)))  # noqa: SLF001  of this module
+            values, refused = reading._one_by_one(payloads.take(pa.array(rows)), inside)  # noqa: SLF001  of this module
             parts.append(values)
             index[rows] = total + np.arange(len(rows))
             total += len(rows)

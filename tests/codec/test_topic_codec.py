@@ -198,14 +198,14 @@ def test_damage_of_a_pair_is_placed_in_its_half() -> None:
     assert decoded.errors.to_pylist()[1:4] == [
         "byte 0: the message ends before the key's length",
         "byte 5: the value has a length of 2 bytes, but 1 are left",
-        "value, id, byte 0: the message ends inside a number",
+        "value.id, byte 0: the message ends inside a number",
     ]
     assert decoded.errors.is_valid().to_pylist() == [False, True, True, True, True, True]
     assert decoded.rows.column("key").to_pylist() == ["k", None, None, None, None, None]
     for payload, reason in zip(damaged[1:4], decoded.errors.to_pylist()[1:4], strict=True):
         with pytest.raises(Unreadable) as refused:
             codec.decode_one(payload)
-        assert refused.value.reason.replace(".", ", ", 1) == reason.replace("value, id", "value, id")
+        assert refused.value.reason == reason
 
 
 def test_halves_evolve_like_whole_values() -> None:

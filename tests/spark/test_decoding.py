@@ -167,7 +167,7 @@ def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
         ("None", None),
         ("None", None),
     ]
-    assert [row["__error"] for row in rows] == [None, None, "key, LOCAL_DATE_TIME takes 16 bytes, found 1"]
+    assert [row["__error"] for row in rows] == [None, None, "key: LOCAL_DATE_TIME takes 16 bytes, found 1"]
 
 
 def test_a_release_without_times_of_day_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
