@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .columns import to_numbers
+from .casting import to_numbers
 from .topic import Codec
 
 

@@ -15,9 +15,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
+from .casting import to_numbers
+from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options
 from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
+from .fitting import raw
 from .lanes import Lanes, Mask, sized
 from .reading import Reading
 from .values import MAX_MILLIS, text, to_python, to_storage
@@ -176,7 +178,7 @@ def writing(writer: Definition, options: Options) -> Writing:
         charset = _charset(writer)
         return Writing(pa.string(), _writing_text(charset), _bytes_lanes if charset == "utf-8" else None)
     if writer.type in ("BYTES", "NONE"):
-        return Writing(pa.binary(), _write_bytes, _bytes_lanes)
+        return Writing(pa.binary(), raw, _bytes_lanes)
     wire = _WIRES[options.time_type][writer.type]
     convert = to_storage(wire.type)
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
@@ -316,9 +318,3 @@ def _writing_text(charset: str) -> Callable[[Any], bytes]:
             raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
 
     return write
-
-
-def _write_bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise Unwritable(f"expected bytes, found {value!r}")
-    return bytes(value)

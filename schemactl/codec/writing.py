@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .columns import adapted, to_numbers
+from .casting import adapted, to_numbers
 from .errors import Unwritable
 from .lanes import Ints, Mask, joined, take_or_null
 

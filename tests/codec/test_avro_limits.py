@@ -23,7 +23,7 @@ from schemactl.codec import (
     lanes,
     reading,
 )
-from schemactl.codec.columns import to_numbers
+from schemactl.codec.casting import to_numbers
 from schemactl.codec.defaults import zigzag
 
 MANY = 50

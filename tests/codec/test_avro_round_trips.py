@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_avro import Maker, damage, for_fastavro
 
 from schemactl.codec import Codec, Definition, Unreadable, Version
-from schemactl.codec.columns import to_numbers as storage
+from schemactl.codec.casting import to_numbers as storage
 from schemactl.codec.defaults import zigzag
 
 SEEDS = st.integers(min_value=0, max_value=2**32)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
-from schemactl.codec.columns import shape_of, to_numbers
+from schemactl.codec.casting import to_numbers
+from schemactl.codec.columns import shape_of
 from schemactl.codec.defaults import zigzag
 from schemactl.codec.lane_writer import lane_writer, numbers
 from schemactl.codec.schema import parse

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_avro import Maker, damage
 
 from schemactl.codec import Codec, Definition, KeyValue, Unreadable, Version
-from schemactl.codec.columns import to_numbers
+from schemactl.codec.casting import to_numbers
 
 RECORD = json.dumps(
     {

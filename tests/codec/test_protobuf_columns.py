@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_protobuf import ProtoMaker, definition_of
 
 from schemactl.codec import Codec, Decoded, Definition, KeyValue, Options, Version
-from schemactl.codec.columns import to_numbers
+from schemactl.codec.casting import to_numbers
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
 pytest.importorskip("ptars")

@@ -25,7 +25,7 @@ from schemactl.codec import (
     Unwritable,
     Version,
 )
-from schemactl.codec.columns import to_numbers
+from schemactl.codec.casting import to_numbers
 from schemactl.codec.proto_schema import root_of
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 

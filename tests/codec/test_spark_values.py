@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Version
-from schemactl.codec.columns import to_numbers as storage
+from schemactl.codec.casting import to_numbers as storage
 from schemactl.codec.values import text
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"

@@ -19,7 +19,7 @@ import pyspark
 from random_avro import Maker, damage
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Version, avro_payload
-from schemactl.codec.columns import to_numbers
+from schemactl.codec.casting import to_numbers
 from schemactl.codec.defaults import zigzag
 from schemactl.codec.values import text
 from schemactl.spark import ensure_java

@@ -21,7 +21,7 @@ from spark_avro import needs_spark_avro
 from spark_release import before, since
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, KeyValue, Options, Version
-from schemactl.codec.columns import to_numbers
+from schemactl.codec.casting import to_numbers
 from schemactl.spark import AVRO_LIMITS, EngineUnavailable, decode, split
 from schemactl.spark.columns import message_columns
 from schemactl.spark.decoding import Engine, decode_batches
