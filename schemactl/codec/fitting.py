@@ -207,7 +207,7 @@ def _leaf(shape: Leaf) -> Fit:
         return _decimal(schema.logical)
     if isinstance(schema, Fixed):
         return _fixed(schema.size)
-    return _integer(schema, shape) if schema.type in ("int", "long") else _PLAIN[schema.type]
+    return _integer(schema, shape) if schema.type in ("int", "long") else PLAIN[schema.type]
 
 
 def _integer(schema: Primitive, shape: Leaf) -> Fit:
@@ -269,14 +269,14 @@ def _boolean(value: Any) -> Any:
     return value
 
 
-def _floating(packed: struct.Struct) -> Fit:
+def _floating(kind: str, packed: struct.Struct) -> Fit:
     def number(value: Any) -> Any:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise Unwritable(f"expected a number, found {value!r}")
         try:
             packed.pack(value)
         except (struct.error, OverflowError):
-            raise Unwritable(f"{value!r} is out of range") from None
+            raise Unwritable(f"{value!r} is out of the range of {kind}") from None
         return float(value)
 
     return number
@@ -300,11 +300,12 @@ def raw(value: Any) -> bytes:
     return bytes(value)
 
 
-_PLAIN: Final[dict[str, Fit]] = {
+PLAIN: Final[dict[str, Fit]] = {
     "null": _null,
     "boolean": _boolean,
-    "float": _floating(_FLOAT),
-    "double": _floating(struct.Struct("<d")),
+    "float": _floating("float", _FLOAT),
+    "double": _floating("double", struct.Struct("<d")),
     "string": text,
     "bytes": raw,
 }
+"""For types that have no parts and need no more than their name, in Avro and in protobuf."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import decimal
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from .columns import TIMESTAMP
 from .errors import Unwritable
-from .fitting import raw, text
+from .fitting import PLAIN
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
 from .proto_wire import missing_fields
 from .values import to_storage
@@ -158,7 +157,7 @@ def _scalar(shape: Scalar) -> _Fit:
         return _enum(shape)
     if shape.kind in _RANGES:
         return _integer(shape.kind)
-    return {"bool": _boolean, "float": _float, "double": _double, "string": text, "bytes": raw}[shape.kind]
+    return PLAIN["boolean" if shape.kind == "bool" else shape.kind]
 
 
 def _integer(kind: str) -> _Fit:
@@ -189,27 +188,6 @@ def _enum(shape: Scalar) -> _Fit:
         raise Unwritable(f"{value!r} is none of {', '.join(numbers)}")
 
     return fit
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Unwritable(f"expected true or false, found {value!r}")
-    return value
-
-
-def _double(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise Unwritable(f"expected a number, found {value!r}")
-    return float(value)
-
-
-def _float(value: Any) -> float:
-    number = _double(value)
-    try:
-        struct.pack("<f", number)
-    except OverflowError:
-        raise Unwritable(f"{value!r} is out of the range of float") from None
-    return number
 
 
 def _timestamp(message: Any, value: Any) -> None:
