@@ -1,0 +1,61 @@
+"""In a task that lands: small batches are one, and large ones come as they are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemactl.spark import landing_sink
+from schemactl.spark.landing_sink import gathered
+
+_ROWS, _BYTES = 8, 400
+_COLUMNS = pa.schema({"payload": pa.binary(), "number": pa.int64()})
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are large already when they have a handful of rows."""
+    monkeypatch.setattr(landing_sink, "_ROWS", _ROWS)
+    monkeypatch.setattr(landing_sink, "_BYTES", _BYTES)
+
+
+def _batches(sizes: list[list[int]]) -> list[pa.RecordBatch]:
+    """A batch of payloads of so many bytes for each list, every row with a number of its own."""
+    payloads = pa.array([b"x" * size for batch in sizes for size in batch], pa.binary())
+    whole = pa.record_batch([payloads, pa.array(range(len(payloads)), pa.int64())], schema=_COLUMNS)
+    starts = [sum(map(len, sizes[:at])) for at in range(len(sizes))]
+    return [whole.slice(start, len(batch)) for start, batch in zip(starts, sizes, strict=True)]
+
+
+def _are_small(batches: list[pa.RecordBatch]) -> bool:
+    rows: int = sum(batch.num_rows for batch in batches)
+    size_bytes: int = sum(batch.nbytes for batch in batches)
+    return rows <= _ROWS and size_bytes <= _BYTES
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.sampled_from([0, 1, 30, 300]), min_size=1, max_size=12), max_size=12))
+def test_batches_are_joined_in_order_while_they_are_small_together(sizes: list[list[int]]) -> None:
+    batches = _batches(sizes)
+    found = list(gathered(batches))
+    assert pa.Table.from_batches(found, _COLUMNS).equals(pa.Table.from_batches(batches, _COLUMNS))
+    ends = np.cumsum([batch.num_rows for batch in found]).tolist()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
+    first = [starts.index(end) for end in [0, *ends]]
+    for here, following in pairwise(first):
+        assert following - here == 1 or _are_small(batches[here:following])
+        assert following == len(batches) or not _are_small(batches[here : following + 1])
+
+
+def test_a_large_batch_is_not_copied_and_not_kept_waiting() -> None:
+    small, large, last = _batches([[1], [1000], [1]])
+    given = iter([small, large, last])
+    found = gathered(given)
+    assert next(found).equals(small)
+    assert next(found) is large
+    assert next(found).equals(last)
