@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +17,8 @@ from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.report.style import is_welcome
 
 if TYPE_CHECKING:
+    from schemactl.history import History
+    from schemactl.model import Project
     from schemactl.staged import Look
 
 COMMANDS: dict[str, str] = {
@@ -75,6 +77,24 @@ class Context:
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
         """What, told of "so many of so many", keeps a line on the terminal; on no terminal, or in quiet, nothing is shown."""
         return Progress(what, of) if not self.quiet and sys.stderr.isatty() else lambda _done, _total: None
+
+    def note(self, notes: Iterable[object]) -> None:
+        """Each is on standard error, as a note."""
+        for note in notes:
+            self.say(f"note: {note}")
+
+    def approved(self, project: Project | None = None) -> History:
+        """The approved history of `project`, or of the project that the folder belongs to.
+
+        Raises:
+            SchemactlError: there is no project, or Git cannot say which schemas were approved.
+        """
+        from schemactl import history
+
+        if project is None:
+            return history.read_here(self.directory, self.config, progress=self.reading_history())
+        with history.Repository.open(self.directory) as repository:
+            return history.read(repository, project, progress=self.reading_history())
 
     def reading_history(self) -> Callable[[int, int | None], None]:
         """The progress of reading the approved history, which takes long where little of it is known yet."""

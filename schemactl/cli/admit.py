@@ -98,11 +98,10 @@ class _Question(NamedTuple):
 
 
 def _question(args: argparse.Namespace, context: Context) -> _Question:
-    from schemactl import history
 
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("a client brings one thing: --file or --type, --without-schema, or --auto")
-    approved = history.read_here(context.directory, context.config, progress=context.reading_history())
+    approved = context.approved()
     chosen = choose(args.topic, approved.catalog)
     client, what = _client(args, context, chosen)
     topic, policies, release = _state(args, context, chosen.topic, approved.catalog)
@@ -133,7 +132,7 @@ def _state(
     """The topic as history or a registry has it, and what is in force there."""
     from schemactl import history
     from schemactl.broker import policies_in_force
-    from schemactl.cli.plan import choose_target, open_target
+    from schemactl.cli.targets import choose_target, open_target
     from schemactl.model import Topic
     from schemactl.plan import renamed_topic
     from schemactl.registry import Scope

@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.plan import REFUSED, add_arguments, choose_target, open_target, path_of, planned
+from schemactl.cli.plan import REFUSED, add_arguments, path_of, planned
+from schemactl.cli.targets import choose_target, open_target
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIGEST",
         help="apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; nobody is asked",
     )
+    add_result(parser)
+
+
+def add_result(parser: argparse.ArgumentParser) -> None:
+    """The argument that `carry_out` obeys."""
     parser.add_argument(
         "--result",
         metavar="FILE",

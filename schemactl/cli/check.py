@@ -115,8 +115,7 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
             progress=context.reading_history(),
         )
         approved, base, stepwise, branch, *_ = forked
-        for note in approved.notes:
-            context.say(f"note: {note}")
+        context.note(approved.notes)
         label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
         fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
         report = check(

@@ -78,11 +78,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("say with --version or --version-bytes which schema version wrote the message")
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.json_form import json_value
-    from schemactl.history import read_here
 
-    topic = find(
-        args.topic, read_here(context.directory, context.config, progress=context.reading_history()).catalog
-    )
+    topic = find(args.topic, context.approved().catalog)
     number = args.version if args.version is not None else number_of(args.version_bytes)
     payload, key = (
         _payload(args),

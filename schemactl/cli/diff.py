@@ -69,9 +69,7 @@ class Side:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0, after the differences are printed."""
-    from schemactl.history import read_here
-
-    history = read_here(context.directory, context.config, progress=context.reading_history())
+    history = context.approved()
     old, new = _sides(history, args.old, args.new)
     print(_json(old, new) if args.format == "json" else _text(old, new, color=context.color))
     return 0

@@ -7,7 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.plan import CHANGES, add_selection, choose_target, open_target
+from schemactl.cli.plan import CHANGES
+from schemactl.cli.targets import add_selection, choose_target, open_target, origin_of
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _report(args: argparse.Namespace, context: Context) -> DriftReport:
     from schemactl import history
     from schemactl.drift import DriftReport, find
-    from schemactl.plan import Origin, observe, renamed, scope_of, select
+    from schemactl.plan import observe, renamed, scope_of, select
     from schemactl.registry import Scope
 
     project, top = history.load_project(context.directory, context.config)
@@ -61,8 +62,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         closing(open_target(target, project, top, context)) as registry,
     ):
         approved = history.read(repository, project, progress=context.reading_history())
-        for note in approved.notes:
-            context.say(f"note: {note}")
+        context.note(approved.notes)
         everything = renamed(approved.catalog, target.namespaces)
         others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())
         chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
@@ -71,9 +71,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         found = find(
             git, state, target=target, ref=approved.ref, release=registry.release, commit=repository.commit
         )
-        origin = Origin(
-            target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
-        )
+        origin = origin_of(target, registry, approved)
     return DriftReport(origin, found, git, state.catalog)
 
 

@@ -86,8 +86,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if repository.top is None and args.out is None:
             raise UsageError("a bare repository has no place for the package: say with --out where it goes")
         approved = history.read(repository, project, progress=context.reading_history())
-    for note in approved.notes:
-        context.say(f"note: {note}")
+    context.note(approved.notes)
     topics = _chosen(args, approved)
     files = package_files(
         topics,

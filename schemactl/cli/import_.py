@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.plan import add_selection, choose_target, open_target
+from schemactl.cli.targets import add_selection, choose_target, open_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:

@@ -52,11 +52,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
-    from schemactl.history import read_here
-
-    history = read_here(context.directory, context.config, progress=context.reading_history())
-    for note in history.notes:
-        context.say(f"note: {note}")
+    history = context.approved()
+    context.note(history.notes)
     if args.all:
         topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
     else:
@@ -121,7 +118,7 @@ def _print_on_target(
     """The topics' numbers in Git and in the target's registry; or of one message's version only."""
     from contextlib import closing
 
-    from schemactl.cli.plan import choose_target, open_target
+    from schemactl.cli.targets import choose_target, open_target
     from schemactl.correspondence import pair_up
     from schemactl.correspondence.file import topic_value
     from schemactl.history import load_project

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.targets import add_selection, choose_target, open_target, origin_of
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
-    from schemactl.model import Project, Target, TopicName
+    from schemactl.model import TopicName
     from schemactl.plan import Plan
     from schemactl.registry import Registry
 
@@ -40,23 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "json"), default="text", help="form of the report (default: text)"
     )
     parser.add_argument("--detailed-exitcode", action="store_true", help="exit with 2 when there are changes")
-
-
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say of which registry and which topics a command speaks."""
-    parser.add_argument(
-        "--target", metavar="NAME", help="one of the project file's targets (default: the only one)"
-    )
-    parser.add_argument(
-        "--topic", action="append", default=[], metavar="GLOB", help="only topics whose name matches"
-    )
-    parser.add_argument(
-        "--namespace",
-        action="append",
-        default=[],
-        metavar="NS",
-        help="only topics of this namespace, and itself",
-    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +93,6 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     from schemactl import history
     from schemactl.cli.topics import find
     from schemactl.plan import (
-        Origin,
         Permissions,
         make_plan,
         observe,
@@ -121,10 +104,8 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
 
     project, top = history.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
-    with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, project, progress=context.reading_history())
-    for note in approved.notes:
-        context.say(f"note: {note}")
+    approved = context.approved(project)
+    context.note(approved.notes)
 
     selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
 
@@ -146,43 +127,10 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     catalog = renamed(selected, target.namespaces)
     with closing(open_target(target, project, top, context)) as registry:
         state = observe(registry, scope_of(catalog))
-        origin = Origin(
-            target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
-        )
+        origin = origin_of(target, registry, approved)
         yield make_plan(state, catalog, origin=origin, permissions=permissions), registry
 
 
 def path_of(name: str, context: Context) -> Path:
     """The file that the user calls `name`, by as short a path as leads there from here."""
     return Path(os.path.relpath(Path(context.directory, name)))
-
-
-def choose_target(project: Project, name: str | None) -> Target:
-    """The target called `name`; None: the only one.
-
-    Raises:
-        UsageError: there is none, or more than one.
-    """
-    known = ", ".join(project.targets)
-    if name is None and len(project.targets) == 1:
-        return next(iter(project.targets.values()))
-    if not project.targets:
-        raise UsageError(
-            f"{project.path} has no targets",
-            fix='add one: targets: {local: {registry: "sqlite:.schemactl/registry.db"}}',
-        )
-    if name is None:
-        raise UsageError(f"--target is needed: {project.path} has {known}")
-    if name not in project.targets:
-        raise UsageError(f"--target {name}: {project.path} has {known}")
-    return project.targets[name]
-
-
-def open_target(target: Target, project: Project, top: str, context: Context) -> Registry:
-    """The registry of `target`; a relative path in its URL starts at the project file's folder."""
-    from schemactl.registry import open_registry
-
-    release = target.release or project.release
-    folder = Path(top, project.folder)
-    progress = context.progress(f"reading {target.name}", "topics")
-    return open_registry(target, release=release, defaults=project.defaults, folder=folder, progress=progress)

@@ -8,8 +8,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.apply import carry_out, confirmed
-from schemactl.cli.plan import REFUSED, add_selection, choose_target, open_target, path_of
+from schemactl.cli.apply import add_result, carry_out, confirmed
+from schemactl.cli.plan import REFUSED, path_of
+from schemactl.cli.targets import add_selection, choose_target, open_target, origin_of
 from schemactl.cli.topics import find
 from schemactl.errors import SchemactlError, UsageError
 
@@ -59,11 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--auto-approve", "--yes", action="store_true", help="do not ask before the plan is applied"
     )
-    parser.add_argument(
-        "--result",
-        metavar="FILE",
-        help="write what was done, what was not, and every number's commit to FILE as JSON",
-    )
+    add_result(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -91,7 +88,6 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     """The plan, the registry it is for, and where its numbers come from."""
     from schemactl import history
     from schemactl.plan import (
-        Origin,
         Permissions,
         applicable,
         observe,
@@ -104,10 +100,8 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
     project, top = history.load_project(context.directory, context.config)
     target = choose_target(project, args.target)
-    with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, project, progress=context.reading_history())
-    for note in approved.notes:
-        context.say(f"note: {note}")
+    approved = context.approved(project)
+    context.note(approved.notes)
     everything = renamed(approved.catalog, target.namespaces)
     lists = _lists(args, context, target.name, everything)
     chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
@@ -126,9 +120,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
     with closing(open_target(target, project, top, context)) as registry:
         state = observe(registry, scope_of(around(applicable(git), lists)))
-        origin = Origin(
-            target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
-        )
+        origin = origin_of(target, registry, approved)
         interrupted = {
             renamed_topic(name, target.namespaces) for name in chosen.topics if approved.interruptions[name]
         }

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.plan import choose_target, open_target
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
+from schemactl.cli.targets import add_target, choose_target, open_target
 from schemactl.cli.topics import find
 from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.layout import stored_text
@@ -48,9 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, (_, summary) in ACTIONS.items():
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("topic", metavar="TOPIC", help=_HELP)
-        action.add_argument(
-            "--target", metavar="NAME", help="one of the project file's targets (default: the only one)"
-        )
+        add_target(action)
         action.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
         if name == "get":
             action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
@@ -276,7 +274,6 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
 
 def _name(text: str, context: Context) -> TopicName:
     """The topic that `text` names in full, or, of those that Git declares, by its last parts."""
-    from schemactl import history
     from schemactl.model import TopicName
 
     if "://" in text or text.count("/") == 2:
@@ -284,19 +281,15 @@ def _name(text: str, context: Context) -> TopicName:
             return TopicName.parse(text)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return find(
-        text, history.read_here(context.directory, context.config, progress=context.reading_history()).catalog
-    ).name
+    return find(text, context.approved().catalog).name
 
 
 def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
     """A word on standard error where Git does not declare what is being put."""
-    from schemactl import formats, history
+    from schemactl import formats
     from schemactl.errors import InvalidSchema
 
-    topic = history.read_here(
-        context.directory, context.config, progress=context.reading_history()
-    ).catalog.topics.get(place.declared)
+    topic = context.approved().catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
         context.say(
             f"warning: Git does not declare {place.declared}: `apply` leaves it alone, and only `drift --unmanaged` shows it"

@@ -40,9 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0, after the definition is on standard output."""
-    from schemactl.history import read_here
-
-    history = read_here(context.directory, context.config, progress=context.reading_history())
+    history = context.approved()
     chosen = choose(args.topic, history.catalog)
     info = chosen.info
     if info is None:

@@ -86,8 +86,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
     from schemactl.codegen.approved import Approved
 
     project, top = history.load_project(context.directory, context.config)
-    with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, project, progress=context.reading_history())
+    approved = context.approved(project)
     topic = find(args.topic, approved.catalog)
     current, since = approved.current(topic.name), approved.since(topic.name)
     if current is not None and since is not None and topic.schema is not None:
