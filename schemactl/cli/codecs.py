@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
-from schemactl.errors import SchemactlError
+from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
     from schemactl.model import SchemaInfo, Topic
+
+
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """The argument that a codec's `strict` is."""
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse bytes behind the value, and text that is not UTF-8"
+    )
+
+
+def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
+    """The argument that says how deep columns go; `check_recursion_depth` judges it."""
+    parser.add_argument(
+        "--recursion-depth",
+        type=int,
+        default=0,
+        metavar="N",
+        help="how often a record may hold itself before the field is dropped (default: recursive schemas are refused)",
+    )
+
+
+def check_recursion_depth(args: argparse.Namespace) -> None:
+    """Raises UsageError if the depth is none."""
+    if args.recursion_depth < 0:
+        raise UsageError("--recursion-depth is a number from 0 on")
 
 
 def require_codec() -> None:

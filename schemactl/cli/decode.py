@@ -8,19 +8,16 @@ import binascii
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemactl.cli import Context
-from schemactl.cli.codecs import codec_of, require_codec, schema_of
+from schemactl.cli.codecs import add_strict, codec_of, require_codec, schema_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.log import number_of
 from schemactl.cli.struct import options_of, recursion_depth
-from schemactl.cli.topics import HELP, find
+from schemactl.cli.topics import HELP, find, version_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
-
-if TYPE_CHECKING:
-    from schemactl.model import Topic
 
 UNREADABLE = 100
 """Exit code for a message that cannot be read."""
@@ -58,9 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--read-as", type=int, metavar="N", help="read into this version's schema (default: the writer's own)"
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="refuse bytes behind the value, and text that is not UTF-8"
-    )
+    add_strict(parser)
     parser.add_argument(
         "--json-defaults", action="store_true", help="fields that a JSON payload lacks have their defaults"
     )
@@ -85,9 +80,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         _payload(args),
         None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64"),
     )
-    writer = _version(topic, number)
+    writer = version_of(topic, number)
     reader = number if args.read_as is None else args.read_as
-    _version(topic, reader)
+    version_of(topic, reader)
     try:
         value = (
             codec_of(topic, Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults))
@@ -102,15 +97,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     context.say(f"{topic.name}, written with {cite(writer)}")
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
-
-
-def _version(topic: Topic, number: int) -> Any:
-    """The version of the topic."""
-    for version in topic.versions:
-        if version.number == number and version.info is not None:
-            return version
-    known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
-    raise UsageError(f"{topic.name} has no version {number}: the approved history knows {known}")
 
 
 def _payload(args: argparse.Namespace) -> bytes:

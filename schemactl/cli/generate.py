@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.codecs import add_recursion_depth, check_recursion_depth
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -57,13 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
     )
-    parser.add_argument(
-        "--recursion-depth",
-        type=int,
-        default=0,
-        metavar="N",
-        help="how often a record may hold itself before the field is dropped (default: recursive schemas are refused)",
-    )
+    add_recursion_depth(parser)
     parser.add_argument("--topic", action="append", metavar="GLOB", help="only topics whose name matches")
     parser.add_argument("--namespace", action="append", metavar="NS", help="only topics of this namespace")
 
@@ -119,8 +114,7 @@ def _judge_usage(args: argparse.Namespace) -> None:
         raise UsageError("--check writes nothing: leave --zip and --wheel out")
     if args.wheel_version and not args.wheel:
         raise UsageError("--wheel-version says the version of a --wheel: ask for one")
-    if args.recursion_depth < 0:
-        raise UsageError("--recursion-depth is a number from 0 on")
+    check_recursion_depth(args)
 
 
 def _wheel(

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from schemactl.cli import Context
+from schemactl.cli.codecs import add_recursion_depth, add_strict
 from schemactl.cli.topics import HELP
 
 
@@ -86,16 +87,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--master", metavar="URL", default="local[*]", help="the Spark to use (default: local[*])"
         )
-        action.add_argument(
-            "--strict", action="store_true", help="refuse bytes behind the value, and text that is not UTF-8"
-        )
-        action.add_argument(
-            "--recursion-depth",
-            type=int,
-            default=0,
-            metavar="N",
-            help="how often a record may hold itself before the field is dropped (default: recursive schemas are refused)",
-        )
+        add_strict(action)
+        add_recursion_depth(action)
         _load(name).configure(action)
 
 

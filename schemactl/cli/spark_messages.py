@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemactl
 from schemactl.cli import Context
-from schemactl.cli.codecs import codec_of, require_codec
+from schemactl.cli.codecs import check_recursion_depth, codec_of, require_codec
 from schemactl.cli.topics import find
 from schemactl.errors import SchemactlError, UsageError
 
@@ -80,8 +80,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
         raise SchemactlError(
             "this needs PySpark, which is not installed", fix='pip install "schemactl[spark]"'
         ) from None
-    if args.recursion_depth < 0:
-        raise UsageError("--recursion-depth is a number from 0 on")
+    check_recursion_depth(args)
     from schemactl import history
     from schemactl.codegen.approved import Approved
 

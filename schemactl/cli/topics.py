@@ -41,9 +41,18 @@ def choose(text: str, catalog: Catalog) -> Chosen:
         raise UsageError(
             f"{text}: expected the number of a version after the @, found {number!r}: {_numbers(topic)}"
         )
+    return Chosen(topic, version_of(topic, int(number)))
+
+
+def version_of(topic: Topic, number: int) -> SchemaVersion:
+    """The topic's version of that number.
+
+    Raises:
+        UsageError: there is none; says which there are.
+    """
     for version in topic.versions:
-        if version.number == int(number):
-            return Chosen(topic, version)
+        if version.number == number:
+            return version
     raise UsageError(f"{topic.name} has no version {number}: {_numbers(topic)}")
 
 
