@@ -69,6 +69,7 @@ class _Compiler:
         self._options = options
         self._as_python = as_python
         self._skips: dict[int, Read] = {}
+        self._walks: dict[int, tuple[resolver.Fields, Read]] = {}
         self._records: dict[tuple[int, int], tuple[resolver.Fields, Read]] = {}
 
     def read(self, action: resolver.Action, shape: Shape) -> Read:
@@ -104,7 +105,7 @@ class _Compiler:
             if step.action is not None and step.name in shape.fields:
                 steps.append((step.name, self.read(step.action, shape.fields[step.name]), True))
             else:
-                steps.append((step.written.name, self.skip(step.written.schema), False))
+                steps.append((step.written.name, self._unkept(step), False))
         blank: dict[str, Any] = dict.fromkeys(shape.fields)
         for part in action.defaults:
             if part.name in shape.fields:
@@ -129,8 +130,8 @@ class _Compiler:
     def _chosen(self, action: resolver.Chosen, shape: Choice) -> Read:
         branch, member = shape.branches[action.index], shape.members[action.index]
         if branch is None:
-            skip = self.skip(action.writer)
-            return lambda data, at: (None, skip(data, at)[1])
+            walk = self.walk(action.action)
+            return lambda data, at: (None, walk(data, at)[1])
         read = self.read(action.action, branch)
         if member is None:
             return read
@@ -206,15 +207,45 @@ class _Compiler:
 
         return read_text
 
+    def walk(self, action: resolver.Action) -> Read:
+        """Reads a value that the columns have no place for, where a recursion is cut; what it returns is worth nothing."""
+        match action:
+            case resolver.Failed():
+                return _failing(action.reason)
+            case resolver.Same() | resolver.Promote():
+                return self.skip(action.writer)
+            case resolver.Symbols():
+                return symbols(action)
+            case resolver.Items():
+                part, size = self.walk(action.action), _part_size(action.writer)
+                return _skip_items(part, size, keys=isinstance(action.writer, Map), jump=False)
+            case resolver.Fields():
+                return self._walk_record(action)
+            case resolver.Written():
+                return _union([self.walk(branch) for branch in action.branches])
+            case resolver.Chosen():
+                return self.walk(action.action)
+
+    def _walk_record(self, action: resolver.Fields) -> Read:
+        if id(action) not in self._walks:
+            steps: list[tuple[str, Read]] = []
+            self._walks[id(action)] = (action, _steps(steps))
+            steps.extend((step.written.name, self._unkept(step)) for step in action.steps)
+        return self._walks[id(action)][1]
+
+    def _unkept(self, step: resolver.Step) -> Read:
+        """Only what the reader's schema does not have is passed over unseen."""
+        return self.skip(step.written.schema) if step.action is None else self.walk(step.action)
+
     def skip(self, schema: Schema) -> Read:
         """Passes over a value; what it returns is worth nothing. Damage is refused as in reading."""
         match schema:
             case Record():
                 return self._skip_record(schema)
             case Array():
-                return _skip_items(self.skip(schema.items), min_size(schema.items), keys=False)
+                return _skip_items(self.skip(schema.items), min_size(schema.items), keys=False, jump=True)
             case Map():
-                return _skip_items(self.skip(schema.values), min_size(schema.values), keys=True)
+                return _skip_items(self.skip(schema.values), min_size(schema.values), keys=True, jump=True)
             case Union():
                 return _union([self.skip(branch) for branch in schema.branches])
             case Enum():
@@ -225,25 +256,28 @@ class _Compiler:
                 return read_bytes if schema.type in ("string", "bytes") else numbers(schema.type, schema.type)
 
     def _skip_record(self, schema: Record) -> Read:
-        known = self._skips.get(id(schema))
-        if known is not None:
-            return known
-        steps: list[tuple[str, Read]] = []
+        if id(schema) not in self._skips:
+            steps: list[tuple[str, Read]] = []
+            self._skips[id(schema)] = _steps(steps)
+            steps.extend((part.name, self.skip(part.schema)) for part in schema.fields)
+        return self._skips[id(schema)]
 
-        def skip_record(data: bytes, at: int) -> tuple[Any, int]:
-            step = ""
-            try:
-                for name, skip in steps:
-                    step = name
-                    _, at = skip(data, at)
-            except Unreadable as error:
-                error.inside(step)
-                raise
-            return None, at
 
-        self._skips[id(schema)] = skip_record
-        steps.extend((part.name, self.skip(part.schema)) for part in schema.fields)
-        return skip_record
+def _steps(steps: list[tuple[str, Read]]) -> Read:
+    """Goes through a record field by field; the steps may come later."""
+
+    def go_through(data: bytes, at: int) -> tuple[Any, int]:
+        step = ""
+        try:
+            for name, read in steps:
+                step = name
+                _, at = read(data, at)
+        except Unreadable as error:
+            error.inside(step)
+            raise
+        return None, at
+
+    return go_through
 
 
 def _default(read: Read, schema: Schema, value: Any) -> Any:
@@ -289,14 +323,14 @@ def _array(part: Read, part_size: int) -> Read:
     return read_array
 
 
-def _skip_items(part: Read, part_size: int, *, keys: bool) -> Read:
+def _skip_items(part: Read, part_size: int, *, keys: bool, jump: bool) -> Read:
     def skip_items(data: bytes, at: int) -> tuple[Any, int]:
         while True:
             start = at
             count, at = read_long(data, at)
             if count == 0:
                 return None, at
-            if count < 0:
+            if jump and count < 0:
                 # A block that says its size is passed over unseen, as in Java.
                 size, at = read_long(data, at)
                 if not 0 <= size <= len(data) - at:

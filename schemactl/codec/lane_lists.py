@@ -54,15 +54,15 @@ def lists(item: Read, sizes: ItemSize, shape: Items) -> Read:
     return read
 
 
-def skipped_lists(item: Skip, sizes: ItemSize) -> Skip:
-    """Items that are passed over, whole blocks at once where the writer gave their size."""
+def skipped_lists(item: Skip, sizes: ItemSize, *, jump: bool) -> Skip:
+    """Items that are passed over; `jump`: whole blocks at once where the writer gave their size."""
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         return None, item(lanes, at, rows)
 
     def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
         walk = _Walk(lanes, at, rows)
-        walk.blocks(read, sizes, jump=True)
+        walk.blocks(read, sizes, jump=jump)
         return walk.at
 
     return skip

@@ -155,6 +155,7 @@ class _Compiler:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._skips: dict[int, Skip] = {}
+        self._walks: dict[int, tuple[resolver.Fields, Skip]] = {}
         self.pool = bytearray()
 
     def read(self, action: resolver.Action, shape: Shape) -> Read:
@@ -165,9 +166,7 @@ class _Compiler:
             case (resolver.Same() | resolver.Promote(), Leaf()):
                 return leaf(action.writer, shape, strict=self._options.strict)
             case (resolver.Symbols(), _):
-                places = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
-                table = tuple(None if symbol is None else places[symbol] for symbol in action.table)
-                return enums(len(action.writer.symbols), table)
+                return _symbols(action)
             case (resolver.Items(), Items()):
                 return self._items(action, shape)
             case (resolver.Fields(), Group()):
@@ -184,7 +183,7 @@ class _Compiler:
             return self.read(action, shape)
         branch = shape.branches[action.index]
         if branch is None:
-            return None if action.writer.type == "null" else _dropped(self.skip(action.writer), shape)
+            return None if action.writer.type == "null" else _dropped(self.walk(action.action), shape)
         return _picked(self.read(action.action, branch), slot_of(shape, action.index), shape)
 
     def _items(self, action: resolver.Items, shape: Items) -> Read:
@@ -209,7 +208,7 @@ class _Compiler:
             if step.action is not None and step.name in shape.fields:
                 steps.append((self.read(step.action, shape.fields[step.name]), step.name))
             else:
-                steps.append((_unseen(self.skip(step.written.schema)), None))
+                steps.append((_unseen(self._unkept(step)), None))
         defaults: dict[str, Default] = {}
         for part in action.defaults:
             if part.name in shape.fields and not _is_blank(part, shape.fields[part.name]):
@@ -219,17 +218,45 @@ class _Compiler:
                 self.pool += encode_default(part.schema, part.default)
         return steps, defaults
 
+    def walk(self, action: resolver.Action) -> Skip:
+        """Reads a value that the columns have no place for, see `avro_reader`."""
+        match action:
+            case resolver.Failed():
+                return _marked
+            case resolver.Same() | resolver.Promote():
+                return self.skip(action.writer)
+            case resolver.Symbols():
+                read = _symbols(action)
+                return lambda lanes, at, rows: read(lanes, at, rows)[1]
+            case resolver.Items(writer=Array() as writer):
+                return skipped_lists(self.walk(action.action), item_size(writer.items), jump=False)
+            case resolver.Items(writer=Map() as writer):
+                return skipped_lists(_entry(self.walk(action.action)), entry_size(writer.values), jump=False)
+            case resolver.Fields():
+                return self._walked_record(action)
+            case resolver.Written():
+                return _skipped_union([self.walk(branch) for branch in action.branches])
+            case resolver.Chosen():
+                return self.walk(action.action)
+        raise AssertionError(type(action).__name__)
+
+    def _walked_record(self, action: resolver.Fields) -> Skip:
+        if id(action) not in self._walks:
+            steps: list[Skip] = []
+            self._walks[id(action)] = (action, _steps(steps))
+            steps.extend(self._unkept(step) for step in action.steps)
+        return self._walks[id(action)][1]
+
+    def _unkept(self, step: resolver.Step) -> Skip:
+        return self.skip(step.written.schema) if step.action is None else self.walk(step.action)
+
     def skip(self, schema: Schema) -> Skip:
         """Passes over a value of `schema`."""
         match schema:
             case Array():
-                return skipped_lists(self.skip(schema.items), item_size(schema.items))
+                return skipped_lists(self.skip(schema.items), item_size(schema.items), jump=True)
             case Map():
-                value = self.skip(schema.values)
-                return skipped_lists(
-                    lambda lanes, at, rows: value(lanes, lanes.spans(at, rows)[1], rows),
-                    entry_size(schema.values),
-                )
+                return skipped_lists(_entry(self.skip(schema.values)), entry_size(schema.values), jump=True)
             case Union():
                 return _skipped_union([self.skip(branch) for branch in schema.branches])
             case Record():
@@ -240,27 +267,46 @@ class _Compiler:
                 return skipped(schema)
 
     def _skipped_record(self, schema: Record) -> Skip:
-        if id(schema) in self._skips:
-            return self._skips[id(schema)]
-        steps: list[Skip] = []
-        depth = 0
+        if id(schema) not in self._skips:
+            steps: list[Skip] = []
+            self._skips[id(schema)] = _steps(steps)
+            steps.extend(self.skip(part.schema) for part in schema.fields)
+        return self._skips[id(schema)]
 
-        def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-            nonlocal depth
-            if depth >= _MAX_DEPTH:
-                lanes.mark(rows)
-                return at
-            depth += 1
-            try:
-                for step in steps:
-                    at = step(lanes, at, rows)
-            finally:
-                depth -= 1
+
+def _steps(steps: list[Skip]) -> Skip:
+    """Passes over a record, field by field; the steps may come later."""
+    depth = 0
+
+    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
+        nonlocal depth
+        if depth >= _MAX_DEPTH:
+            lanes.mark(rows)
             return at
+        depth += 1
+        try:
+            for step in steps:
+                at = step(lanes, at, rows)
+        finally:
+            depth -= 1
+        return at
 
-        self._skips[id(schema)] = skip
-        steps.extend(self.skip(part.schema) for part in schema.fields)
-        return skip
+    return skip
+
+
+def _entry(value: Skip) -> Skip:
+    return lambda lanes, at, rows: value(lanes, lanes.spans(at, rows)[1], rows)
+
+
+def _symbols(action: resolver.Symbols) -> Read:
+    places = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
+    table = tuple(None if symbol is None else places[symbol] for symbol in action.table)
+    return enums(len(action.writer.symbols), table)
+
+
+def _marked(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
+    lanes.mark(rows)
+    return at
 
 
 def _refused(shape: Shape) -> Read:

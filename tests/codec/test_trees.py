@@ -66,6 +66,41 @@ def test_a_tree_is_read_to_its_depth(definition: Definition, payload: bytes) -> 
         codec.decode_batch(pa.array([payload]))
 
 
+def node(*kinds: str, symbols: str = "AB") -> Definition:
+    """A record with many of itself, and of other kinds of value."""
+    kind = {"type": "enum", "name": "E", "symbols": list(symbols)}
+    fields = [
+        {"name": "kind", "type": kind},
+        {"name": "nodes", "type": {"type": "array", "items": ["null", "N", *kinds]}},
+        {"name": "by_name", "type": {"type": "map", "values": "N"}},
+    ]
+    return Definition("AVRO", json.dumps({"type": "record", "name": "N", "fields": fields}))
+
+
+LEAF = b"\x00\x00\x00"
+HELD = {
+    # One node in a block that says how many bytes it has, rightly or not: nobody asks.
+    b"\x00" + b"\x01\x04\x02" + LEAF + b"\x00" + b"\x00": None,
+    b"\x00" + b"\x01\x30\x02" + LEAF + b"\x00" + b"\x00": None,
+    b"\x00\x00" + b"\x01\x30\x02k" + LEAF + b"\x00": None,
+    b"\x00" + b"\x01\x08\x0a" + LEAF + b"\x00" + b"\x00": "nodes, byte 3: union branch 5 of 4",
+    b"\x00" + b"\x01\x02\x04\x00" + b"\x00": "nodes, byte 4: string was written and cannot be read as union",
+    b"\x00" + b"\x02\x02" + b"\x02\x00\x00" + b"\x00" + b"\x00": "nodes.kind, byte 3: the symbol B",
+}
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_what_a_recursion_cuts_off_is_read_as_java_reads_it(count: int) -> None:
+    reader = node(symbols="AC")
+    codec = Codec([Version(0, node("string", "int"))], reader=reader, options=Options(recursion_depth=1))
+    payloads = list(HELD) * count
+    decoded = codec.decode_batch(pa.array(payloads), pa.array([0] * len(payloads)))
+    assert decoded.rows.schema.names == ["kind"]
+    for payload, reason in zip(payloads, decoded.errors.to_pylist(), strict=True):
+        wanted = HELD[payload]
+        assert reason == wanted if wanted is None else reason and reason.startswith(wanted), (payload, reason)
+
+
 def test_any_values_of_protobuf_are_read() -> None:
     from google.protobuf.struct_pb2 import Struct
 
