@@ -187,7 +187,7 @@ class Codec:
 
         Raises:
             CodecUnavailable: there is no codec for the schema's type.
-            ValueError: keys are needed and not given.
+            ValueError: keys are needed and not given, or not as many versions or keys as payloads.
             BatchTooLarge: a column would be larger than 2 GiB; `decode_parts` gives more than one.
         """
         parts = list(self.decode_parts(payloads, versions, keys))
@@ -230,6 +230,9 @@ class Codec:
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
+        for name, given in (("versions", versions), ("keys", keys)):
+            if given is not None and len(given) != len(payloads):
+                raise ValueError(f"{len(payloads)} payloads have {len(given)} {name}: give as many of each")
         payloads = binaries(payloads)
         keys = None if keys is None else binaries(keys)
         if versions is None:

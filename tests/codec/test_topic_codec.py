@@ -190,6 +190,16 @@ def test_separated_keys_must_be_given() -> None:
         codec.decode_batch(pa.array([b""]))
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_what_belongs_to_each_payload_must_be_given_for_each(count: int) -> None:
+    codec = Codec([Version(0, Definition("INT8")), Version(1, Definition("INT8"))])
+    with pytest.raises(ValueError, match=f"3 payloads have {count} versions"):
+        codec.decode_batch(pa.array([b"a"] * 3), pa.array([0] * count, pa.int64()))
+    pairs = Codec([Version(0, KeyValue(Definition("INT8"), Definition("INT8"), "SEPARATED"))])
+    with pytest.raises(ValueError, match=f"3 payloads have {count} keys"):
+        pairs.decode_batch(pa.array([b"a"] * 3), keys=pa.array([b"a"] * count, pa.binary()))
+
+
 def test_damage_of_a_pair_is_placed_in_its_half() -> None:
     codec = Codec([Version(0, PAIR)])
     good = codec.encode_one({"key": "k", "value": {"id": 1, "customer_id": 2}}) or b""
