@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -67,7 +68,8 @@ def write(files: Mapping[str, str], out: Path) -> Difference:
         )
     try:
         for name in difference.changed:
-            _replace(out / name, files[name].encode())
+            with _replacing(out / name) as beside:
+                beside.write_bytes(files[name].encode())
         for name in difference.extra:
             (out / name).unlink()
             _remove_if_empty((out / name).parent, out)
@@ -84,19 +86,14 @@ def pack(files: Mapping[str, str], path: Path) -> None:
     Raises:
         SchemactlError: it cannot be written.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(beside, "w") as archive:
+        with _replacing(path) as beside, zipfile.ZipFile(beside, "w") as archive:
             for name, text in files.items():
                 entry = zipfile.ZipInfo(name, _EPOCH)
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED, compresslevel=9)
-        beside.replace(path)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be written: {error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _extra(files: Mapping[str, str], out: Path) -> list[str]:
@@ -121,12 +118,13 @@ def _read(path: Path) -> str | None:
         raise SchemactlError(f"{path} cannot be read: {error}") from None
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """The whole of `data` is in the file, or the file is as it was."""
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A file to write beside `path`, which it is at the end; where that is not reached, `path` is as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(data)
+        yield beside
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
