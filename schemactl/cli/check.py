@@ -18,8 +18,9 @@ from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
-    from schemactl.check import CheckReport
-    from schemactl.history import History, IndexFiles, Repository
+    from schemactl.check import CheckReport, Fork
+    from schemactl.declare import Declared
+    from schemactl.history import Forked, HashedFiles, History, IndexFiles, Repository
     from schemactl.model import Catalog, Project, TopicName
     from schemactl.staged import Look
 
@@ -73,67 +74,27 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _report(args: argparse.Namespace, context: Context) -> CheckReport:
-    from schemactl import declare, history, staged
-    from schemactl.check import Fork, Stepwise, check
+    from schemactl import history
+    from schemactl.check import Fork
     from schemactl.staged import keeping
 
     with history.Repository.open(context.directory) as repository:
-        files: history.IndexFiles | history.HashedFiles
-        if args.staged:
-            files = _index(repository, context.look)
-            project = declare.load_project(context.directory, context.config, files=files)[0]
-            files.folders = project.roots
-        elif repository.top is None:
-            raise SchemactlError(
-                "a bare repository has no files to check",
-                fix="check in a clone; `schemactl log` and `plan` work here",
-            )
-        else:
-            project, top = declare.load_project(context.directory, context.config)
-            worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
-            files = history.HashedFiles(worktree, repository.object_format)
-        if project.waivers:
-            raise SchemactlError(
-                f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",
-                fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
-            )
+        project, files = _files(args, context, repository)
         whole = not (args.topic or args.namespace or context.config)
         beginning = keeping.begin(context.directory, project) if args.staged and whole else None
-        soundness = history.Soundness(repository, project, files, program=staged.program())
-        declared = declare.read(files, project, soundness=soundness)
-        soundness.keep()
-        if declared.problems:
-            raise DeclarationError(declared.problems)
-        target = declared.catalog
-        head = repository.commit("HEAD")
+        declared = _declared(repository, project, files)
         forked = history.read_forked(
             repository,
             project,
-            head,
+            repository.commit("HEAD"),
             args.base,
             stepwise=bool(args.base),
             progress=context.reading_history(),
         )
-        approved, base, stepwise, branch, *_ = forked
+        approved, base = forked.approved, forked.base
         context.note(approved.notes)
-        label = f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history"
         fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
-        report = check(
-            target,
-            approved=approved.catalog,
-            project=project,
-            label=label,
-            declared=declared.findings,
-            only=_only(args, target, approved.catalog),
-            fork=fork,
-            stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
-            if stepwise and branch
-            else None,
-        )
-        notes = _notes(project, report)
-        if branch and branch.is_updated and base is approved:
-            notes = chain(notes, [_foxtrot(approved)])
-        report = replace(report, notes=(*report.notes, *notes))
+        report = _compared(args, project, declared, forked, fork)
         if beginning and isinstance(files, history.IndexFiles):
             keeping.keep(
                 beginning,
@@ -146,6 +107,75 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
                 report=report,
             )
     return report
+
+
+def _files(
+    args: argparse.Namespace, context: Context, repository: Repository
+) -> tuple[Project, IndexFiles | HashedFiles]:
+    """The project, and the files to check: the index, or the working tree.
+
+    Raises:
+        SchemactlError: there are none, or the project asks for what cannot be done with them.
+    """
+    from schemactl import declare, history
+
+    files: IndexFiles | HashedFiles
+    if args.staged:
+        files = _index(repository, context.look)
+        project = declare.load_project(context.directory, context.config, files=files)[0]
+        files.folders = project.roots
+    elif repository.top is None:
+        raise SchemactlError(
+            "a bare repository has no files to check",
+            fix="check in a clone; `schemactl log` and `plan` work here",
+        )
+    else:
+        project, top = declare.load_project(context.directory, context.config)
+        worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
+        files = history.HashedFiles(worktree, repository.object_format)
+    if project.waivers:
+        raise SchemactlError(
+            f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",
+            fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
+        )
+    return project, files
+
+
+def _declared(repository: Repository, project: Project, files: IndexFiles | HashedFiles) -> Declared:
+    """What the files say. Raises DeclarationError if they have problems."""
+    from schemactl import declare, history, staged
+
+    soundness = history.Soundness(repository, project, files, program=staged.program())
+    declared = declare.read(files, project, soundness=soundness)
+    soundness.keep()
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    return declared
+
+
+def _compared(
+    args: argparse.Namespace, project: Project, declared: Declared, forked: Forked, fork: Fork
+) -> CheckReport:
+    """What the declared files are to the approved history."""
+    from schemactl.check import Stepwise, check
+
+    approved, base, stepwise, branch, *_ = forked
+    report = check(
+        declared.catalog,
+        approved=approved.catalog,
+        project=project,
+        label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
+        declared=declared.findings,
+        only=_only(args, declared.catalog, approved.catalog),
+        fork=fork,
+        stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
+        if stepwise and branch
+        else None,
+    )
+    notes = _notes(project, report)
+    if branch and branch.is_updated and base is approved:
+        notes = chain(notes, [_foxtrot(approved)])
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def _index(repository: Repository, look: Look | None) -> IndexFiles:
