@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import schemactl
 from schemactl.cli import Context
 from schemactl.cli.codecs import check_recursion_depth, codec_of, require_codec
-from schemactl.cli.topics import find
+from schemactl.cli.topics import find, numbered
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic
+    from schemactl.model import Project, SchemaInfo, Topic
     from schemactl.spark.raw import RawMessages
 
 
@@ -145,15 +145,10 @@ def named(topic: Topic, version: int | None) -> tuple[str, str]:
     """How a report names a version that messages say they have: its number, and the commit that brought it."""
     if version is None:
         return "none", ""
-    known = version_of(topic, version)
+    known = numbered(topic, version)
     if known is None:
         return str(version), "not approved"
     return str(version), known.commit.short if known.commit else ""
-
-
-def version_of(topic: Topic, number: int | None) -> SchemaVersion | None:
-    """The approved version of that number."""
-    return next((version for version in topic.versions if version.number == number), None)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import Subject, columns, located, named, running, subject, table, version_of
+from schemactl.cli.spark_messages import Subject, columns, located, named, running, subject, table
+from schemactl.cli.topics import numbered
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -194,5 +195,5 @@ def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
 
 
 def _commit(read: Subject, count: Count) -> str | None:
-    version = version_of(read.topic, count.version)
+    version = numbered(read.topic, count.version)
     return version.commit.id if version and version.commit else None

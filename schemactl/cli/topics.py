@@ -50,10 +50,15 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
     Raises:
         UsageError: there is none; says which there are.
     """
-    for version in topic.versions:
-        if version.number == number:
-            return version
-    raise UsageError(f"{topic.name} has no version {number}: {_numbers(topic)}")
+    found = numbered(topic, number)
+    if found is None:
+        raise UsageError(f"{topic.name} has no version {number}: {_numbers(topic)}")
+    return found
+
+
+def numbered(topic: Topic, number: int | None) -> SchemaVersion | None:
+    """The topic's version of that number, if it has one."""
+    return next((version for version in topic.versions if version.number == number), None)
 
 
 def find(text: str, catalog: Catalog) -> Topic:
