@@ -35,9 +35,9 @@ examples:
   schemactl spark decode orders --messages pulsar://broker.example.com:6650 --out lake/orders
   schemactl spark decode orders --messages /mnt/archive/orders --out /mnt/lake/orders --master spark://master:7077
 
-Messages in files are rows with a column `payload` or `value` (binary), and, where there are such, `schema_version` or
-`__schemaVersion` (the number, or Pulsar's eight bytes), `key` or `__key`, and others, which are passed through. Where there is a
-column `__topic`, only the rows of the topic and its partitions count.
+Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
+eight bytes), unless --unversioned says that there is none; `key` or `__key`, which SEPARATED pairs need; and others, which are passed
+through. Where there is a column `__topic`, only the rows of the topic and its partitions count.
 """
 
 
@@ -76,14 +76,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
             default=[],
             help="an option of that format's reader, or of pulsar-schemactl; may be repeated",
         )
-        for option, columns in (
-            ("payload", "payload or value"),
-            ("version", "schema_version or __schemaVersion"),
-            ("key", "key or __key"),
+        versions = action.add_mutually_exclusive_group()
+        for where, option, columns in (
+            (action, "payload", "payload or value"),
+            (versions, "version", "schema_version or __schemaVersion"),
+            (action, "key", "key or __key"),
         ):
-            action.add_argument(
+            where.add_argument(
                 f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)"
             )
+        versions.add_argument(
+            "--unversioned",
+            action="store_true",
+            help="no message has a version: each is read as written with the reader's own schema",
+        )
         action.add_argument(
             "--master", metavar="URL", default="local[*]", help="the Spark to use (default: local[*])"
         )

@@ -68,6 +68,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.spark.session import watched
 
     out = located(args.out, context)
+    refused = located(args.refused, context) if args.refused else None
     with running(args, context, read.topic) as messages:
         checkpoint = (
             located(args.checkpoint, context)
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             out,
             checkpoint=checkpoint,
             partition_by=args.partition_by,
-            quarantine=located(args.refused, context) if args.refused else None,
+            quarantine=refused,
             compression=args.compression,
             rows_per_file=args.rows_per_file,
             **columns(args),
@@ -100,8 +101,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())
     if before is None and not landed.rows + landed.refused:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
-    show = _json if args.format == "json" else _text
-    print(show(read, landed, out, took_s))
+    if args.format == "json":
+        print(_json(read, landed, out, took_s))
+    else:
+        print(_text(read, landed, out, took_s, refused=refused or f"{out.rstrip('/')}/_refused"))
     return 0
 
 
@@ -114,7 +117,7 @@ def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
     return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
 
-def _text(read: Subject, landed: Landed, out: str, took_s: float) -> str:
+def _text(read: Subject, landed: Landed, out: str, took_s: float, *, refused: str) -> str:
     total = landed.rows + landed.refused
     if not total:
         return f"{read.topic.name}: nothing new to land"
@@ -133,6 +136,7 @@ def _text(read: Subject, landed: Landed, out: str, took_s: float) -> str:
             *table(head, rows),
             "",
             f"{landed.files:,} files, {landed.bytes:,} bytes; {took_s:.1f} s, {each_s:,.0f} messages a second",
+            *([f"The refused are in {refused}, with their reasons."] if landed.refused else []),
         ]
     )
 

@@ -138,7 +138,8 @@ def located(path: str, context: Context) -> str:
 def columns(args: argparse.Namespace) -> dict[str, Any]:
     """The names of the messages' columns that the user gave, as the functions of `schemactl.spark` take them."""
     given = {"payload": args.payload_column, "version": args.version_column, "key": args.key_column}
-    return {what: name for what, name in given.items() if name is not None}
+    named = {what: name for what, name in given.items() if name is not None}
+    return named | {"version": None} if args.unversioned else named
 
 
 def named(topic: Topic, version: int | None) -> tuple[str, str]:

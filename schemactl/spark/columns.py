@@ -88,7 +88,7 @@ def message_columns(
     missing = [what for what in needed if chosen[what] is None]
     if missing:
         names = ", ".join(" or ".join(wanted[what]) for what in missing)
-        advice = "; say version=None if no message has one" if "version" in missing else ""
+        advice = "; say version=None (--unversioned) if no message has one" if "version" in missing else ""
         raise WrongArgument(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
     assert chosen["payload"] is not None  # noqa: S101  it was needed
     for what in needed:

@@ -24,6 +24,9 @@ SPARK_ERRORS: Final = _errors()
 """PySpark's own exceptions, and those of Java that it does not translate."""
 
 
+_WORKERS_PYTHON: Final = "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
+
+
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
 
@@ -50,11 +53,16 @@ def first_line(error: BaseException) -> str:
         )
         named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
         if named:
-            return named[-1].partition(": ")[2]
+            kind, _, text = named[-1].partition(": ")
+            return f"{text}: {_WORKERS_PYTHON}" if kind == "ModuleNotFoundError" else text
+    no_program = re.search(r'Cannot run program ".+?"', str(error))
+    if no_program is not None:
+        return f"{no_program[0]}: {_WORKERS_PYTHON}"
     if lines[0].startswith("An error occurred while calling "):
         # py4j's own words, and then Java's: the exception, and behind it what caused it.
         causes = re.findall(r"^(?::|Caused by:) (?:[\w.$]+: )?(.+)$", "\n".join(lines), re.MULTILINE)
-        lines = causes[-1:] or lines
+        # The name of a class that Java does not find says nothing to whoever named something else.
+        lines = [cause for cause in causes if " " in cause][-1:] or causes[-1:] or lines
     return re.sub(r" SQLSTATE: \w+$", "", lines[0])
 
 

@@ -48,7 +48,8 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
 
     local = master == "local" or master.startswith("local[")
     if local:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Also where another is set, for jobs on a cluster: here workers need what this Python has.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = SparkConf().setMaster(master).setAppName(name)
     conf.setAll([("spark.ui.showConsoleProgress", "false"), ("spark.log.level", "OFF")])
     conf.setAll([*_LOCAL.items()] if local else [])
@@ -57,9 +58,11 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
             try:
                 spark = _started(conf)
             except Exception as error:
-                raise SparkProblem(
-                    f"it does not start: {cause_in_log(printed()) or first_line(error)}"
-                ) from error
+                cause = cause_in_log(printed()) or first_line(error)
+                if "stopped SparkContext" in cause:
+                    # That of a cluster stops itself where no master answers, and says so in its log alone.
+                    cause = f"{master} does not answer"
+                raise SparkProblem(f"it does not start: {cause}") from error
         try:
             if not local:
                 spark.sparkContext.addPyFile(str(carried))

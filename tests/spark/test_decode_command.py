@@ -100,8 +100,13 @@ def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files(
 
 @STREAMS_OUT
 def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path) -> None:
-    one = run(folder, "--messages", "../archive/1.parquet")
-    assert json.loads(one.stdout)["rows"] == COUNT - 1
+    one = run(folder, "--messages", "../archive/1.parquet", "--format", "text")
+    lines = one.stdout.splitlines()
+    assert lines[0].startswith(
+        f"persistent://shop/sales/orders: {COUNT:,} messages landed in {folder.parent}/lake, "
+    )
+    assert ["all", f"{COUNT:,}", f"{COUNT - 1:,}", "1"] in [line.split() for line in lines]
+    assert lines[-1] == f"The refused are in {folder.parent}/lake/_refused, with their reasons."
     table = pq.read_table(folder.parent / "archive/1.parquet")
     others = table.filter([name != "persistent://shop/sales/orders" for name in table["__topic"].to_pylist()])
     pq.write_table(others, folder.parent / "others.parquet")

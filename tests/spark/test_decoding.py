@@ -274,7 +274,8 @@ def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSess
 
     unversioned = raw.drop("__schemaVersion")
     with pytest.raises(
-        ValueError, match=r"no column schema_version or __schemaVersion; .*; say version=None if"
+        ValueError,
+        match=r"no column schema_version or __schemaVersion; .*; say version=None \(--unversioned\) if",
     ):
         decode(unversioned, visits)
     (row,) = decode(unversioned, visits, version=None).collect()

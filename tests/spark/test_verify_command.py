@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from schemactl.cli.codecs import codec_of
 from schemactl.codec import Codec, Definition, Options, Version, lanes
 from schemactl.history import read_here
 from schemactl.spark.columns import Columns
-from schemactl.spark.problems import SparkProblem
+from schemactl.spark.problems import SparkProblem, as_spark_problem
 from schemactl.spark.raw import raw_messages
 from schemactl.spark.verifying import _verify_part, verify
 
@@ -86,6 +87,53 @@ def test_messages_that_are_not_there_are_one_error(folder: Path) -> None:
     assert done.stderr == f"schemactl: Spark: [PATH_NOT_FOUND] Path does not exist: file:{folder}/nowhere.\n"
     for wrong in (["--only-new-loss"], ["--shown", "-1"], ["--candidate", "--recursion-depth", "-1"]):
         assert run(folder, *wrong).returncode == 64
+
+
+def test_workers_of_this_machine_are_this_python_whatever_others_are_for_clusters(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", str(folder / "none"))
+    done = run(folder, "--shown", "0")
+    assert (done.returncode, done.stderr) == (100, "")
+
+
+def test_a_python_that_workers_cannot_use_is_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "bare"
+    venv.create(bare)
+    for python, problem in (
+        ("none", 'Cannot run program ".*/none"'),
+        ("bare/bin/python", "No module named '.*'"),
+    ):
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / python))
+        with (
+            pytest.raises(
+                SparkProblem,
+                match=f"^{problem}: workers are started with the Python that PYSPARK_PYTHON names",
+            ),
+            as_spark_problem(),
+        ):
+            spark.range(1).mapInArrow(list, "id bigint").collect()
+
+
+def test_a_format_that_is_not_there_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SparkProblem, match=r"Failed to find the data source: odd\. "):
+        raw_messages(spark, str(tmp_path), topic="orders", kind="odd", options={}).read()
+
+
+def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path) -> None:
+    stored = pq.read_table(folder.parent / "messages.parquet").drop_columns("schema_version")
+    pq.write_table(stored, folder.parent / "bare.parquet")
+    bare = ("--messages", "../bare.parquet")
+    done = run(folder, *bare)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "say version=None (--unversioned) if no message has one" in done.stderr
+    done = run(folder, *bare, "--unversioned", "--format", "json")
+    assert [(count["version"], count["messages"]) for count in json.loads(done.stdout)["versions"]] == [
+        (None, COUNT)
+    ]
+    assert run(folder, *bare, "--unversioned", "--version-column", "day").returncode == 64
 
 
 def definition(*types: str) -> Definition:
