@@ -156,9 +156,10 @@ class _File:
             rows.schema,
             compression=COMPRESSIONS[shape.compression].codec,
             use_dictionary=repeating(rows),
-            # As Spark writes: decimals as numbers, indexes of pages, and no schema of Arrow's own.
+            # As Spark writes: decimals as numbers, indexes and checksums of pages, and no schema of Arrow's own.
             store_decimal_as_integer=True,
             write_page_index=True,
+            write_page_checksum=True,
             store_schema=False,
         )
 

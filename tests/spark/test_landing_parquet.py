@@ -91,6 +91,18 @@ def test_files_say_what_they_were_told_and_hold_intervals_as_numbers(tmp_path: P
     assert file.read().to_pylist() == [{"x": {"d": 5, "l": [6, None], "m": [("k", 7)]}}, {"x": None}]
 
 
+def test_a_damaged_page_is_found_by_readers_that_verify_checksums(tmp_path: Path) -> None:
+    (name,) = written(tmp_path, numbers(1_000), compression="none")
+    path = tmp_path / "attempt" / name
+    place = path.read_bytes().index((500).to_bytes(8, "little"))
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(b"\xff")
+    assert pq.read_table(path).num_rows == 1_000
+    with pytest.raises(OSError, match="crc|checksum"):
+        pq.read_table(path, page_checksum_verification=True)
+
+
 def test_only_columns_whose_values_repeat_get_a_dictionary(tmp_path: Path) -> None:
     count = 5_000
     columns = {
