@@ -22,7 +22,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.registry.base import Scope
+from schemactl.registry.base import Scope, counted
 from schemactl.registry.database import Database
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
@@ -152,7 +152,7 @@ class EmbeddedRegistry:
         with self._database.write():
             found = self.metadata.topic(name)
             if found is not None and found.partitions != partitions:
-                raise RegistryError(f"{name} exists with {_partitions(found.partitions)}")
+                raise RegistryError(f"{name} exists with {counted(found.partitions)}")
             self.metadata.create_topic(name, partitions)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
@@ -160,7 +160,7 @@ class EmbeddedRegistry:
         with self._database.write():
             current = self.metadata.need_topic(name).partitions
             if current is None or partitions < current:
-                raise RegistryError(f"{name} has {_partitions(current)} and cannot have {partitions}")
+                raise RegistryError(f"{name} has {counted(current)} and cannot have {partitions}")
             self.metadata.set_partitions(name, partitions)
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
@@ -310,7 +310,3 @@ class EmbeddedRegistry:
             if sum(map(len, (info.schema, *texts))) > LARGEST_BYTES:
                 raise SchemaRefused(Outcome.ERROR, "Not enough non-faulty bookies available")
         return entry(info, self._clock_ms())
-
-
-def _partitions(count: int | None) -> str:
-    return "no partitions" if count is None else f"{count} partition{'s' if count > 1 else ''}"

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Final, NamedTuple
 
-from schemactl.formats.avro.equality import canonical_json
+from schemactl.formats.avro.equality import canonical_json, properties_json
 from schemactl.formats.avro.names import is_plain_name
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -70,14 +70,14 @@ def _own(named: Named, found: list[Named]) -> Type:
             text = f"enum({','.join(named.symbols)})"
         case Fixed():
             text = f"fixed({named.size})"
-    text += _properties(named)
+    text += properties_json(named)
     return Type(text, frozenset(each.full_name for each in found[inside:]))
 
 
 def _field(field: Field, found: list[Named]) -> str:
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
     order = "" if field.order == "ascending" else f" {field.order}"
-    return f"{field.name} {_spelled(field.schema, found).text}{default}{order}{_properties(field)}"
+    return f"{field.name} {_spelled(field.schema, found).text}{default}{order}{properties_json(field)}"
 
 
 def _spelled(schema: Schema, found: list[Named]) -> Type:
@@ -94,21 +94,17 @@ def _spelled(schema: Schema, found: list[Named]) -> Type:
                 found.append(node)
                 pieces.append(f"<{node.full_name}>")
             case Array():
-                todo += [")" + _properties(node), node.items, "array("]
+                todo += [")" + properties_json(node), node.items, "array("]
             case Map():
-                todo += [")" + _properties(node), node.values, "map("]
+                todo += [")" + properties_json(node), node.values, "map("]
             case Union():
                 branches: list[Schema | str] = []
                 for branch in node.branches:
                     branches += [branch, ","]
                 todo += [")", *reversed(branches[:-1]), "union("]
             case _:
-                pieces.append(node.type + _properties(node))
+                pieces.append(node.type + properties_json(node))
     return Type("".join(pieces), frozenset(each.full_name for each in found[inside:]))
-
-
-def _properties(holder: Schema | Field | Named) -> str:
-    return canonical_json(dict(holder.properties)) if holder.properties else ""
 
 
 class _Unusual(Exception):

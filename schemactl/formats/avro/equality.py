@@ -116,7 +116,7 @@ def _equal_alone(left: Schema, right: Schema) -> bool:
         return False
     if isinstance(left, Union) and isinstance(right, Union) and len(left.branches) != len(right.branches):
         return False
-    return _properties(left) == _properties(right)
+    return properties_json(left) == properties_json(right)
 
 
 def _equal_fields(left: Field, right: Field) -> bool:
@@ -193,7 +193,7 @@ def _spelled_out(node: Schema) -> list[Schema | str]:
             parts = [f"fixed {node.full_name} {node.size}"]
         case _:
             parts = [node.type]
-    parts.append(_properties(node))
+    parts.append(properties_json(node))
     return parts
 
 
@@ -209,8 +209,9 @@ def _beside_type(field: Field) -> str:
         return ""
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
     order = "" if field.order == "ascending" else f" {field.order}"
-    return default + order + _properties(field)
+    return default + order + properties_json(field)
 
 
-def _properties(holder: Schema | Field) -> str:
+def properties_json(holder: Schema | Field | Named) -> str:
+    """The properties as canonical JSON, "" where there are none."""
     return canonical_json(dict(holder.properties)) if holder.properties else ""

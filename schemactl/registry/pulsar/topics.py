@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
-from schemactl.registry.base import RELAXED_FROM
+from schemactl.registry.base import RELAXED_FROM, counted
 from schemactl.registry.pulsar.connection import Connection
 from schemactl.registry.pulsar.namespaces import strategy, wait_until_in_force
 
@@ -57,7 +57,7 @@ def create(connection: Connection, name: TopicName, count: int | None) -> None:
     if reply.status == 409:
         has = partitions(connection, name)
         if has != count:
-            raise RegistryError(f"{name} exists with {_counted(has)}")
+            raise RegistryError(f"{name} exists with {counted(has)}")
         return
     connection.expect(reply, f"PUT {where}", of=f"namespace {name.namespace_name}")
 
@@ -70,7 +70,7 @@ def grow(connection: Connection, name: TopicName, count: int) -> None:
     """
     has = partitions(connection, name)
     if has is None or count < has:
-        raise RegistryError(f"{name} has {_counted(has)} and cannot have {count}")
+        raise RegistryError(f"{name} has {counted(has)} and cannot have {count}")
     if count > has:
         where = f"{path(name)}/partitions"
         connection.expect(connection.send("POST", where, count), f"POST {where}")
@@ -168,7 +168,3 @@ def _names(texts: Iterator[str] | list[str]) -> Iterator[TopicName]:
             continue  # older brokers took names that Pulsar refuses today; nothing can be declared for them
         if not name.topic.startswith("__"):
             yield name
-
-
-def _counted(count: int | None) -> str:
-    return "no partitions" if count is None else f"{count} partition{'s' if count > 1 else ''}"
