@@ -16,6 +16,7 @@ import brokers
 pulsar: Any = import_module("pulsar")
 Schema: Any = import_module("pulsar.schema").Schema
 
+NO_PROPERTIES: Mapping[str, str] = {}
 FOREVER = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
@@ -65,8 +66,10 @@ class Namespace:
             self.register(name, definition, kind=kind)
         return self.topic(name)
 
-    def register(self, name: str, definition: str, *, kind: str = "AVRO") -> None:
-        payload = {"type": kind, "schema": definition, "properties": {}}
+    def register(
+        self, name: str, definition: str, *, kind: str = "AVRO", properties: Mapping[str, str] = NO_PROPERTIES
+    ) -> None:
+        payload = {"type": kind, "schema": definition, "properties": dict(properties)}
         self.call("POST", f"/schemas/NAMESPACE/{name}/schema", payload)
 
     def schemas(self, name: str) -> list[tuple[int, str, str]]:
@@ -141,16 +144,20 @@ def namespace(
         yield made
 
 
-def send_from_java(program: Path, folder: Path, space: Namespace) -> None:
-    """The Java program has sent its messages into the namespace."""
+def run_java(program: Path, folder: Path, space: Namespace, *arguments: str) -> list[str]:
+    """The lines that the Java program prints, which is told the namespace and the arguments; its classes are kept in `folder`."""
     path = f"{folder}:{brokers.jars()}/*"
-    subprocess.run(["javac", "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True)
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, program.stem]
+    if not (folder / f"{program.stem}.class").exists():
+        subprocess.run(
+            ["javac", "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True
+        )
+    command = ["java", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-cp", path, program.stem]
     done = subprocess.run(
-        [*command, space.broker.service_url, space.name],
+        [*command, space.broker.service_url, space.name, *arguments],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

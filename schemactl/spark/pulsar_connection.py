@@ -159,8 +159,15 @@ def as_pulsar_problem(connection: Connection, doing: str) -> Iterator[None]:
     try:
         yield
     except pulsar.PulsarException as error:
-        reason = _REASONS.get(type(error).__name__)
-        raise PulsarProblem(f"cannot {doing}: {reason(connection) if reason else error}") from error
+        raise PulsarProblem(
+            f"cannot {doing}: {reason_of(type(error).__name__, connection) or error}"
+        ) from error
+
+
+def reason_of(error: str, connection: Connection) -> str | None:
+    """What an error of that name, as pulsar-client calls it, means for whoever asked; None: it says so itself."""
+    reason = _REASONS.get(error)
+    return None if reason is None else reason(connection)
 
 
 def _authentication(pulsar: Any, authentication: Authentication | None) -> Any:

@@ -70,7 +70,7 @@ class PulsarSource(DataSource):
 
         Raises:
             ValueError: an option is unknown, missing or wrong, or the rows have other columns than a message.
-            PulsarProblem: the version is not registered, or pulsar-client cannot send with it.
+            PulsarProblem: the version is not registered, or there is no way to send with it.
         """
         if overwrite:
             raise ValueError('what a topic holds cannot be overwritten: write with mode("append")')

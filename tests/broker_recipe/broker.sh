@@ -16,6 +16,8 @@
 #   SCHEMACTL_KEEP_DATA      not empty: start with the data of the last run instead of an empty cluster
 #   SCHEMACTL_TOKEN_SECRET   file with an HMAC-SHA256 key: clients need tokens, and permissions are checked
 #   SCHEMACTL_ADMIN_TOKEN    a token of the subject "admin" signed with that key (needed with it)
+#   SCHEMACTL_TLS_PORT       clients with TLS, too; needs SCHEMACTL_TLS_STORE, a file with a key and its
+#                            certificate (PKCS #12, password "password")
 #   SCHEMACTL_HEAP, SCHEMACTL_DIRECT   Java's memory              [384m, 256m]
 #   SCHEMACTL_START_TIMEOUT  seconds                              [90]
 #   MVN, JAVA, CURL          commands
@@ -80,6 +82,15 @@ tokenSecretKey=file://$secret
 superUserRoles=admin
 brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken
 brokerClientAuthenticationParameters={"token":"${SCHEMACTL_ADMIN_TOKEN:?set SCHEMACTL_ADMIN_TOKEN too, a token with subject admin}"}
+EOF
+  fi
+  if [ -n "${SCHEMACTL_TLS_PORT:-}" ]; then
+    cat >>"$data/standalone.conf" <<EOF
+brokerServicePortTls=$SCHEMACTL_TLS_PORT
+tlsEnabledWithKeyStore=true
+tlsKeyStoreType=PKCS12
+tlsKeyStore=${SCHEMACTL_TLS_STORE:?the file with the key and its certificate}
+tlsKeyStorePassword=password
 EOF
   fi
   wipe=--wipe-data; [ -n "${SCHEMACTL_KEEP_DATA:-}" ] && wipe=

@@ -13,7 +13,7 @@ from typing import Any
 import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace, namespace, pulsar, send_from_java
+from pulsar_cluster import Namespace, namespace, pulsar, run_java
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
@@ -102,7 +102,7 @@ def test_what_java_sends_is_read_as_it_was_meant(
     source: SparkSession, space: Namespace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     space.create("keyed", partitions=5)
-    send_from_java(Path(__file__).parent / "PulsarMessages.java", tmp_path_factory.mktemp("classes"), space)
+    run_java(Path(__file__).parent / "PulsarMessages.java", tmp_path_factory.mktemp("classes"), space)
     for encoding in ("INLINE", "SEPARATED"):
         topic = space.topic(f"pairs-{encoding.lower()}")
         messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()

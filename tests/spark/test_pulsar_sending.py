@@ -203,14 +203,6 @@ def test_each_type_that_the_client_names_finds_its_version(
     assert space.schemas(name) == before
 
 
-def test_types_that_the_client_cannot_name_are_refused(space: Namespace) -> None:
-    space.create("numbers", "", kind="INT32")
-    with pytest.raises(
-        PulsarProblem, match="is INT32, with which pulsar-client cannot send; it can with AVRO, JSON"
-    ):
-        sender(space, version=0, topic=space.topic("numbers")).check()
-
-
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [

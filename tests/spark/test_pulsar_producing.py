@@ -1,0 +1,242 @@
+"""The sink's own producer against live brokers: what becomes of its messages when the way to the broker is disturbed."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import admin_rest
+import brokers
+import pyarrow as pa
+import pytest
+from pulsar_cluster import FOREVER, Namespace
+from pyspark.sql.types import BinaryType, StructType
+
+from schemactl.spark.pulsar_brokers import Cluster
+from schemactl.spark.pulsar_connection import PulsarProblem
+from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
+from schemactl.spark.pulsar_producing import Message, Producer
+from schemactl.spark.pulsar_reading import PulsarBatch
+from schemactl.spark.pulsar_sending import Fields, Sender
+
+PAYLOADS = StructType().add("payload", BinaryType())
+PAIRS = StructType().add("payload", BinaryType()).add("key", BinaryType())
+
+
+def sender(options: dict[str, str], rows: StructType = PAYLOADS) -> Sender:
+    given = {"schema.version": "0", **options}
+    sending = sending_of(given)
+    return Sender(connection_of(given, "a sink"), sending, Fields.of(rows, sending))
+
+
+def batch(start: int, end: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"payload": pa.array(numbers(start, end), pa.binary())})
+
+
+def numbers(start: int, end: int) -> list[bytes]:
+    return [number.to_bytes(8, "big") for number in range(start, end)]
+
+
+def message(payload: bytes | None) -> Message:
+    return Message(payload, None, key_is_bytes=False, null_key=False, event_ms=None, properties={})
+
+
+def received(options: dict[str, str], **more: str) -> list[dict[str, Any]]:
+    given = {name: value for name, value in options.items() if name != "schema.version"} | more
+    reader = PulsarBatch(connection_of(given), reading_of(given, "a batch"))
+    return [row for part in reader.partitions() for found in reader.read(part) for row in found.to_pylist()]
+
+
+@contextmanager
+def producing(space: Namespace, topic: str, *, send_timeout_s: float = 30) -> Iterator[Producer]:
+    with closing(Cluster(connection_of(space.options))) as cluster:
+        yield Producer(cluster, topic, version=0, send_timeout_s=send_timeout_s)
+
+
+def test_a_topic_that_is_unloaded_between_batches_gets_each_message_once(space: Namespace) -> None:
+    topic = space.create("unloaded", "", kind="INT64")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(5):
+            yield batch(100 * number, 100 * number + 100)
+            space.unload("unloaded")
+
+    sender({**space.options, "topic": topic}).send(batches())
+    found = received({**space.options, "topic": topic})
+    assert [row["value"] for row in found] == numbers(0, 500)
+    assert {row["__schemaVersion"] for row in found} == {0}
+    assert len(space.schemas("unloaded")) == 1
+
+
+def test_messages_in_flight_while_the_topic_is_unloaded_all_arrive_in_order(space: Namespace) -> None:
+    topic = space.create("stormy", "", kind="INT64")
+    over = threading.Event()
+
+    def unload() -> None:
+        while not over.wait(0.3):
+            space.unload("stormy")
+
+    storm = threading.Thread(target=unload)
+    with producing(space, topic) as producer:
+        storm.start()
+        try:
+            for number in range(60_000):
+                producer.send(message(number.to_bytes(8, "big")))
+                if number % 500 == 0:
+                    producer.flush()
+            producer.flush()
+        finally:
+            over.set()
+            storm.join()
+        producer.close()
+    values = [row["value"] for row in received({**space.options, "topic": topic})]
+    # One that was sent again may be there twice; the first of each come in order, and none is missing.
+    assert list(dict.fromkeys(values)) == numbers(0, 60_000)
+
+
+def test_a_connection_that_breaks_loses_nothing_and_doubles_nothing_where_the_broker_deduplicates(
+    space: Namespace,
+) -> None:
+    topic = space.create("broken", "", kind="INT64")
+    space.call("POST", "/namespaces/NAMESPACE/deduplication", body=True)
+    try:
+        while space.call("GET", "/persistent/NAMESPACE/broken/stats")["deduplicationStatus"] != "Enabled":
+            time.sleep(0.05)
+        with producing(space, topic) as producer:
+            for number in range(50_000):
+                producer.send(message(number.to_bytes(8, "big")))
+                if number % 10_000 == 7_000:
+                    assert producer._broker is not None
+                    producer._broker._socket.shutdown(socket.SHUT_RDWR)
+            producer.flush()
+            assert producer._epoch > 4
+            producer.close()
+    finally:
+        space.call("POST", "/namespaces/NAMESPACE/deduplication", body=False)
+    assert [row["value"] for row in received({**space.options, "topic": topic})] == numbers(0, 50_000)
+
+
+def test_a_version_that_is_deleted_meanwhile_is_not_registered_anew(space: Namespace) -> None:
+    topic = space.create("deleted", "", kind="INT64")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch(0, 10)
+        space.call("DELETE", "/schemas/NAMESPACE/deleted/schema?force=true")
+        space.unload("deleted")
+        yield batch(10, 20)
+
+    with pytest.raises(PulsarProblem, match="has no version 0 of a schema any more"):
+        sender({**space.options, "topic": topic}).send(batches())
+    assert [row["value"] for row in received({**space.options, "topic": topic})] == numbers(0, 10)
+    assert space.schemas("deleted") == []
+
+
+def test_messages_that_are_too_large_are_refused_and_large_ones_have_an_entry_of_their_own(
+    space: Namespace,
+) -> None:
+    topic = space.create("large", "", kind="INT64")
+    payloads = [b"a", b"b" * 3_000_000, b"c", b"d" * 200_000, b"", b"e"]
+    with producing(space, topic) as producer:
+        for payload in payloads:
+            producer.send(message(payload))
+        producer.flush()
+        producer.send(message(b"x" * (5 << 20)))
+        with pytest.raises(PulsarProblem, match=r"has \d+ bytes, and the broker takes 5242880"):
+            producer.flush()
+    assert [row["value"] for row in received({**space.options, "topic": topic})] == payloads
+    assert space.entries("large") == 5
+
+
+def test_a_broker_behind_another_name_is_reached_through_it(space: Namespace) -> None:
+    topic = space.create("named", "", kind="INT64", partitions=2)
+    options = {
+        **space.options,
+        "topic": topic,
+        "service.url": space.options["service.url"].replace("127.0.0.1", "localhost"),
+    }
+    sender(options).send(iter([batch(0, 3_000)]))
+    found = received(options)
+    assert sorted(row["value"] for row in found) == numbers(0, 3_000)
+    assert {row["__topic"] for row in found} == {f"{topic}-partition-{number}" for number in range(2)}
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_is(space: Namespace) -> None:
+    properties = {"kv.encoding.type": "SEPARATED"}
+    for half in ("key", "value"):
+        properties |= {
+            f"{half}.schema.name": "",
+            f"{half}.schema.type": "STRING",
+            f"{half}.schema.properties": "{}",
+        }
+    pairs = space.create("keyless")
+    space.register("keyless", '{"key": "", "value": ""}', kind="KEY_VALUE", properties=properties)
+    with pytest.raises(PulsarProblem, match="SEPARATED keys: the rows need a column key or __key"):
+        sender({**space.options, "topic": pairs}).check()
+    sender({**space.options, "topic": pairs}, PAIRS).check()
+    raw = space.create("raw", "", kind="BYTES")
+    with pytest.raises(PulsarProblem, match="is of a type without a form for its messages"):
+        sender({**space.options, "topic": raw}).check()
+    rows = pa.RecordBatch.from_pydict({"payload": pa.array([b"x"]), "key": pa.array([b"\xff"])})
+    numbered = space.create("text-keys", "", kind="INT64")
+    with pytest.raises(PulsarProblem, match="is no text in UTF-8"):
+        sender({**space.options, "topic": numbered}, PAIRS).send(iter([rows]))
+    assert received({**space.options, "topic": numbered}) == []
+
+
+def test_tokens_and_tls_serve_the_own_producer_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = brokers.running("token")
+    tenant = brokers.new_tenant()
+    admin = {"Authorization": f"Bearer {brokers.token('admin')}"}
+    with closing(admin_rest.Client(broker.url)) as rest:
+        for method, path, body in (
+            ("PUT", f"/tenants/{tenant}", {"allowedClusters": ["standalone"]}),
+            ("PUT", f"/namespaces/{tenant}/ns", {"retention_policies": FOREVER}),
+            ("POST", f"/namespaces/{tenant}/ns/permissions/prod", ["produce"]),
+            ("PUT", f"/persistent/{tenant}/ns/t", None),
+            ("POST", f"/schemas/{tenant}/ns/t/schema", {"type": "INT64", "schema": "", "properties": {}}),
+        ):
+            assert rest.call(method, path, body, **admin).status < 300
+    for role in ("admin", "prod", "stranger"):
+        (tmp_path / role).write_text(brokers.token(role))
+    monkeypatch.setenv("ADMIN_TOKEN", brokers.token("admin"))
+    options = {
+        "service.url": broker.tls_url,
+        "topic": f"{tenant}/ns/t",
+        "pulsar.client.authPluginClassName": "AuthenticationToken",
+        "pulsar.client.tlsTrustCertsFilePath": broker.certificate,
+    }
+
+    def token(role: str) -> dict[str, str]:
+        return {"pulsar.client.authParams": f"file://{tmp_path / role}"}
+
+    sender({**options, **token("prod")}).send(iter([batch(0, 10)]))
+    sender({**options, "pulsar.client.authParams": "env:ADMIN_TOKEN"}).send(iter([batch(10, 20)]))
+    found = received({**options, **token("admin")})
+    assert [(row["value"], row["__schemaVersion"]) for row in found] == [(each, 0) for each in numbers(0, 20)]
+
+    def opened(**more: str) -> None:
+        given = {**options, "pulsar.client.operationTimeoutMs": "1000", **more}
+        topic = f"persistent://{tenant}/ns/t"
+        with closing(Cluster(connection_of(given))) as cluster:
+            Producer(cluster, topic, version=0, send_timeout_s=1)
+
+    opened(**token("prod"))
+    with pytest.raises(PulsarProblem, match="the role may not") as refused:
+        opened(**token("stranger"))
+    assert brokers.token("stranger") not in str(refused.value)
+    (tmp_path / "forged").write_text(brokers.token("prod")[:-8] + "AAAAAAAA")
+    with pytest.raises(PulsarProblem, match="the cluster does not take these credentials"):
+        opened(**token("forged"))
+    elsewhere = {"service.url": broker.tls_url.replace("127.0.0.1", "localhost")}
+    with pytest.raises(PulsarProblem, match="certificate verify failed: Hostname mismatch"):
+        opened(**token("prod"), **elsewhere)
+    opened(**token("prod"), **elsewhere, **{"pulsar.client.tlsHostnameVerificationEnable": "false"})
+    del options["pulsar.client.tlsTrustCertsFilePath"]
+    with pytest.raises(PulsarProblem, match="certificate verify failed: self-signed certificate"):
+        opened(**token("prod"))
+    opened(**token("prod"), **{"pulsar.client.tlsAllowInsecureConnection": "true"})
