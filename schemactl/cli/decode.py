@@ -13,9 +13,7 @@ from typing import Any
 from schemactl.cli import Context
 from schemactl.cli.codecs import add_strict, codec_of, require_codec, schema_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
-from schemactl.cli.log import number_of
-from schemactl.cli.struct import options_of, recursion_depth
-from schemactl.cli.topics import HELP, find, version_of
+from schemactl.cli.topics import HELP, find, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
 
@@ -118,7 +116,7 @@ def _bytes(text: str, option: str) -> bytes:
 
 
 def _lines(request: Request) -> Answer:
-    from schemactl.cli.json_definitions import described
+    from schemactl.cli.json_definitions import described, options_of, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows

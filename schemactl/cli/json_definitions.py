@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemactl.cli.json_lines import Request, Unreadable
 from schemactl.formats import protobuf_native
@@ -63,6 +63,34 @@ def described(request: Request, role: str) -> SchemaInfo:
     elif isinstance(schema, dict | list) and not proto_of(schema):
         entry["schema"] = json.dumps(schema)
     return definition_of(entry, role)
+
+
+def options_of(request: Request) -> dict[str, Any]:
+    """The options of a line.
+
+    Raises:
+        Unreadable: it has something else there.
+    """
+    given = request.get("options") or {}
+    if not isinstance(given, dict):
+        raise Unreadable("`options` is not an object")
+    return given
+
+
+def recursion_depth(options: dict[str, Any], *, default: int) -> int:
+    """How often a record may hold itself.
+
+    Raises:
+        Unreadable: `options` has no number there that Java has.
+    """
+    try:
+        # Spark's options are texts; numbers are taken as well.
+        depth = int(options.get("recursiveFieldMaxDepth", default))
+    except (TypeError, ValueError, OverflowError):
+        depth = None
+    if depth is None or not -(1 << 31) <= depth < 1 << 31:
+        raise Unreadable("`options.recursiveFieldMaxDepth` is not a number of 32 bits")
+    return depth
 
 
 def _half(half: object) -> object:

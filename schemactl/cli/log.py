@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.topics import HELP, find
+from schemactl.cli.topics import HELP, find, number_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.report.style import paint, table
 from schemactl.wording import cite, day
@@ -67,26 +67,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     else:
         print("\n\n".join(_text(history, topic, color=context.color) for topic in topics))
     return 0
-
-
-def number_of(version_bytes: str) -> int:
-    """The version number in a message's `schema_version`, written in hex: 8 bytes, big-endian.
-
-    Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
-
-    Raises:
-        UsageError: the text is not that.
-    """
-    text = version_bytes.removeprefix("0x").replace(" ", "").replace(":", "")
-    try:
-        data = bytes.fromhex(text)
-    except ValueError:
-        raise UsageError(f"--version-bytes {version_bytes}: expected 16 hex digits") from None
-    if not data:
-        raise UsageError("--version-bytes is empty: a message without them was written without a schema")
-    if len(data) not in (8, 64):
-        raise UsageError(f"--version-bytes {version_bytes}: expected 8 bytes, found {len(data)}")
-    return int.from_bytes(data[:8], "big", signed=True)
 
 
 def _print_writer(topic: Topic, version_bytes: str, form: str) -> int:

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.json_definitions import described
+    from schemactl.cli.json_definitions import described, options_of
     from schemactl.codegen.spark_type import SparkRefuses, to_json
     from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
@@ -82,35 +82,8 @@ def _struct(request: Request, *, spark: str) -> Answer:
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 
-def options_of(request: Request) -> dict[str, Any]:
-    """The options of a line.
-
-    Raises:
-        Unreadable: it has something else there.
-    """
-    given = request.get("options") or {}
-    if not isinstance(given, dict):
-        raise Unreadable("`options` is not an object")
-    return given
-
-
-def recursion_depth(options: dict[str, Any], *, default: int) -> int:
-    """How often a record may hold itself.
-
-    Raises:
-        Unreadable: `options` has no number there that Java has.
-    """
-    try:
-        # Spark's options are texts; numbers are taken as well.
-        depth = int(options.get("recursiveFieldMaxDepth", default))
-    except (TypeError, ValueError, OverflowError):
-        depth = None
-    if depth is None or not -(1 << 31) <= depth < 1 << 31:
-        raise Unreadable("`options.recursiveFieldMaxDepth` is not a number of 32 bits")
-    return depth
-
-
 def _options(given: dict[str, Any], spark: str) -> Options:
+    from schemactl.cli.json_definitions import recursion_depth
     from schemactl.codegen.struct import Options
 
     return Options(

@@ -61,6 +61,26 @@ def numbered(topic: Topic, number: int | None) -> SchemaVersion | None:
     return next((version for version in topic.versions if version.number == number), None)
 
 
+def number_of(version_bytes: str) -> int:
+    """The version number in a message's `schema_version`, written in hex: 8 bytes, big-endian.
+
+    Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
+
+    Raises:
+        UsageError: the text is not that.
+    """
+    text = version_bytes.removeprefix("0x").replace(" ", "").replace(":", "")
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        raise UsageError(f"--version-bytes {version_bytes}: expected 16 hex digits") from None
+    if not data:
+        raise UsageError("--version-bytes is empty: a message without them was written without a schema")
+    if len(data) not in (8, 64):
+        raise UsageError(f"--version-bytes {version_bytes}: expected 8 bytes, found {len(data)}")
+    return int.from_bytes(data[:8], "big", signed=True)
+
+
 def find(text: str, catalog: Catalog) -> Topic:
     """The topic of `catalog` that `text` names, in full or by its last parts.
 
