@@ -278,5 +278,5 @@ def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSess
         match=r"no column schema_version or __schemaVersion; .*; say version=None \(--unversioned\) if",
     ):
         decode(unversioned, visits)
-    (row,) = decode(unversioned, visits, version=None).collect()
+    (row,) = decode(unversioned, visits, version=None, reasons=True).collect()
     assert row["__error"] == "page, byte 1: the message ends inside a number"

@@ -99,7 +99,7 @@ def test_a_damaged_page_is_found_by_readers_that_verify_checksums(tmp_path: Path
         file.seek(place)
         file.write(b"\xff")
     assert pq.read_table(path).num_rows == 1_000
-    with pytest.raises(OSError, match="crc|checksum"):
+    with pytest.raises(OSError, match=r"crc|checksum"):
         pq.read_table(path, page_checksum_verification=True)
 
 
