@@ -88,7 +88,13 @@ class _Walk:
         """Goes through all blocks; `jump`: over those that say their size."""
         lanes, at, rows = self._lanes, self.at, self._rows
         here = np.flatnonzero(lanes.good(rows))
+        turns = 0
         while len(here):
+            turns += 1
+            # A default is one block.
+            if turns > _FEW_LANES > len(here):
+                lanes.mark(rows[here])
+                break
             count, after, said = lanes.counts(at.take(here), rows.take(here), sizes.least)
             left = count
             if jump and said is not None:

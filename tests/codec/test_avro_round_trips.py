@@ -16,6 +16,7 @@ from random_avro import Maker, damage, for_fastavro
 from schemactl.codec import Codec, Definition, Unreadable, Version
 from schemactl.codec.casting import to_numbers as storage
 from schemactl.codec.defaults import zigzag
+from schemactl.codec.lanes import Lanes
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
@@ -151,6 +152,24 @@ def test_one_row_with_many_items_does_not_hold_up_the_others() -> None:
     decoded = codec.decode_batch(pa.array(payloads))
     assert decoded.errors.null_count == 1001
     assert len(decoded.rows.column("rows")[500]) == 50_000
+
+
+def test_one_row_with_many_blocks_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec = codec_of(["null", {"type": "array", "items": "int"}])
+    payloads = [b"\2\4\2\4\0"] * 500
+    payloads[100] = b"\2" + b"\2\6" * 5_000 + b"\0"
+    turns = []
+    counts = Lanes.counts
+
+    def counted(*given: Any) -> Any:
+        turns.append(given)
+        return counts(*given)
+
+    monkeypatch.setattr(Lanes, "counts", counted)
+    decoded = codec.decode_batch(pa.array(payloads))
+    assert decoded.errors.null_count == 500
+    assert decoded.rows.column("value").to_pylist() == [[1, 2]] * 100 + [[3] * 5_000] + [[1, 2]] * 399
+    assert len(turns) < 100
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**40, -(2**63), 10**7])
