@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 from contextlib import closing
-from typing import Any
+from typing import Any, Final, get_args
 
 from schemactl.broker import live
+from schemactl.broker.connect import Role
 from schemactl.cli.json_lines import Answer, Request, Unreadable
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
@@ -25,7 +26,7 @@ from schemactl.registry.storage import MemoryStorage
 
 _S = CompatibilityStrategy
 _SPACE = NamespaceName("tenant", "namespace")
-_ROLES = ("producer", "consumer", "reader", "message")
+_ROLES: Final = get_args(Role)
 
 
 def connect(request: Request, *, release: Release) -> Answer:
