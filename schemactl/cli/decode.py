@@ -145,7 +145,9 @@ def _lines(request: Request) -> Answer:
 
 def _messages(given: Any, where: str) -> list[bytes | None]:
     if not isinstance(given, list):
-        raise Unreadable(f"`{where}` is not a list")
+        raise Unreadable(
+            f"`{where}` is {'missing' if given is None else 'not a list'}: give the bytes of each in base64"
+        )
     try:
         return [None if text is None else base64.b64decode(text, validate=True) for text in given]
     except (TypeError, ValueError):

@@ -6,15 +6,19 @@ import base64
 import contextlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.json_lines import Request, Unreadable
 from schemactl.formats import protobuf_native
 from schemactl.formats.key_value import from_text
-from schemactl.model import AVRO_PAYLOADS, SchemaInfo, SchemaType
+from schemactl.model import AVRO_DESCRIBED, AVRO_PAYLOADS, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf_native.compile import Proto
+
+
+_DEFINED: Final = AVRO_DESCRIBED | {SchemaType.PROTOBUF_NATIVE, SchemaType.KEY_VALUE}
+"""The types that have a definition."""
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:
@@ -52,6 +56,10 @@ def described(request: Request, role: str) -> SchemaInfo:
         InvalidSchema: the text of a KEY_VALUE is none, or a `.proto` does not compile.
     """
     kind, schema = _kind(request.get("type"), "type"), request.get(role)
+    if schema is None and kind in _DEFINED:
+        raise Unreadable(
+            f"`{role}` is missing: give the definition of {kind.name}, as a text or as the JSON itself"
+        )
     entry = {"type": kind.name, "schema": schema, "properties": request.get("properties")}
     if kind is SchemaType.PROTOBUF and (proto := proto_of(schema)):
         info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
@@ -105,6 +113,8 @@ def _half(half: object) -> object:
 
 
 def _kind(name: object, where: str) -> SchemaType:
+    if name is None:
+        raise Unreadable(f"`{where}` is missing: write AVRO, JSON or another of Pulsar's schema types")
     if not isinstance(name, str) or name not in SchemaType.__members__:
         raise Unreadable(f"`{where}` is {json.dumps(name)}, which is no schema type")
     return SchemaType[name]
@@ -112,7 +122,7 @@ def _kind(name: object, where: str) -> SchemaType:
 
 def _definition_text(value: object, where: str) -> str:
     """The text of an Avro definition that a line gives as a text or as the JSON itself."""
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float):
         raise Unreadable(f"`{where}` is {json.dumps(value)}, which is no definition")
     # A bare word is the JSON of a primitive type: its text would stand in quotes.
     if isinstance(value, str) and not value.isidentifier():

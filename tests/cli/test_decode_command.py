@@ -130,6 +130,17 @@ def test_lines_that_cannot_be_read_are_answered() -> None:
     assert all("error" in answer for answer in others)
 
 
+@pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE"])
+def test_what_a_line_lacks_is_called_missing(kind: str) -> None:
+    bare: list[Row] = [{"id": 1, "type": kind, "messages_b64": []}, {"id": 2, "type": "STRING"}]
+    no_writer, no_messages = through([*bare], "decode", "--jsonl", status=1)
+    assert no_writer["error"].startswith(f"`writer` is missing: give the definition of {kind}, ")
+    assert no_messages["error"].startswith("`messages_b64` is missing: ")
+    no_schema, no_type = through([{"id": 1, "type": kind}, {"id": 2, "schema": "int"}], "struct", status=1)
+    assert no_schema["error"].startswith(f"`schema` is missing: give the definition of {kind}, ")
+    assert no_type["error"].startswith("`type` is missing: ")
+
+
 DEEP = '{"type": "array", "items": ' * 990 + '"int"' + "}" * 990
 FIXED = {"type": "fixed", "name": "F", "logicalType": "decimal", "precision": 9}
 SELF = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
