@@ -111,6 +111,8 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     """
     if mode not in get_args(Mode):
         raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
+    if messages.isStreaming:
+        raise WrongArgument("the messages are a stream, which land_stream lands")
     places = _places(path, quarantine, filesystem)
     landing = _landing(
         messages,
@@ -179,6 +181,10 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         SparkProblem: PySpark is older than 4.1, which has no such streams.
     """
     require((4, 1), "landing a stream")
+    if not messages.isStreaming:
+        raise WrongArgument(
+            "the messages are no stream: read them with spark.readStream, or land them with land"
+        )
     places = _places(path, quarantine, filesystem)
     landing = _landing(
         messages,

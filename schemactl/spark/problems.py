@@ -27,6 +27,10 @@ SPARK_ERRORS: Final = _errors()
 _WORKERS_PYTHON: Final = "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
 
 
+_WHILE_HANDLED: Final = "During handling of the above exception, another exception occurred:"
+"""What stands between the tracebacks of an exception and of the one that its handling raised."""
+
+
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
 
@@ -42,7 +46,10 @@ def as_spark_problem() -> Iterator[None]:
 
 def first_line(error: BaseException) -> str:
     """The line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told, _, while_telling = str(error).partition(_WHILE_HANDLED)
+    # A data source that cannot be made is followed by PySpark's own slip over the reader that it then does not have.
+    text = told if "UnboundLocalError: " in while_telling else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
     frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
@@ -53,9 +60,9 @@ def first_line(error: BaseException) -> str:
         )
         named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
         if named:
-            kind, _, text = named[-1].partition(": ")
-            return f"{text}: {_WORKERS_PYTHON}" if kind == "ModuleNotFoundError" else text
-    no_program = re.search(r'Cannot run program ".+?"', str(error))
+            kind, _, reason = named[-1].partition(": ")
+            return f"{reason}: {_WORKERS_PYTHON}" if kind == "ModuleNotFoundError" else reason
+    no_program = re.search(r'Cannot run program ".+?"', text)
     if no_program is not None:
         return f"{no_program[0]}: {_WORKERS_PYTHON}"
     if lines[0].startswith("An error occurred while calling "):

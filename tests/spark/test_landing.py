@@ -192,6 +192,14 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
             land(messages, CODEC, folder, **wrong)
     with pytest.raises(ValueError, match="no mode is called replace: take one of append, overwrite, error"):
         land(messages, CODEC, folder, mode="replace")  # type: ignore[arg-type]
+    stream = messages.sparkSession.readStream.format("rate").load()
+    with pytest.raises(ValueError, match="are a stream, which land_stream lands"):
+        land(stream, CODEC, folder)
+    if RELEASE >= (4, 1):
+        with pytest.raises(
+            ValueError, match=r"no stream: read them with spark\.readStream, or land them with"
+        ):
+            land_stream(messages, CODEC, folder, checkpoint=f"{folder}-checkpoint")
     Path(folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):
         land(messages, CODEC, Path(folder))

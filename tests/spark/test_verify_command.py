@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import shop
 from pyspark.sql import SparkSession
+from spark_release import before
 
 from examples.shop import messages
 from schemactl.cli.codecs import codec_of
@@ -115,6 +116,25 @@ def test_a_python_that_workers_cannot_use_is_told(
             as_spark_problem(),
         ):
             spark.range(1).mapInArrow(list, "id bigint").collect()
+
+
+@before((4, 2), "batches can be limited")
+def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = raw_messages(
+        spark,
+        "pulsar://127.0.0.1:1",
+        topic="persistent://shop/sales/orders",
+        kind="parquet",
+        options={"maxMessagesPerTrigger": "5"},
+    )
+    query = source.stream(1).writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with (
+        pytest.raises(SparkProblem, match=r"^maxMessagesPerTrigger needs Spark 4\.2 or newer"),
+        as_spark_problem(),
+    ):
+        query.awaitTermination()
 
 
 def test_a_format_that_is_not_there_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
