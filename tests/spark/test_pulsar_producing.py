@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ import admin_rest
 import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import FOREVER, Namespace
+from pulsar_cluster import FOREVER, Namespace, namespace
 from pyspark.sql.types import BinaryType, StructType
 
 from schemactl.spark.pulsar_brokers import Cluster
@@ -26,6 +27,13 @@ from schemactl.spark.pulsar_sending import Fields, Sender
 
 PAYLOADS = StructType().add("payload", BinaryType())
 PAIRS = StructType().add("payload", BinaryType()).add("key", BinaryType())
+
+
+@pytest.fixture
+def alone(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
+    """A namespace of a test that changes policies."""
+    with namespace(broker, tmp_path / "client.log") as made:
+        yield made
 
 
 def sender(options: dict[str, str], rows: StructType = PAYLOADS) -> Sender:
@@ -44,6 +52,19 @@ def numbers(start: int, end: int) -> list[bytes]:
 
 def message(payload: bytes | None) -> Message:
     return Message(payload, None, key_is_bytes=False, null_key=False, event_ms=None, properties={})
+
+
+def register_pair(space: Namespace, name: str, value: dict[str, Any], *, encoding: str) -> None:
+    """The next version of the topic: a STRING and a record."""
+    properties = {"kv.encoding.type": encoding}
+    for half, kind in (("key", "STRING"), ("value", "AVRO")):
+        properties |= {
+            f"{half}.schema.name": "",
+            f"{half}.schema.type": kind,
+            f"{half}.schema.properties": "{}",
+        }
+    definition = json.dumps({"key": "", "value": value})
+    space.register(name, definition, kind="KEY_VALUE", properties=properties)
 
 
 def received(options: dict[str, str], **more: str) -> list[dict[str, Any]]:
@@ -100,25 +121,24 @@ def test_messages_in_flight_while_the_topic_is_unloaded_all_arrive_in_order(spac
 
 
 def test_a_connection_that_breaks_loses_nothing_and_doubles_nothing_where_the_broker_deduplicates(
-    space: Namespace,
+    alone: Namespace,
 ) -> None:
-    topic = space.create("broken", "", kind="INT64")
-    space.call("POST", "/namespaces/NAMESPACE/deduplication", body=True)
-    try:
-        while space.call("GET", "/persistent/NAMESPACE/broken/stats")["deduplicationStatus"] != "Enabled":
-            time.sleep(0.05)
-        with producing(space, topic) as producer:
-            for number in range(50_000):
-                producer.send(message(number.to_bytes(8, "big")))
-                if number % 10_000 == 7_000:
-                    assert producer._broker is not None
-                    producer._broker._socket.shutdown(socket.SHUT_RDWR)
-            producer.flush()
-            assert producer._epoch > 4
-            producer.close()
-    finally:
-        space.call("POST", "/namespaces/NAMESPACE/deduplication", body=False)
-    assert [row["value"] for row in received({**space.options, "topic": topic})] == numbers(0, 50_000)
+    topic = alone.create("broken", "", kind="INT64")
+    alone.call("POST", "/namespaces/NAMESPACE/deduplication", body=True)
+    for _ in range(200):
+        if alone.call("GET", "/persistent/NAMESPACE/broken/stats")["deduplicationStatus"] == "Enabled":
+            break
+        time.sleep(0.05)
+    with producing(alone, topic) as producer:
+        for number in range(50_000):
+            producer.send(message(number.to_bytes(8, "big")))
+            if number % 10_000 == 7_000:
+                assert producer._broker is not None
+                producer._broker._socket.shutdown(socket.SHUT_RDWR)
+        producer.flush()
+        assert producer._epoch > 4
+        producer.close()
+    assert [row["value"] for row in received({**alone.options, "topic": topic})] == numbers(0, 50_000)
 
 
 def test_a_version_that_is_deleted_meanwhile_is_not_registered_anew(space: Namespace) -> None:
@@ -152,6 +172,32 @@ def test_messages_that_are_too_large_are_refused_and_large_ones_have_an_entry_of
     assert space.entries("large") == 5
 
 
+def test_what_is_in_flight_is_bounded(space: Namespace) -> None:
+    topic = space.create("much", "", kind="INT64")
+    payloads = [bytes([number]) * 1_000_000 for number in range(40)]
+    with producing(space, topic) as producer:
+        for payload in payloads:
+            producer.send(message(payload))
+            assert producer._in_flight < 18_000_000
+        producer.flush()
+        assert producer._in_flight == 0
+    assert [row["value"] for row in received({**space.options, "topic": topic})] == payloads
+
+
+def test_a_topic_that_was_terminated_takes_no_more_and_says_so(space: Namespace) -> None:
+    topic = space.create("ended", "", kind="INT64")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch(0, 10)
+        space.call("POST", "/persistent/NAMESPACE/ended/terminate")
+        yield batch(10, 20)
+
+    for attempt in (batches(), iter([batch(10, 20)])):
+        with pytest.raises(PulsarProblem, match=r"(?i)ended.*terminated"):
+            sender({**space.options, "topic": topic}).send(attempt)
+    assert [row["value"] for row in received({**space.options, "topic": topic})] == numbers(0, 10)
+
+
 def test_a_broker_behind_another_name_is_reached_through_it(space: Namespace) -> None:
     topic = space.create("named", "", kind="INT64", partitions=2)
     options = {
@@ -165,22 +211,46 @@ def test_a_broker_behind_another_name_is_reached_through_it(space: Namespace) ->
     assert {row["__topic"] for row in found} == {f"{topic}-partition-{number}" for number in range(2)}
 
 
+def test_an_earlier_version_is_found_though_the_broker_takes_no_new_one_and_none_without_schema(
+    alone: Namespace,
+) -> None:
+    for encoding in ("INLINE", "SEPARATED"):
+        alone.create(encoding)
+        for count in (1, 2, 3):
+            fields = [{"name": f"f{number}", "type": "long", "default": 0} for number in range(count)]
+            value = {"type": "record", "name": "R", "fields": fields}
+            register_pair(alone, encoding, value, encoding=encoding)
+    before = [alone.schemas(encoding) for encoding in ("INLINE", "SEPARATED")]
+    alone.call("POST", "/namespaces/NAMESPACE/isAllowAutoUpdateSchema", body=False)
+    alone.call("POST", "/namespaces/NAMESPACE/schemaValidationEnforced", body=True)
+    for encoding in ("INLINE", "SEPARATED"):
+        # A topic that is loaded sees new policies later.
+        alone.unload(encoding)
+    rows = pa.RecordBatch.from_pydict({"payload": pa.array([b"any"]), "key": pa.array([b"a"])})
+    for encoding in ("INLINE", "SEPARATED"):
+        options = {**alone.options, "topic": alone.topic(encoding), "schema.version": "1"}
+        sender(options, PAIRS).send(iter([rows]))
+        found = [(row["value"], row["__key"], row["__schemaVersion"]) for row in received(options)]
+        assert found == [(b"any", b"a", 1)]
+    assert [alone.schemas(encoding) for encoding in ("INLINE", "SEPARATED")] == before
+
+
 def test_what_cannot_be_sent_is_refused_before_anything_is(space: Namespace) -> None:
-    properties = {"kv.encoding.type": "SEPARATED"}
-    for half in ("key", "value"):
-        properties |= {
-            f"{half}.schema.name": "",
-            f"{half}.schema.type": "STRING",
-            f"{half}.schema.properties": "{}",
-        }
     pairs = space.create("keyless")
-    space.register("keyless", '{"key": "", "value": ""}', kind="KEY_VALUE", properties=properties)
+    register_pair(space, "keyless", {"type": "record", "name": "R", "fields": []}, encoding="SEPARATED")
     with pytest.raises(PulsarProblem, match="SEPARATED keys: the rows need a column key or __key"):
         sender({**space.options, "topic": pairs}).check()
     sender({**space.options, "topic": pairs}, PAIRS).check()
     raw = space.create("raw", "", kind="BYTES")
     with pytest.raises(PulsarProblem, match="is of a type without a form for its messages"):
         sender({**space.options, "topic": raw}).check()
+    login = {
+        "pulsar.client.authPluginClassName": "AuthenticationOAuth2",
+        "pulsar.client.authParams": '{"issuerUrl": "https://x", "privateKey": "file:///x"}',
+    }
+    connection = connection_of({**space.options, **login})
+    with pytest.raises(PulsarProblem, match="there is no AuthenticationOAuth2: give a token"):
+        sender({**space.options, **login, "topic": raw})._beyond_the_client(Cluster(connection), raw)
     rows = pa.RecordBatch.from_pydict({"payload": pa.array([b"x"]), "key": pa.array([b"\xff"])})
     numbered = space.create("text-keys", "", kind="INT64")
     with pytest.raises(PulsarProblem, match="is no text in UTF-8"):
