@@ -34,6 +34,18 @@ _KNOWN_NAMES = [
 _SCALARS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 17, 18)
 _KEYS = (3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 18)
 _MESSAGE, _ENUM, _GROUP = 11, 14, 10
+_DEFAULTS = {
+    **dict.fromkeys((1, 2), ("1.5", "-0", "inf", "nan")),
+    **dict.fromkeys((3, 16, 18), ("-9223372036854775808", "7")),
+    **dict.fromkeys((4, 6), ("18446744073709551615", "0")),
+    **dict.fromkeys((5, 15, 17), ("-2147483648", "7")),
+    **dict.fromkeys((7, 13), ("4294967295", "0")),
+    8: ("true", "false"),
+    9: ("größe", ""),
+    12: ("\\377\\000", "a"),
+    _ENUM: ("ANOTHER", "C", "A"),
+}
+"""As `FieldDescriptorProto.default_value` has them, by type."""
 _OPTIONAL, _REQUIRED, _REPEATED = 1, 2, 3
 
 
@@ -74,6 +86,7 @@ class ProtoMaker:
                     field.name = f"x_{field.name}"
                 elif change < 0.45 and field.type in _SCALARS and not field.options.packed:
                     field.type = pick.choice(_SCALARS)
+                    field.ClearField("default_value")
             if pick.random() < 0.5:
                 message.field.add(name="added", number=900, type=pick.choice(_SCALARS), label=_OPTIONAL)
         return file
@@ -129,6 +142,11 @@ class ProtoMaker:
                     field.proto3_optional = True
                     field.oneof_index = len(made.oneof_decl)
                     made.oneof_decl.add(name=f"_{field.name}")
+        else:
+            for field in made.field:
+                plain = field.label == _OPTIONAL and not field.HasField("oneof_index")
+                if plain and field.type in _DEFAULTS and pick.random() < 0.3:
+                    field.default_value = pick.choice(_DEFAULTS[field.type])
         self.file.message_type.append(made)
         return name
 
