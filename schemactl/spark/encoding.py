@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from ..codec import Codec
-from .columns import ERROR, SCHEMA_VERSION, map_in_arrow
+from .columns import ERROR, KEY, SCHEMA_VERSION, map_in_arrow
 from .errors import WrongArgument
 from .worker import spare_worker
 
@@ -23,7 +23,8 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     """The rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
 
     A row that does not fit the schema has no payload, and `__error` says why; else that is null. Where the rows have
-    `__schemaVersion`, it is now the number of the schema that they were written with. Batch and streaming alike.
+    `__schemaVersion`, it is now the number of the schema that they were written with, and where they have `__key`, `key` takes
+    its place. Batch and streaming alike.
 
     Args:
         rows: with the columns that `decode` gives; for a `version`, with that one's own.
@@ -43,7 +44,9 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
             f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}{advice}"
         )
     made = ["payload", *(["key"] if codec.separated else []), ERROR]
-    others = [name for name in rows.columns if name not in values]
+    # What was decoded has the bytes of its key beside it: those that are made here take their place.
+    replaced = {*values, KEY} if codec.separated else set(values)
+    others = [name for name in rows.columns if name not in replaced]
     twice = [name for name in others if name in made]
     if twice:
         raise WrongArgument(

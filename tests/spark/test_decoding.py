@@ -133,6 +133,20 @@ def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     }
 
 
+def test_decoded_pairs_are_encoded_again_with_the_keys_they_have_now(spark: SparkSession) -> None:
+    codec = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT8"), "SEPARATED"))])
+    messages = spark.sql(
+        "values (unhex('61'), unhex('01'), 0L), (null, unhex('02'), 0L) t(__key, payload, schema_version)"
+    )
+    rows = split(decode(messages, codec), codec, keep=False).rows.selectExpr(
+        "key || 'b' AS key", "value", "__key", "__schemaVersion"
+    )
+    encoded = encode(rows, codec)
+    assert encoded.columns == ["__schemaVersion", "payload", "key", "__error"]
+    again = decode(encoded.drop("__error"), codec).select("key", "value", "__key").collect()
+    assert sorted(map(tuple, again), key=lambda row: row[1]) == [("ab", 1, b"ab"), (None, 2, None)]
+
+
 def test_a_version_is_written_from_its_own_columns(messages: DataFrame) -> None:
     rows = split(decode(messages, ORDERS), ORDERS, keep=False).rows
     with pytest.raises(WrongArgument, match=r"no column customer_id; .*: give the columns of version 0, by"):
