@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -106,7 +107,8 @@ def find(text: str, catalog: Catalog) -> Topic:
 
 
 def _candidates(text: str, catalog: Catalog) -> list[TopicName]:
-    """The topics that `text` names: the one of exactly that name, else those whose name ends so."""
+    """The topics that `text` names: the one of exactly that name, else those whose name ends so. A partition is its topic."""
+    text = re.sub("-partition-[0-9]+$", "", text)
     exact = [name for name in catalog.topics if text in (str(name), name.schema_id)]
     if exact:
         return sorted(exact)

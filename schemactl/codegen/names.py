@@ -20,7 +20,7 @@ LICENSE: Final = "LICENSE"
 _MAX_LENGTH: Final = 200
 """File systems take names of 255 bytes, and something may come behind."""
 
-_OF_THE_PACKAGE: Final = frozenset({"topic", "import_module", "annotations"})
+_OF_THE_PACKAGE: Final = frozenset({"topic", "import_module", "sub", "annotations"})
 """Names in the package's own `__init__`, which a folder of that name would take the place of once it is imported."""
 
 

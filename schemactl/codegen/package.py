@@ -24,17 +24,19 @@ _PACKAGE: Final = '''
 from __future__ import annotations
 
 from importlib import import_module
+from re import sub
 from types import ModuleType
 
 {topics}
 
 
 def topic(name: str) -> ModuleType:
-    """The module of a topic, by its full name.
+    """The module of a topic, by its full name or that of one of its partitions.
 
     Raises:
         KeyError: the package has no such topic.
     """
+    name = sub("-partition-[0-9]+$", "", name)
     if name not in TOPICS:
         raise KeyError(
             f"no topic of the package is called {{name}}: TOPICS has the full names"

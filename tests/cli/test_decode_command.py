@@ -289,7 +289,15 @@ def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_pa
     path = tmp_path / "message"
     path.write_bytes(base64.b64decode(payload))
     newest = shop.schemactl(
-        folder, "decode", "orders", "--version-bytes", "0" * 16, "--file", str(path), "--read-as", "5"
+        folder,
+        "decode",
+        "persistent://shop/sales/orders-partition-3",
+        "--version-bytes",
+        "0" * 16,
+        "--file",
+        str(path),
+        "--read-as",
+        "5",
     )
     assert json.loads(newest.stdout)["customer"] == 7
 

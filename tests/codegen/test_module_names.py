@@ -32,9 +32,10 @@ def test_the_run_time_s_folder_is_no_tenant() -> None:
 
 
 def test_a_tenant_does_not_take_the_place_of_the_package_s_own_names() -> None:
-    assert names("topic/topic/topic", "annotations/a/b", "topics/a/b") == [
+    assert names("topic/topic/topic", "annotations/a/b", "sub/a/b", "topics/a/b") == [
         "topic_.topic.topic",
         "annotations_.a.b",
+        "sub_.a.b",
         "topics.a.b",
     ]
 

@@ -40,6 +40,7 @@ def test_a_topic_s_module_is_found_by_its_name(package: ModuleType) -> None:
     orders = package.topic("persistent://shop/sales/orders")
     assert orders.__name__ == "shop_schemas.shop.sales.orders"
     assert orders.TOPIC == "persistent://shop/sales/orders"
+    assert package.topic("persistent://shop/sales/orders-partition-12") is orders
     with pytest.raises(KeyError, match="no topic of the package is called orders: TOPICS has the full names"):
         package.topic("orders")
     assert package.TOPICS["persistent://shop/sales/stock-levels"] == "shop_schemas.shop.sales.stock_levels"
