@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ import brokers
 import pyarrow as pa
 import pytest
 from pulsar_cluster import FOREVER, Namespace, namespace
-from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType, TimestampType
 
 from schemactl.spark.pulsar_brokers import Cluster
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
 from schemactl.spark.pulsar_producing import Message, Producer
 from schemactl.spark.pulsar_reading import PulsarBatch
-from schemactl.spark.pulsar_sending import Fields, Sender
+from schemactl.spark.pulsar_sending import Fields, Sender, java_hash
 
 PAYLOADS = StructType().add("payload", BinaryType())
 PAIRS = StructType().add("payload", BinaryType()).add("key", BinaryType())
@@ -170,6 +171,35 @@ def test_messages_that_are_too_large_are_refused_and_large_ones_have_an_entry_of
             producer.flush()
     assert [row["value"] for row in received({**space.options, "topic": topic})] == payloads
     assert space.entries("large") == 5
+
+
+def test_what_a_message_has_beside_its_payload_is_sent(space: Namespace) -> None:
+    topic = space.create("beside", "", kind="INT64", partitions=7)
+    at = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+    kinds = {
+        "payload": pa.binary(),
+        "key": pa.binary(),
+        "__eventTime": pa.timestamp("us", tz="UTC"),
+        "__messageProperties": pa.map_(pa.string(), pa.string()),
+    }
+    rows = StructType([*PAIRS, StructField("__eventTime", TimestampType())])
+    rows = rows.add("__messageProperties", MapType(StringType(), StringType()))
+
+    def send(*row: Any) -> None:
+        columns = {
+            name: pa.array([cell], kind) for (name, kind), cell in zip(kinds.items(), row, strict=True)
+        }
+        sender({**space.options, "topic": topic}, rows).send(iter([pa.RecordBatch.from_pydict(columns)]))
+
+    send(b"\1", "grün".encode(), at, {"a": "ä", "b": ""})
+    (found,) = received({**space.options, "topic": topic})
+    assert (found["value"], found["__key"], found["__eventTime"]) == (b"\1", "grün".encode(), at)
+    assert sorted(found["__messageProperties"]) == [("a", "ä"), ("b", "")]
+    assert found["__topic"] == f"{topic}-partition-{java_hash('grün') % 7}"
+    with pytest.raises(PulsarProblem, match="has an __eventTime before 1970"):
+        send(b"\1", None, datetime(1969, 12, 31, tzinfo=UTC), None)
+    with pytest.raises(PulsarProblem, match="has __messageProperties with a null"):
+        send(b"\1", None, None, {"a": None})
 
 
 def test_what_is_in_flight_is_bounded(space: Namespace) -> None:

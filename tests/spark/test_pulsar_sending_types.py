@@ -146,11 +146,22 @@ def test_pairs_arrive_with_their_version_and_null_halves(
     register(space, typed, numbers)
     messages = encode(rows_of(source, plain, ("a", 7), ("b", None), (None, 9), ("", 5)), plain)
     send(messages, space, space.topic(typed), version=0)
-    lines = java_reads(space, classes, name, f"{typed}={encoding}")
+    # A key that is a record has bytes that are no text.
+    records, keyed = f"records-{encoding.lower()}", KeyValue(record("id"), record("id"), encoding)
+    codec = Codec([Version(0, keyed, "c")])
+    space.create(records)
+    register(space, records, keyed)
+    keyed_rows: list[tuple[Any, Any]] = [((300,), (1,)), ((-5,), None)]
+    send(encode(rows_of(source, codec, *keyed_rows), codec), space, space.topic(records), version=0)
+    found = received(source, codec, space, space.topic(records)).collect()
+    assert [(tuple(row["key"]), row["value"] and tuple(row["value"])) for row in found] == keyed_rows
+
+    lines = java_reads(space, classes, name, f"{typed}={encoding}", records)
     texts = ['grün = {"id": 1, "size": 2}', "b = null", 'null = {"id": 3, "size": 4}', "null = null"]
     assert lines == [
         *(f"{name} 0 {{}} 0 {text}" for text in texts),
         *(f"{typed} 0 {{}} 0 {text}" for text in ("a = 7", "b = null", "null = 9", " = 5")),
+        *(f"{records} 0 {{}} 0 {text}" for text in ('{"id": 300} = {"id": 1}', '{"id": -5} = null')),
     ]
 
 
