@@ -64,6 +64,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
     require_codec()
     if args.jsonl:
+        one = ("topic", "version", "version_bytes", "base64", "file", "key_base64", "read_as")
+        if any(getattr(args, name) is not None for name in one) or args.strict or args.json_defaults:
+            raise UsageError(
+                "--jsonl takes all from its lines: leave TOPIC and the options of one message out"
+            )
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _lines) else 1
     if not args.topic:
         raise UsageError("name the TOPIC of the message, or ask for --jsonl")

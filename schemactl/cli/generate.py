@@ -102,6 +102,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     difference = on_disk.write(files, out)
     if args.zip:
         on_disk.pack(files, Path(context.directory, args.zip))
+        print(args.zip)
     if made:
         on_disk.pack(made.files, Path(context.directory, args.wheel, made.name))
         print(Path(args.wheel, made.name))

@@ -181,8 +181,9 @@ class _Resolver:
         missing = [part.name for part in action.defaults if part.default is NO_DEFAULT]
         if missing:
             names = ", ".join(missing)
+            them = "it" if len(missing) == 1 else "them"
             self._records[pair] = _failed(
-                writer, reader, f", which requires {names} and has no default for it"
+                writer, reader, f", which requires {names} and has no default for {them}"
             )
         return self._records[pair]
 

@@ -274,8 +274,8 @@ def _places(
         below = posixpath.relpath(inner.path, outer.path)
         if below == "." or not below.startswith(("_", ".")):
             raise WrongArgument(
-                f"{refused.path} and {rows.path} are in each other's sight: put refused messages beside the rows, or leave "
-                f"`quarantine` out (they go to {rows.place(REFUSED)}, which readers of the rows pass over)"
+                f"{refused.path} and {rows.path} are in each other's sight: put refused messages beside the rows, or "
+                f"name no place for them (they go to {rows.place(REFUSED)}, which readers of the rows pass over)"
             )
     return Places(rows, refused)
 

@@ -319,6 +319,8 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
         (["orders", "--version", "0", "--base64", "?"], "not base64"),
         (["orders", "--version", "0", "--file", "none"], "cannot read none"),
         (["invoices", "--version", "0", "--base64", "AA=="], "declare `proto:`"),
+        (["orders", "--jsonl"], "--jsonl takes all from its lines"),
+        (["--jsonl", "--json-defaults"], "--jsonl takes all from its lines"),
     ],
 )
 def test_what_is_missing_is_said(folder: Path, arguments: list[str], said: str) -> None:

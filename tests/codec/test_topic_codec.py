@@ -56,6 +56,17 @@ def test_every_version_is_read_into_the_newest() -> None:
     ]
 
 
+def test_all_fields_that_a_reader_lacks_are_named() -> None:
+    lacking = Codec(
+        [
+            Version(0, avro(ID)),
+            Version(1, avro(ID, {"name": "a", "type": "int"}, {"name": "b", "type": "int"})),
+        ]
+    )
+    with pytest.raises(Unreadable, match=r"which requires a, b and has no default for them$"):
+        lacking.decode_one(b"\x02", 0)
+
+
 def test_versions_may_be_numbers_or_pulsar_s_eight_bytes() -> None:
     payloads = pa.array([payload for payload, _ in messages()])
     by_number = ORDERS.decode_batch(payloads, pa.array([0, 1, 2]))
