@@ -116,6 +116,9 @@ def _number_type(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
         return pa.int64() if _alike(given, wanted) else _units(given)
     if kinds.is_date32(given):
         return pa.int32() if _alike(given, wanted) else given
+    if kinds.is_integer(given) and kinds.is_time64(wanted):
+        # Spark up to 4.1 counts a day's microseconds, these columns its nanoseconds: a number may be either. No time is a float.
+        return pa.float64()
     if kinds.is_struct(given):
         parts = {part.name: part.type for part in wanted} if kinds.is_struct(wanted) else {}
         return pa.struct(

@@ -206,6 +206,17 @@ def test_a_date_or_time_is_written_only_as_what_it_is(given: str, wanted: str) -
         assert encoded.payloads[0].is_valid == (reason is None)
 
 
+def test_a_number_is_no_time_of_day_where_columns_have_times() -> None:
+    noon_us = 12 * 3_600 * 1_000_000
+    schema = record({"type": "long", "logicalType": "time-micros"})
+    rows = pa.record_batch({"f0": pa.array([noon_us])})
+    assert codec_of(schema).encode_batch(rows).payloads.to_pylist() == [zigzag(noon_us)]
+    timed = codec_of(schema, time_type=True)
+    assert timed.encode_batch(rows).errors.to_pylist() == ["f0: expected a time, found 43200000000.0"]
+    rows = pa.record_batch({"f0": pa.array([time(12)])})
+    assert timed.encode_batch(rows).payloads.to_pylist() == [zigzag(noon_us)]
+
+
 def test_a_column_of_nulls_is_null_whatever_its_type() -> None:
     codec = codec_of(record(["null", {"type": "long", "logicalType": "timestamp-millis"}]))
     assert codec.encode_batch(pa.record_batch({"f0": pa.nulls(1, pa.date32())})).payloads[0].as_py() == b"\0"
