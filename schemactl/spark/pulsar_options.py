@@ -194,12 +194,12 @@ class _Options:
             raise ValueError(f"{name} is {value!r}: write true or false")
         return value == "true"
 
-    def count(self, name: str) -> int | None:
+    def count(self, name: str, what: str = "a number above 0") -> int | None:
         value = self.text(name)
         if value is None:
             return None
         if not re.fullmatch(r"[1-9]\d*", value):
-            raise ValueError(f"{name} is {value!r}: expected a number above 0")
+            raise ValueError(f"{name} is {value!r}: expected {what}")
         return int(value)
 
     def seconds(self, name: str, *, default_s: float) -> float:
@@ -234,7 +234,8 @@ def _topics(options: _Options) -> Topics:
 
 
 def _bound(options: _Options, which: Literal["starting", "ending"], default: Bound) -> Bound:
-    offsets, time = options.text(f"{which}Offsets"), options.count(f"{which}Time")
+    offsets = options.text(f"{which}Offsets")
+    time = options.count(f"{which}Time", "milliseconds since 1970, above 0")
     if offsets is not None and time is not None:
         raise ValueError(f"give {which}Offsets or {which}Time, not both")
     if time is not None:

@@ -88,7 +88,9 @@ class PulsarStream(DataSourceStreamReader):
             self._driver.saw(until)
         gone = sorted(topic for topic, position in since.items() if position and topic not in until)
         if gone:
-            missed(self.reading, f"{', '.join(gone)}: not there any more")
+            missed(
+                self.reading, f"{', '.join(gone)}: not there any more, or the checkpoint is another query's"
+            )
         ranges: list[InputPartition] = []
         for topic, last in until.items():
             if last is None:

@@ -55,7 +55,7 @@ POSITIONS = st.builds(
         ({**TOPIC, "startingOffsets": '{"t/n/orders": "5"}'}, "expected earliest, latest or ledger:entry"),
         ({**TOPIC, "startingOffsets": '{"t/n/orders": [1, 2]}'}, "orders is no message id"),
         ({**TOPIC, "startingOffsets": "earliest", "startingTime": "5"}, "not both"),
-        ({**TOPIC, "endingTime": "yesterday"}, "expected a number above 0"),
+        ({**TOPIC, "endingTime": "yesterday"}, "expected milliseconds since 1970, above 0"),
         ({**TOPIC, "failOnDataLoss": "no"}, "write true or false"),
         ({**TOPIC, "key.encoding": "hex"}, "write auto, text or base64"),
         ({**TOPIC, "pulsar.client.authParams": "env:T"}, "are given together"),
