@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-_IMPORT: Final = re.compile(rb'^\s*import\s+(?:public\s+|weak\s+|option\s+)?"([^"\n]+)"', re.MULTILINE)
+_IMPORT: Final = re.compile(
+    rb"""(?:^|[;}]|\*/)\s*import\s*(?:\b(?:public|weak|option)\b\s*)?["']([^"'\n]+)["']""", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,24 @@ def test_a_proto_is_compiled_with_its_references() -> None:
     assert info.locate("/messages/common.Money/fields/1") == Source("common/money.proto", 3, 17)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        'package web; import "common/money.proto";',
+        "package web;\n  import\t'common/money.proto';",
+        'package web; /* of all */ import public"common/money.proto";',
+        'package web;\nimport weak "common/money.proto";',
+    ],
+)
+def test_an_import_is_found_however_it_is_written(written: str) -> None:
+    info = schema_of(
+        "{type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click, references: [../common/money.proto]}",
+        topics__click_proto=f'syntax = "proto3"; {written} message Click {{ common.Money price = 1; }}',
+        common__money_proto=MONEY,
+    )
+    assert json.loads(info.schema)["rootMessageTypeName"] == "web.Click"
+
+
 def test_moving_a_proto_makes_no_other_version() -> None:
     here = schema_of(
         "{type: PROTOBUF_NATIVE, definition: a.proto, message: common.Money}", topics__a_proto=MONEY
