@@ -112,9 +112,9 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
         decoded: what `decode` gave.
         codec: the same.
         keep: hold the decoded rows in memory and on disk until `decoded.unpersist()`, so that both parts come from one
-            pass. Without it each part decodes for itself; streaming needs that.
+            pass. Without it, and in streams, each part decodes for itself.
     """
-    if keep:
+    if keep and not decoded.isStreaming:
         decoded = decoded.persist()
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
     refused = decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names)
