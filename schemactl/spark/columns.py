@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import types
 
 from ..codec import Codec, message
@@ -114,7 +115,38 @@ def map_in_arrow(
     function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
     schema: types.StructType,
 ) -> DataFrame:
-    """As the frame's own `mapInArrow`, which takes a dot in a column's name for a field's, and no backtick at all."""
+    """As the frame's own `mapInArrow`, which takes a dot in a column's name for a field's, and no backtick at all.
+
+    Raises:
+        WrongArgument: PySpark does not hand a column of that type to Python.
+    """
+    try:
+        return _mapped(frame, function, schema)
+    except (PySparkNotImplementedError, ValueError):
+        for field in schema:
+            _check_handed(frame, function, field)
+        raise
+
+
+def _check_handed(
+    frame: DataFrame,
+    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
+    field: types.StructField,
+) -> None:
+    try:
+        frame.mapInArrow(function, types.StructType([field]))
+    except (PySparkNotImplementedError, ValueError):
+        raise WrongArgument(
+            f"{field.name} is {field.dataType.simpleString()}, which PySpark does not hand to Python: "
+            "cast the column, or drop it"
+        ) from None
+
+
+def _mapped(
+    frame: DataFrame,
+    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
+    schema: types.StructType,
+) -> DataFrame:
     names = frame.columns
     if not any("." in name or "`" in name for name in names):
         return frame.mapInArrow(function, schema)

@@ -260,6 +260,21 @@ def test_columns_of_other_types_are_said_before_a_job_runs(
         decode(raw if "key" in raw.columns else raw.selectExpr("*", "unhex('02') key"), pairs)
 
 
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("interval '1-2' year to month", "interval year to month"), ("array()", "array<void>")],
+)
+def test_a_column_that_cannot_go_to_python_is_said_before_a_job_runs(
+    spark: SparkSession, column: str, kind: str
+) -> None:
+    raw = spark.range(1).selectExpr("unhex('02') payload", "0 schema_version", f"{column} odd")
+    codec = Codec([Version(0, Definition("AVRO", '"int"'))])
+    with pytest.raises(WrongArgument, match=f"odd is {kind}, which PySpark does not hand to Python"):
+        decode(raw, codec, engine="arrow")
+    with pytest.raises(WrongArgument, match="odd is"):
+        encode(raw.selectExpr("1 value", "odd"), codec)
+
+
 def test_text_is_the_bytes_of_a_payload_and_nothing_is_a_null(spark: SparkSession) -> None:
     pages = Codec([Version(0, Definition("JSON", NEWEST.text))])
     raw = spark.createDataFrame([("oh é",), ('{"id": 1}',)], "payload string")
