@@ -63,6 +63,7 @@ def _change(change: Change) -> dict[str, Any]:
         "effect": change.effect,
         "column": change.column,
         "former": ".".join(change.former),
+        "successor": ".".join(change.successor),
         "before": change.before,
         "after": change.after,
     }

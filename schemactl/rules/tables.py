@@ -21,7 +21,9 @@ RULES: Final = (
         why="A folder of Parquet keeps its old files, and Spark reads them as the new type only where every value fits: "
         "int to bigint, int to double, float to double, to decimals with more digits, date to timestamp_ntz. Anything "
         "else fails when the first old file is met, or its bits are taken for other values without a word: a decimal(9,2) "
-        "of 7.00 read as int is 700. A Delta table refuses such rows. Looked for where the project has `generate`, whose "
+        "of 7.00 read as int is 700. A Delta table refuses such rows. The rows of every approved version count: a column that comes "
+        "back meets those it was in before, and one that takes a name which another column had before its renaming shows the "
+        "values of that in older rows. Looked for where the project has `generate`, whose "
         "columns and Spark release it goes by.",
         example="""
 # before: decimal(9,2)

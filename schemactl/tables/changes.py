@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Final, Literal
 
 from schemactl.codegen.former_names import Path
@@ -13,6 +14,9 @@ from schemactl.tables.widening import widens
 Effect = Literal[
     "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"
 ]
+
+_OF_TYPES: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
+"""What happens to a column for its type, the graver first."""
 
 _SHOWN: Final = 60
 """Of a type's text."""
@@ -28,6 +32,7 @@ class Change:
         path: of the column as it is now, or was last if it is gone; see `Path`.
         before: its type, as SQL has it; "" for an added one. `after`: "" for one that is gone.
         former: the path that it had, if that was another.
+        successor: of a column whose name another one had in older rows, the path of that other.
     """
 
     effect: Effect
@@ -35,6 +40,7 @@ class Change:
     before: str
     after: str
     former: Path = ()
+    successor: Path = ()
 
     @property
     def column(self) -> str:
@@ -42,7 +48,28 @@ class Change:
         return ".".join(self.path)
 
 
-def changes(old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]]) -> tuple[Change, ...]:
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What tables have besides the rows of the old columns.
+
+    Attributes:
+        structs: of older rows, the newest first.
+        former_names: of the old columns.
+    """
+
+    structs: Sequence[Struct]
+    former_names: Mapping[Path, Sequence[str]]
+
+
+_NOTHING: Final = Past((), {})
+
+
+def changes(
+    old: Struct,
+    new: Struct,
+    former_names: Mapping[Path, Sequence[str]],
+    past: Callable[[], Past] = lambda: _NOTHING,
+) -> tuple[Change, ...]:
     """What is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
 
     Columns are found by their names as Spark finds them, without regard to case; their order is of no account.
@@ -51,13 +78,19 @@ def changes(old: Struct, new: Struct, former_names: Mapping[Path, Sequence[str]]
         old: of the rows that tables have.
         new: of the rows that they get.
         former_names: of the new columns.
+        past: asked for where a column comes that the old ones lack.
     """
-    return tuple(_Comparison(former_names).structs((), (), old, new))
+    return tuple(_Comparison(former_names, past).structs((), (), old, new))
 
 
 class _Comparison:
-    def __init__(self, former_names: Mapping[Path, Sequence[str]]) -> None:
+    def __init__(
+        self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING
+    ) -> None:
         self._former_names = former_names
+        self._past = cache(past)
+        # Asked for once a struct, which may have thousands of columns.
+        self._older_types = cache(self._older_types_at)
 
     def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[Change]:
         """What is different between the struct at `was` and what it has become, at `at`."""
@@ -68,22 +101,54 @@ class _Comparison:
             path = (*at, field.name)
             before = same or self._renamed(map(fold, self._former_names.get(path, ())), left)
             if before is None:
-                yield Change("added column", path, "", sql(field.type))
+                yield from self._added(was, path, field)
                 continue
             former = (*was, before.name)
             if same is None:
                 yield Change("renamed column", path, sql(before.type), sql(field.type), former)
-            yield from self._types(former, path, before.type, field.type)
+            yield from self.types(former, path, before.type, field.type)
             if field.nullable and not before.nullable:
                 yield Change("may be null", path, sql(before.type), sql(field.type))
         for field in left.values():
             yield Change("column no longer written", (*was, field.name), sql(field.type), "")
 
+    def _added(self, was: Path, path: Path, field: Field) -> Iterator[Change]:
+        """A column that the struct at `was` lacks. Rows that are older yet may have one under that name."""
+        name = field.name.casefold()
+        successor = self._successors.get((was, name))
+        if successor is not None:
+            yield Change("rewrite", path, "", sql(field.type), successor=successor)
+            return
+        found: list[Change] = []
+        for types in self._older_types(was):
+            if name in types:
+                found += _Comparison({}).types(path, path, types[name], field.type)
+        worst = next((effect for effect in _OF_TYPES if any(each.effect == effect for each in found)), None)
+        if worst is None:
+            yield Change("added column", path, "", sql(field.type))
+        yield from dict.fromkeys(each for each in found if each.effect == worst)
+
+    @cached_property
+    def _successors(self) -> dict[tuple[Path, str], Path]:
+        """By the struct and the name that a column had there before, where it is now."""
+        names = self._past().former_names
+        return {(path[:-1], name.casefold()): path for path in names for name in names[path]}
+
+    def _older_types_at(self, was: Path) -> list[dict[str, SparkType]]:
+        """The columns that older rows have in the struct there."""
+        structs = [_inside(struct, was) for struct in self._past().structs]
+        return [
+            {field.name.casefold(): field.type for field in struct.fields}
+            for struct in structs
+            if isinstance(struct, Struct)
+        ]
+
     def _renamed(self, names: Iterable[str], left: dict[str, Field]) -> Field | None:
         """The column that is called otherwise now, taken from those that are left."""
         return next((left.pop(name) for name in names if name in left), None)
 
-    def _types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[Change]:
+    def types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[Change]:
+        """What is different between the type of the column at `was` and that of what it has become, at `at`."""
         match old, new:
             case Struct(), Struct():
                 yield from self.structs(was, at, old, new)
@@ -101,7 +166,23 @@ class _Comparison:
                 yield Change(effect, at, sql(old), sql(new))
 
     def _insides(self, was: Path, at: Path, name: str, old: SparkType, new: SparkType) -> Iterator[Change]:
-        yield from self._types((*was, name), (*at, name), old, new)
+        yield from self.types((*was, name), (*at, name), old, new)
+
+
+def _inside(spark_type: SparkType | None, path: Path) -> SparkType | None:
+    """The type of the column there; None: there is none."""
+    for name in path:
+        match spark_type:
+            case Struct(fields):
+                fold = name.casefold()
+                spark_type = next((each.type for each in fields if each.name.casefold() == fold), None)
+            case Array(element) if name == "element":
+                spark_type = element
+            case Map(value, key=key) if name in ("key", "value"):
+                spark_type = key if name == "key" else value
+            case _:
+                return None
+    return spark_type
 
 
 def _fold(*structs: Struct) -> Callable[[str], str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from schemactl.codegen.former_names import Path, former_names
 from schemactl.codegen.spark_type import SparkRefuses
@@ -14,7 +16,7 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.key_value import split
 from schemactl.model import AVRO_PAYLOADS, Generate, Release, SchemaInfo, SchemaType
-from schemactl.tables.changes import Change, changes
+from schemactl.tables.changes import Change, Past, changes
 from schemactl.tables.words import summary
 
 
@@ -54,7 +56,7 @@ def impact(
     Args:
         old: what messages were read as.
         new: what they are read as now.
-        older: further versions, the newest first, which may know what a column was called (`former_names`).
+        older: further versions, the newest first: tables have rows of theirs, and they may know what a column was called.
         generate: for which Spark.
         release: whose Avro reads the definitions.
     """
@@ -69,10 +71,20 @@ def impact(
             return Impact(refusal=error.what)
         if after is None:
             return None
-        return Impact(changes(before, after, former_names(new, [old, *older], options, release)))
+        names = former_names(new, [old, *older], options, release)
+        return Impact(changes(before, after, names, partial(_past, old, older, options, release)))
     except (InvalidSchema, SparkRefuses, RecursionError):
         # Nests deeper than any table.
         return None
+
+
+def _past(old: SchemaInfo, older: Sequence[SchemaInfo], options: Options, release: Release) -> Past:
+    structs = []
+    for each in older:
+        with suppress(InvalidSchema, SparkRefuses, RecursionError):
+            found = struct_of(each, options, release)
+            structs += [found] if found is not None else []
+    return Past(structs, former_names(old, older, options, release))
 
 
 def pointer(info: SchemaInfo, path: Path, release: Release) -> str:

@@ -56,6 +56,12 @@ def said(change: Change) -> str:
             return f"{column}: type widened from {change.before} to {change.after}; Spark reads old files as that."
         case "may be null":
             return f"{column} {change.after}: may be null from now on."
+        case "rewrite" if change.successor:
+            other = ".".join(change.successor)
+            return (
+                f"{column} was the name of what is {other} since. They must be written anew: older rows show the values of "
+                f"{other} under it. Or give the new field a name that none had before."
+            )
         case "rewrite":
             turned = f"{column} goes from {change.before} to {change.after}"
             if frozenset((change.before, change.after)) in _READ_AS:

@@ -229,8 +229,8 @@ OLD_ROW = (1, "PAID", "n", ("s", "1010"), [("a",)], {"mon": ("b",)}, ("x", None)
 NEW_ROW = (None, ("2020", "t"), [("c", 1.5)], {"tue": ("d", 2.5)}, (None, None, 3.5), "SENT", "WEB", 2)
 
 
-def of(old: SchemaInfo, new: SchemaInfo) -> Impact:
-    found = impact(old, new, generate=GENERATE, release=Release.R4_0)
+def of(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> Impact:
+    found = impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
     assert found is not None
     return found
 
@@ -291,3 +291,30 @@ def test_a_column_that_is_only_spelled_otherwise_is_the_same(spark: SparkSession
     write_with_spark(spark, [(2,)], columns(new), folder)
     for read in (spark.read.schema(columns(new)), spark.read.option("mergeSchema", "true")):
         assert sorted(row[0] for row in read.parquet(folder).select("total").collect()) == [1, 2]
+
+
+def test_a_column_that_comes_back_meets_the_rows_it_was_in(spark: SparkSession, folder: str) -> None:
+    first, gone = order(field("id", "int"), field("note", "int")), order(field("id", "int"))
+    for kind, effect in (("string", "rewrite"), ("long", "type widened"), ("int", "added column")):
+        back = order(field("id", "int"), field("note", kind))
+        assert [change.effect for change in of(gone, back, first).changes] == [effect]
+    write_with_spark(spark, [(1, 7)], columns(first), folder)
+    write_with_spark(spark, [(2,)], columns(gone), folder)
+    wider = columns(order(field("id", "int"), field("note", "long")))
+    assert spark.read.schema(wider).parquet(folder).orderBy("id").collect() == [(1, 7), (2, None)]
+    text = columns(order(field("id", "int"), field("note", "string")))
+    with pytest.raises(REFUSED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+        spark.read.schema(text).parquet(folder).collect()
+
+
+def test_a_name_that_another_column_had_shows_the_values_of_that(spark: SparkSession, folder: str) -> None:
+    first = order(field("amount", "int"))
+    renamed = order(field("total", "int", aliases=["amount"]))
+    taken = order(field("total", "int", aliases=["amount"]), field("amount", "int"))
+    assert [(each.effect, each.column) for each in of(renamed, taken, renamed, first).changes] == [
+        ("rewrite", "amount")
+    ]
+    write_with_spark(spark, [(1,)], columns(first), folder)
+    write_with_spark(spark, [(2, 3)], columns(taken), folder)
+    rows = spark.read.schema(columns(taken)).parquet(folder).orderBy("amount").collect()
+    assert rows == [(None, 1), (2, 3)]

@@ -150,6 +150,42 @@ def test_former_names_are_followed_through_every_version() -> None:
     assert names(avro(record(field("c", "int", "b"), field("a", "int"))), second, first) == {"c": ("b",)}
 
 
+def test_a_column_that_comes_back_is_compared_with_what_it_was() -> None:
+    first = avro(record(field("id", "int"), field("note", "int"), field("n", "int"), field("x", "int")))
+    gone = avro(record(field("id", "int")))
+    back = avro(record(field("id", "int"), field("note", "string"), field("n", "long"), field("x", "int")))
+    assert told(gone, back, gone, first) == [
+        ("rewrite", "note"),
+        ("type widened", "n"),
+        ("added column", "x"),
+    ]
+    wider = avro(record(field("id", "int"), field("note", "long")))
+    assert told(gone, avro(record(field("id", "int"), field("note", "double"))), gone, wider, first) == [
+        ("rewrite", "note")
+    ]
+    assert told(gone, back) == [("added column", "note"), ("added column", "n"), ("added column", "x")]
+
+
+def test_a_column_that_comes_back_inside_another_is_compared_with_what_it_was() -> None:
+    def items(*fields: Any) -> SchemaInfo:
+        return avro(record(field("items", {"type": "array", "items": record(*fields, name="Item")})))
+
+    sku = field("sku", "string")
+    gone, first = items(sku), items(sku, field("price", "double"))
+    assert told(gone, items(sku, field("price", "string")), gone, first) == [
+        ("rewrite", "items.element.price")
+    ]
+
+
+def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:
+    first = avro(record(field("amount", "double")))
+    renamed = avro(record(field("total", "double", "amount")))
+    taken = avro(record(field("total", "double", "amount"), field("amount", "double")))
+    (change,) = look(renamed, taken, renamed, first).changes
+    assert (change.effect, change.column, change.successor) == ("rewrite", "amount", ("total",))
+    assert said(change).startswith("amount was the name of what is total since.")
+
+
 def test_former_names_are_found_at_every_depth() -> None:
     line = record(field("sku", "string", "article"), name="Line")
     places = {"type": "map", "values": record(field("zip", "string", "postcode"), name="Place")}
