@@ -93,8 +93,9 @@ def recursion_depth(options: dict[str, Any], *, default: int) -> int:
     """
     try:
         # Spark's options are texts; numbers are taken as well.
-        depth = int(options.get("recursiveFieldMaxDepth", default))
-    except (TypeError, ValueError, OverflowError):
+        given = options.get("recursiveFieldMaxDepth", default)
+        depth = None if isinstance(given, float | bool) else int(given)
+    except (TypeError, ValueError):
         depth = None
     if depth is None or not -(1 << 31) <= depth < 1 << 31:
         raise Unreadable("`options.recursiveFieldMaxDepth` is not a number of 32 bits")

@@ -66,7 +66,10 @@ def test_definitions_of_every_type_have_a_struct() -> None:
         {"type": "EXTERNAL"},
         {"type": "NOPE"},
         {"type": "AVRO", "schema": 1},
-        {"type": "AVRO", "schema": "string", "options": {"recursiveFieldMaxDepth": "x"}},
+        *(
+            {"type": "AVRO", "schema": "string", "options": {"recursiveFieldMaxDepth": depth}}
+            for depth in ("x", 2.5, True)
+        ),
     ]
     answers = through([{"id": at, **one} for at, one in enumerate(definitions)], "struct", status=1)
     assert [answer.get("struct") for answer in answers[:4]] == [

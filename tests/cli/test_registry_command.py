@@ -171,7 +171,6 @@ def test_proto_files_are_taken_with_their_message(run: Run) -> None:
     assert "it equals version" in done.stdout
 
 
-@pytest.mark.xdist_group("broker-4.0")
 def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(
     broker: brokers.Broker, tmp_path: Path
 ) -> None:
