@@ -63,7 +63,6 @@ def test_the_breaking_edit_is_refused_and_the_fix_passes(tmp_path: Path) -> None
     assert shop.schemactl(folder, "check").returncode == 0
 
 
-@pytest.mark.xdist_group("spark")
 def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = shop.make(tmp_path)
     package = tmp_path / "shop_schemas_of_a_test.zip"

@@ -25,8 +25,6 @@ pulsar: Any = import_module("pulsar")
 native: Any = import_module("_pulsar")
 Schema: Any = import_module("pulsar.schema").Schema
 
-pytestmark = pytest.mark.xdist_group("broker-4.0")
-
 FIELDS = [
     '{"name": "a", "type": "int"}',
     '{"name": "a", "type": "long"}',
@@ -55,7 +53,7 @@ class Carried(Schema):  # type: ignore[misc]  # the client has no types
 def client(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     log = tmp_path_factory.mktemp("client") / "log"
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
-    opened = pulsar.Client(broker.service_url, operation_timeout_seconds=10, logger=logger)
+    opened = pulsar.Client(broker.service_url, operation_timeout_seconds=5, logger=logger)
     yield opened
     opened.close()
 

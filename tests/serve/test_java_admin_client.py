@@ -32,7 +32,6 @@ def said(classes: Path, url: str) -> list[str]:
     return lines
 
 
-@pytest.mark.xdist_group("broker-4.0")
 def test_the_java_admin_client_sees_no_difference(classes: Path, url: str, broker: brokers.Broker) -> None:
     lines = said(classes, url)
     assert lines == said(classes, broker.url)

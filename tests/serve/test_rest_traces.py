@@ -86,7 +86,6 @@ def test_every_answer_of_the_live_broker_is_given(
     assert list(replay(client, tenant, scenario, lag_s=0)) == []
 
 
-@pytest.mark.xdist_group("broker-4.0")
 @pytest.mark.parametrize("scenario", SCENARIOS[::8], ids=lambda scenario: scenario["id"])
 def test_a_real_broker_still_answers_so(broker: brokers.Broker, scenario: dict[str, Any]) -> None:
     tenant = brokers.new_tenant()

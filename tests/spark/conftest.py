@@ -1,4 +1,4 @@
-"""One local Spark for the whole folder."""
+"""One local Spark for all tests of the folder that a process runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from spark_release import is_of_another
 from schemactl.spark import PulsarSource, ensure_java
 
 _MARKS = (
-    # All on one worker, so that there is one session.
-    pytest.mark.xdist_group("spark"),
     # PySpark leaves sockets of finished jobs to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings(

@@ -18,8 +18,7 @@ from schemactl.spark import ensure_java
 from .daemons import standalone
 from .landing_victim import COUNT, DAMAGED
 
-# With a Spark of its own, it need not wait for the other tests of the folder.
-pytestmark = [pytest.mark.xdist_group("cluster"), STREAMS_OUT]
+pytestmark = STREAMS_OUT
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 ROOT = Path(__file__).parent.parent.parent
