@@ -183,11 +183,16 @@ class _Judge:
             latest=number - 1,
             stepwise=None,
             verdict=fine,
-            tables=self._tables(line, new, left, here),
+            tables=self._tables(line, new, versions, left, here),
         )
 
     def _tables(
-        self, line: TopicLine, new: Definition, left: Cache, here: Mapping[str, str]
+        self,
+        line: TopicLine,
+        new: Definition,
+        versions: Sequence[Definition],
+        left: Cache,
+        here: Mapping[str, str],
     ) -> SimpleNamespace | None:
         """What becomes of tables that the topic feeds, also in `findings`; None: it feeds none."""
         if not self.standing.tables:
@@ -197,7 +202,7 @@ class _Judge:
         there = _place(left, line.schema, line.declaration)
         self._read(there.values())
         _, old = self._definition(line.schema, line.declaration, there)
-        found = tables.changes(old, new)
+        found = tables.changes(old, new, versions)
         if found:
             if not line.definition:
                 raise NotPlain

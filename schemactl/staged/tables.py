@@ -10,6 +10,7 @@ from schemactl.tables.words import advice, said, summary, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from schemactl.staged.avro import Definition
@@ -36,8 +37,8 @@ _SQL = {
 """The types of columns whatever the release of Spark (codegen.struct), by what Avro calls them."""
 
 
-def changes(old: Definition, new: Definition) -> list[Any]:
-    """What becomes of columns (tables.changes).
+def changes(old: Definition, new: Definition, versions: Sequence[Definition]) -> list[Any]:
+    """What becomes of columns (tables.changes), of tables with rows of all versions.
 
     Raises:
         NotPlain: something else may.
@@ -54,6 +55,10 @@ def changes(old: Definition, new: Definition) -> list[Any]:
     if len({name.casefold() for name in names}) < len(names) or any(
         before[name] != after[name] for name in before.keys() & after.keys()
     ):
+        raise NotPlain
+    then = {name.casefold() for each in versions for name in each.names[each.root][1]}
+    if any(name not in before and name.casefold() in then for name in after):
+        # Older rows have a column of that name, perhaps of another type.
         raise NotPlain
     come = [
         _change("added column", name, "", _sql(new, of)) for name, of in after.items() if name not in before

@@ -101,12 +101,18 @@ def feeding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def made(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: str = ""
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: str = "",
+    last: Mapping[str, str] | None = None,
 ) -> Desk:
-    """The desk, with `more` in its project file."""
+    """The desk, with `more` in its project file, and the files `last` approved after all others."""
     scratch = Scratch(folder / "team")
     scratch.commit({**FILES, "schemactl.yaml": f"{FILES['schemactl.yaml']}{more}"}, "approved")
     scratch.commit(LATER, "also approved")
+    if last is not None:
+        scratch.commit(last, "approved last")
     desk = Desk(scratch, monkeypatch, capsys)
     desk.git("checkout", "-q", "-b", "work")
     assert desk.work_out()[0] == 0
@@ -279,6 +285,21 @@ def test_whatever_else_happens_to_tables_is_worked_out(feeding: Desk, path: str,
     feeding.stage(path, content)
     assert staged.answer() is None
     assert feeding.work_out()[0] == 0
+
+
+@pytest.mark.parametrize("name", ["memo", "Memo"])
+def test_what_older_rows_have_under_the_name_of_a_new_column_is_worked_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    without = {"topics/orders.avsc": order("gone", money=True)}
+    desk = made(tmp_path, monkeypatch, capsys, "generate: {package: shop_schemas}\n", without)
+    number: Any = {"type": ["null", "long"], "default": None}
+    desk.stage("topics/orders.avsc", order("gone", money=True, **{name: number}))
+    assert staged.answer() is None
+    code, said = desk.work_out()
+    assert code == 0
+    assert "TABLE_REWRITE" in said
+    assert f"{name} goes from string to bigint" in said
 
 
 def test_where_a_project_weighs_it_itself_it_is_worked_out(
