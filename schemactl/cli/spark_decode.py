@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     read = subject(args, context)
     codec = read.codec(args, read.reader)
     from schemactl.spark import Landed, land_stream, landed_by
-    from schemactl.spark.landing import query_of
+    from schemactl.spark.landing import REFUSED, query_of
     from schemactl.spark.session import watched
 
     out = located(args.out, context)
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.format == "json":
         print(_json(read, landed, out, took_s))
     else:
-        print(_text(read, landed, out, took_s, refused=refused or f"{out.rstrip('/')}/_refused"))
+        print(_text(read, landed, out, took_s, refused=refused or f"{out.rstrip('/')}/{REFUSED}"))
     return 0
 
 

@@ -58,7 +58,8 @@ def decode(
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
     `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says so, and `__payload`
-    has the original bytes; else both are null. Where and why is in `split(...).refused`, if not here (see `reasons`). Bad data never fails the job. Batch and streaming alike.
+    has the original bytes; else both are null. Where and why is in `split(...).refused`, if not here (see `reasons`). Bad data
+    never fails the job. Batch and streaming alike.
 
     Args:
         messages: raw messages.

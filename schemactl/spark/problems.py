@@ -23,9 +23,7 @@ def _errors() -> tuple[type[Exception], ...]:
 SPARK_ERRORS: Final = _errors()
 """PySpark's own exceptions, and those of Java that it does not translate."""
 
-
 _WORKERS_PYTHON: Final = "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
-
 
 _WHILE_HANDLED: Final = "During handling of the above exception, another exception occurred:"
 """What stands between the tracebacks of an exception and of the one that its handling raised."""

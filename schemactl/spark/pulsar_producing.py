@@ -115,9 +115,8 @@ class Producer:
         )
         whole = b"".join((len(about).to_bytes(4, "big"), about, payload))
         if self._messages and self._bytes + len(whole) > _ENTRY_BYTES:
+            # The number of the message stays what it is.
             self._send_entry()
-            self.send(message)
-            return
         if not self._messages:
             self._first = message
         self._messages.append(whole)

@@ -33,7 +33,7 @@ _BY_CLIENT: Final = {"AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE"}
 """The types that pulsar-client names to a broker as they are."""
 
 _KEY_VALUE: Final = 15
-_DIRECTLY: Final = {*range(5, 20)}
+_DIRECTLY: Final = range(5, 20)
 """Those that only `pulsar_producing` does, as Schema.Type numbers them: the other primitives, and KEY_VALUE."""
 
 _IN_A_ROW: Final = 1_000
