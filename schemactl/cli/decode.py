@@ -126,7 +126,8 @@ def _lines(request: Request) -> Answer:
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
     from schemactl.formats.avro.parse import parse
-    from schemactl.model import AVRO_PAYLOADS, Release
+    from schemactl.formats.key_value import split
+    from schemactl.model import AVRO_PAYLOADS, Release, SchemaType
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
@@ -135,10 +136,12 @@ def _lines(request: Request) -> Answer:
     keys = _messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
     if keys is not None and len(keys) != len(payloads):
         raise Unreadable("`keys_b64` has not one key for each message")
-    if writer.type in AVRO_PAYLOADS:
-        # A codec takes definitions for what Avro accepted.
-        for info in (writer, reader):
-            parse(info.schema, Release.R5_0)
+    for info in (writer, reader):
+        both = split(info) if info.type is SchemaType.KEY_VALUE else None
+        for each in (both.key, both.value) if both else (info,):
+            if each.type in AVRO_PAYLOADS:
+                # A codec reads what any release of Avro reads.
+                parse(each.schema, Release.R5_0)
     try:
         codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
         if codec.separated and keys is None:

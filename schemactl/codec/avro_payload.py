@@ -7,13 +7,14 @@ from typing import Final
 import pyarrow as pa
 
 from . import avro_reader, avro_writer, resolver
+from .avro_definition import parse
 from .columns import MAX_COLUMNS, Options, Shape, check_width, column_count, shape_of
 from .definition import Definition
 from .errors import InvalidDefinition
 from .lane_reader import compile_lanes
 from .lane_writer import lane_writer
 from .reading import Reading
-from .schema import Enum, Schema, children, parse
+from .schema import Enum, Schema, children
 from .writing import Writing
 
 _TOO_DEEP: Final = "the definition is nested deeper than can be followed"

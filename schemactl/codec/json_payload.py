@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from . import json_reader, json_writer
+from .avro_definition import parse
 from .columns import Options, shape_of
 from .definition import Definition
 from .reading import Reading
-from .schema import parse
 from .writing import Writing
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..codec import Codec, Definition, InvalidDefinition
+from ..codec.avro_definition import json_of, parse
 from ..codec.columns import MAX_COLUMNS
 from ..codec.resolver import Failed, resolve
 from ..codec.schema import (
@@ -18,7 +19,6 @@ from ..codec.schema import (
     Union,
     children,
     min_size,
-    parse,
 )
 from .errors import EngineUnavailable
 
@@ -82,7 +82,7 @@ def plan_of(codec: Codec) -> Plan:
             writers[version.number] = written
     for text in writers.values():
         _bounded(parse(text), {})
-    value = _widened(_plain(json.loads(reader.text)))
+    value = _widened(_plain(json_of(reader.text)))
     mark = next((part.name for part in schema.fields if _required(part.schema)), None)
     if mark is None:
         mark = "__read" + "_" * max(len(part.name) for part in schema.fields)
@@ -99,7 +99,7 @@ def _readable(writer: Any, reader: Schema) -> str | None:
         action = resolve(parse(writer.text), reader)
     except InvalidDefinition:
         return None
-    return None if isinstance(action, Failed) else json.dumps(_plain(json.loads(writer.text)))
+    return None if isinstance(action, Failed) else json.dumps(_plain(json_of(writer.text)))
 
 
 def _required(schema: Schema) -> bool:

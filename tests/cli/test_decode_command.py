@@ -212,6 +212,15 @@ def test_halves_are_told_as_definitions_are_on_their_own() -> None:
     assert answers == [[{"key": 1, "value": {"at": 5}}]] * 4
 
 
+def test_a_definition_that_java_refuses_is_refused_wherever_it_stands() -> None:
+    wrapped = {"type": {"type": "string"}}
+    plain = {"type": "AVRO", "writer": wrapped, "reader": "string", "messages_b64": []}
+    halves = {"key": "", "value": wrapped}
+    pairs = {"type": "KEY_VALUE", "writer": halves, "reader": PAIR, "messages_b64": [], "properties": HALVES}
+    for answer in through([plain, pairs], "decode", "--jsonl", status=1):
+        assert '"type" is an object; expected the name of a type' in answer["error"]
+
+
 def test_keys_that_travel_apart_are_asked_for() -> None:
     line = {"type": "KEY_VALUE", "writer": PAIR, "reader": PAIR, "messages_b64": ["Ag=="]}
     line["properties"] = {**HALVES, "kv.encoding.type": "SEPARATED"}

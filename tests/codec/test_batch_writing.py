@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
+from schemactl.codec.avro_definition import parse
 from schemactl.codec.casting import to_numbers
 from schemactl.codec.columns import shape_of
 from schemactl.codec.defaults import zigzag
 from schemactl.codec.lane_writer import lane_writer, numbers
-from schemactl.codec.schema import parse
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

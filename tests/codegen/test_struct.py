@@ -15,6 +15,7 @@ from java_avro import JavaAvro
 from random_avro import Maker
 
 from schemactl.codec import schema as codec_schema
+from schemactl.codec.avro_definition import parse as codec_parse
 from schemactl.codegen import spark_type
 from schemactl.codegen.spark_type import SparkRefuses
 from schemactl.codegen.struct import Options, convert
@@ -106,7 +107,7 @@ def test_spark_has_times_from_4_1_on() -> None:
 def test_numbers_that_java_has_no_int_for_make_no_decimal() -> None:
     definition = {"type": "bytes", "logicalType": "decimal", "precision": 2**31}
     assert convert(parse_for_spark(json.dumps(definition), (4, 1)), Options()).type == spark_type.BINARY
-    read = codec_schema.parse(json.dumps(definition))
+    read = codec_parse(json.dumps(definition))
     assert isinstance(read, codec_schema.Primitive)
     assert read.logical is None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import PRIMITIVES, evolutions, schemas
 
+from schemactl.codec import InvalidDefinition
+from schemactl.codec.avro_definition import parse as parse_for_codec
 from schemactl.formats.avro.canonical import canonical_form, fingerprints
 from schemactl.formats.avro.equality import equal, identity_key
 from schemactl.formats.avro.parse import parse, problems
@@ -156,3 +160,42 @@ def test_of_several_problems_the_one_is_told_that_java_meets_first(fields: str, 
         with pytest.raises(InvalidAvro) as refused:
             parse(f'{{"type": "record", "name": "R", "fields": [{fields}]}}', release)
         assert refused.value.exception == exception
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """A definition in which something was replaced, left out, added or doubled."""
+    definition = copy.deepcopy(draw(schemas()))
+    holder, key = draw(st.sampled_from([*_places(definition)]))
+    holder[key] = draw(
+        st.sampled_from(
+            (*WORDS, None, True, 0, -1, 1.5, 2**31, [], {}, ["int", "int"], ["null", ["int"]], holder[key])
+        )
+    )
+    match draw(st.sampled_from(("replaced", "left out", "added", "doubled"))):
+        case "left out":
+            del holder[key]
+        case "added" if isinstance(holder, dict):
+            holder[draw(st.sampled_from(KEYS))] = draw(st.sampled_from((*WORDS, [], ["Old"], 5)))
+        case "doubled" if isinstance(holder, list):
+            holder.append(holder[0])
+    return json.dumps(definition)
+
+
+def _places(value: Json) -> Iterator[tuple[Json, Json]]:
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, key
+        yield from _places(value[key])
+
+
+@THOROUGH
+@given(texts.filter(lambda text: isinstance(text, str)) | damaged())
+def test_a_codec_reads_the_definitions_that_avro_reads_in_one_of_its_releases(text: str) -> None:
+    refusals = [refusal(text, release, strict=False) for release in Release]
+    try:
+        parse_for_codec(text)
+    except InvalidDefinition:
+        assert None not in refusals
+    else:
+        # What differs between two definitions of one type may be of no matter to a codec.
+        assert None in refusals or any(found and "is defined twice" in found.what for found in refusals)

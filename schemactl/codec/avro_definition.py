@@ -1,0 +1,340 @@
+"""An Avro definition's text as a schema.
+
+Refused is what Java's Schema.Parser refuses in every release of Avro that a Pulsar or a Spark has, bad defaults apart: they matter
+where a message needs them. What one of these releases takes is taken, such as a type that is named before it is defined.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Final, NoReturn
+
+from .errors import InvalidDefinition
+from .schema import (
+    NO_DEFAULT,
+    PRIMITIVE_TYPES,
+    Array,
+    Decimal,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    children,
+    full_name,
+)
+
+_Named = Fixed | Enum | Record
+
+_LOGICAL: Final = (
+    ("int", "date"),
+    ("long", "time-micros"),
+    ("long", "timestamp-millis"),
+    ("long", "timestamp-micros"),
+    ("long", "local-timestamp-millis"),
+    ("long", "local-timestamp-micros"),
+)
+"""The logical types, besides decimal, that change how a value is held; all others are their base type."""
+
+_MAX_FIXED_SIZE: Final = 2**31 - 9
+"""The longest array of bytes that Java's Avro makes."""
+
+_STRING_OR_COMMENT: Final = re.compile(r'(?s)"(?:[^"\\]++|\\.)*+"|/\*.*?\*/|//[^\r\n]*')
+_JAVA_SPACES: Final = "".join(map(chr, range(33)))
+_JAVA_DOUBLE: Final = re.compile(
+    r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?"
+    r"|(0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?)",
+    re.ASCII,
+)
+"""What Java's Double.valueOf reads."""
+
+
+def parse(text: str) -> Schema:
+    """The schema in an Avro definition's JSON text.
+
+    Raises:
+        InvalidDefinition: it is not JSON, or not an Avro schema.
+    """
+    value = json_of(text)
+    parser = _Parser({})
+    try:
+        schema = parser.schema(value, "")
+        if parser.unknown:
+            # Avro 1.12 looks for such names when it has read the whole.
+            parser = _Parser(parser.definitions)
+            schema = parser.schema(value, "")
+        for name in parser.unknown:
+            raise InvalidDefinition(f"the definition names a type {name!r} that it does not define")
+        for earlier, again in parser.repeated:
+            if not _same(earlier, again, set()):
+                raise _invalid(f"{again.full_name} is defined twice, and not in the same way")
+    except RecursionError:
+        raise InvalidDefinition("the definition nests too deep") from None
+    return schema
+
+
+def json_of(text: str) -> Any:
+    """The JSON in a definition's text, which may have comments before its end, as Java's parser has it.
+
+    Raises:
+        InvalidDefinition: it is not JSON.
+    """
+    plain = _STRING_OR_COMMENT.sub(_without_comment, text) if "/" in text else text
+    start = len(plain) - len(plain.lstrip())
+    try:
+        value, end = json.JSONDecoder(parse_constant=_no_json).raw_decode(plain, start)
+    except (ValueError, RecursionError) as error:
+        raise InvalidDefinition(f"the definition is not JSON: {error}") from None
+    if rest := text[end:].strip(_JAVA_SPACES):
+        raise InvalidDefinition(f"the definition is not JSON alone: {rest[:20]!r} follows it")
+    return value
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    return found[0] if found[0][0] == '"' else " " * len(found[0])
+
+
+def _no_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number there")
+
+
+class _Parser:
+    """Reads one definition.
+
+    Attributes:
+        definitions: of each named type its JSON, and the namespace in force around it.
+        unknown: the names that no type has, as far as the definition was read.
+        repeated: types that were defined before, and their first definitions in front of them.
+    """
+
+    def __init__(self, later: dict[str, tuple[dict[str, Any], str]]) -> None:
+        """`later`: definitions of types that may be named before they are defined."""
+        self.definitions: dict[str, tuple[dict[str, Any], str]] = {}
+        self.unknown: list[str] = []
+        self.repeated: list[tuple[_Named, _Named]] = []
+        self._later = later
+        self._named: dict[str, _Named] = {}
+        self._made: dict[int, _Named] = {}
+        """By the identity of their JSON: none is made twice."""
+        self._open: set[int] = set()
+        """The identities of the records whose fields are being read."""
+
+    def schema(self, value: Any, namespace: str) -> Schema:
+        if isinstance(value, str):
+            return self._reference(value, namespace)
+        if isinstance(value, list):
+            return _union(tuple(self.schema(branch, namespace) for branch in value))
+        if not isinstance(value, dict):
+            raise _invalid(f"{_shown(value)} is no type")
+        kind = value.get("type")
+        if not isinstance(kind, str):
+            raise _invalid(f'"type" is {_shown(kind)}, and not the name of a type')
+        if kind in ("array", "map"):
+            inside = "items" if kind == "array" else "values"
+            if inside not in value:
+                raise _invalid(f'the {kind} has no "{inside}"')
+            part = self.schema(value[inside], namespace)
+            return Array(part) if kind == "array" else Map(part)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._named_type(kind, value, namespace)
+        if kind not in PRIMITIVE_TYPES:
+            return self._reference(kind, namespace)
+        if kind == "bytes":
+            return Primitive(kind, _decimal(value, None))
+        logical = value.get("logicalType")
+        return Primitive(kind, logical if (kind, logical) in _LOGICAL else None)
+
+    def _named_type(self, kind: str, value: dict[str, Any], namespace: str) -> Schema:
+        if id(value) in self._made:
+            return self._made[id(value)]
+        name, space = _name(value, namespace)
+        self.definitions.setdefault(name, (value, namespace))
+        aliases = tuple(_qualified(alias, space) for alias in _texts(value, "aliases"))
+        for alias in aliases:
+            _check_name(alias.rpartition(".")[2], "the alias")
+        if kind == "enum":
+            symbols = _list(value, "symbols", name)
+            for symbol in symbols:
+                _check_name(symbol, f"a symbol of {name}")
+            _check_distinct(symbols, f"the enum {name} has the symbol")
+            default = value.get("default")
+            if isinstance(default, str) and default not in symbols:
+                raise _invalid(f"the default of {name} is {_shown(default)}, which is none of its symbols")
+            enum = Enum(name, aliases, tuple(symbols), default if isinstance(default, str) else None)
+            return self._define(enum, value)
+        if kind == "fixed":
+            size = value.get("size")
+            if type(size) is not int or not 0 <= size <= _MAX_FIXED_SIZE:
+                raise _invalid(f"the size of {name} is {_shown(size)}, which is no number of bytes")
+            return self._define(Fixed(name, aliases, size, _decimal(value, size)), value)
+        record = Record(name, aliases)
+        self._define(record, value)
+        self._open.add(id(record))
+        record.fields.extend(self._field(part, name, space) for part in _list(value, "fields", name))
+        _check_distinct([part.name for part in record.fields], f"the record {name} has the field")
+        self._open.discard(id(record))
+        return record
+
+    def _field(self, value: Any, record: str, namespace: str) -> Field:
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "type" not in value:
+            raise _invalid(f"a field of {record} has no name or no type")
+        name = value["name"]
+        _check_name(name, f"a field of {record}")
+        order = value.get("order", "ignore")
+        if not isinstance(order, str) or order.lower() not in ("ascending", "descending", "ignore"):
+            raise _invalid(f"the order of {record}.{name} is {_shown(order)}")
+        schema = self.schema(value["type"], namespace)
+        default = value.get("default", NO_DEFAULT)
+        if isinstance(default, str) and schema.type in ("float", "double"):
+            default = _double(default, f"{record}.{name}")
+        return Field(name, schema, default, tuple(_texts(value, "aliases")))
+
+    def _define(self, schema: _Named, value: dict[str, Any]) -> Schema:
+        self._made[id(value)] = schema
+        earlier = self._named.setdefault(schema.full_name, schema)
+        # Avro 1.12.0 takes any record that has the name of one around it.
+        if earlier is not schema and not (isinstance(schema, Record) and id(earlier) in self._open):
+            self.repeated.append((earlier, schema))
+        return schema
+
+    def _reference(self, name: str, namespace: str) -> Schema:
+        if name in PRIMITIVE_TYPES:
+            return Primitive(name)
+        full = _qualified(name, namespace)
+        known = self._named.get(full) or self._named.get(_qualified(name, ""))
+        if known is not None:
+            return known
+        if full in self._later:
+            value, around = self._later[full]
+            return self._named_type(value["type"], value, around)
+        self.unknown.append(name)
+        return Record(full, ())
+
+
+def _same(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
+    """Whether two schemas are equal as far as reading and writing go."""
+    if left is right or (id(left), id(right)) in seen:
+        return True
+    seen.add((id(left), id(right)))
+    parts, others = children(left), children(right)
+    if _own(left) != _own(right) or len(parts) != len(others):
+        return False
+    return all(_same(part, other, seen) for part, other in zip(parts, others, strict=True))
+
+
+def _own(schema: Schema) -> tuple[Any, ...]:
+    """What a schema is apart from its parts and its aliases."""
+    match schema:
+        case Record():
+            return schema.full_name, [(part.name, part.default) for part in schema.fields]
+        case Enum():
+            return schema.full_name, schema.symbols, schema.default
+        case Fixed():
+            return schema.full_name, schema.size, schema.logical
+        case Primitive():
+            return schema.type, schema.logical
+    return (schema.type,)
+
+
+def _union(branches: tuple[Schema, ...]) -> Union:
+    names = [full_name(branch) for branch in branches]
+    if "union" in [branch.type for branch in branches]:
+        raise _invalid("a union stands directly inside a union")
+    _check_distinct(names, "a union has the branch")
+    return Union(branches)
+
+
+def _name(value: dict[str, Any], namespace: str) -> tuple[str, str]:
+    """Full name and namespace of a named type inside `namespace`."""
+    name = value.get("name")
+    if not isinstance(name, str):
+        raise _invalid(f"the name of this {value['type']} is {_shown(name)}")
+    if isinstance(own := value.get("namespace"), str):
+        namespace = own
+    full = _qualified(name, namespace)
+    space, _, local = full.rpartition(".")
+    _check_name(local, f"the name of this {value['type']}")
+    if full in PRIMITIVE_TYPES:
+        raise _invalid(f"this {value['type']} has the name of a primitive type, {full}")
+    return full, space
+
+
+def _qualified(name: str, namespace: str) -> str:
+    """The full name of what is called `name` inside `namespace`."""
+    if "." in name:
+        return name.removeprefix(".") if name.rindex(".") == 0 else name
+    return f"{namespace}.{name}" if namespace else name
+
+
+def _check_name(name: Any, what: str) -> None:
+    """Letters and digits of any script, `_`, and `$`, which newer releases of Pulsar accept; no digit comes first."""
+    plain = name.replace("$", "_").replace("_", "a") if isinstance(name, str) else ""
+    if not plain or plain[0].isdecimal() or max(plain) > "\uffff":
+        raise _invalid(f"{what} is {_shown(name)}, which is no name")
+    if not all(character.isalpha() or character.isdecimal() for character in plain):
+        raise _invalid(f"{what} is {_shown(name)}, which is no name")
+
+
+def _check_distinct(names: list[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise _invalid(f"{what} {twice} twice")
+
+
+def _list(value: dict[str, Any], key: str, name: str) -> list[Any]:
+    if not isinstance(value.get(key), list):
+        raise _invalid(f'"{key}" of {name} is {_shown(value.get(key))}, and no list')
+    found: list[Any] = value[key]
+    return found
+
+
+def _texts(value: dict[str, Any], key: str) -> list[str]:
+    found = value.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        raise _invalid(f'"{key}" is {_shown(found)}, and no list of names')
+    return found
+
+
+def _double(text: str, place: str) -> float:
+    """The number that Java takes a text for, as the default of a float or double."""
+    found = _JAVA_DOUBLE.fullmatch(text.strip(_JAVA_SPACES))
+    if found is None:
+        raise _invalid(f"the default of {place} is {_shown(text)}, which is no number")
+    sign, word, decimal, hexadecimal = found.groups()
+    try:
+        number = float.fromhex(hexadecimal) if hexadecimal else float(word or decimal)
+    except OverflowError:
+        number = math.inf
+    return -number if sign == "-" else number
+
+
+def _invalid(what: str) -> InvalidDefinition:
+    return InvalidDefinition(f"the definition is not an Avro schema: {what}")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "missing or null"
+    text = "an object" if isinstance(value, dict) else "an array" if isinstance(value, list) else repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."
+
+
+def _decimal(value: dict[str, Any], size: int | None) -> Decimal | None:
+    """The decimal that org.apache.avro.LogicalTypes.Decimal.validate accepts, else None: Avro ignores an invalid one."""
+    precision, scale = value.get("precision"), value.get("scale", 0)
+    if value.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
+        return None
+    if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
+        return None
+    return Decimal(precision, scale) if size is None or precision <= _digits(size) else None
+
+
+def _digits(size: int) -> int:
+    """How many digits always fit into a fixed of `size` bytes, as LogicalTypes.Decimal.maxPrecision says, in Java's ints."""
+    bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
+    return math.floor(math.log10(2) * bits)

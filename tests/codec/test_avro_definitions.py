@@ -1,0 +1,93 @@
+"""Which Avro definitions a codec reads: those that Java's Schema.Parser reads in one of its releases."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from schemactl.codec import Codec, Definition, InvalidDefinition, Version
+from schemactl.codec.avro_definition import parse
+from schemactl.codec.schema import Record
+from schemactl.spark.jvm_plan import plan_of
+
+FIXED = {"type": "fixed", "name": "F"}
+
+
+def record(*fields: Any, **more: Any) -> str:
+    return json.dumps({"type": "record", "name": "R", "fields": list(fields), **more})
+
+
+def field(type_: Any, **more: Any) -> dict[str, Any]:
+    return {"name": "f", "type": type_, **more}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"type": {"type": "string"}}', '"type" is an object, and not the name of a type'),
+        (record(field({"type": ["null", "int"]})), '"type" is an array, and not the name of a type'),
+        (record(field("int"), field("int")), "the record R has the field f twice"),
+        (record({"name": 0, "type": "int"}), "a field of R has no name or no type"),
+        (record({"name": "a-b", "type": "int"}), "a field of R is 'a-b', which is no name"),
+        (record(field("int", order="up")), "the order of R.f is 'up'"),
+        (record(field("double", default="many")), "the default of R.f is 'many', which is no number"),
+        (record(field("Other")), "the definition names a type 'Other' that it does not define"),
+        ('["int", "int"]', "a union has the branch int twice"),
+        ('["null", ["int"]]', "a union stands directly inside a union"),
+        ('{"type": "enum", "name": "E", "symbols": ["A", "A"]}', "the enum E has the symbol A twice"),
+        (
+            '{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}',
+            "the default of E is 'B', which is none",
+        ),
+        ('{"type": "enum", "name": "string", "symbols": []}', "has the name of a primitive type, string"),
+        (
+            '{"type": "fixed", "name": "F", "size": true}',
+            "the size of F is True, which is no number of bytes",
+        ),
+        (
+            record({"name": "a", "type": FIXED | {"size": 1}}, {"name": "b", "type": FIXED | {"size": 2}}),
+            "F is defined twice, and not in the same way",
+        ),
+        (record(field("double", default=float("nan"))), "NaN is no number there"),
+        ('"int" // the end', "'// the end' follows it"),
+    ],
+)
+def test_what_java_refuses_is_refused_with_the_place(text: str, reason: str) -> None:
+    with pytest.raises(InvalidDefinition) as refused:
+        _ = Codec([Version(0, Definition("AVRO", text))]).columns
+    assert reason in str(refused.value)
+
+
+def test_a_definition_may_have_comments() -> None:
+    text = '/* an order */ {"type": "record", "name": "R", // its fields:\n "fields": [{"name": "f", "type": "int"}]}'
+    codec = Codec([Version(0, Definition("AVRO", text))])
+    assert codec.decode_one(b"\2", 0) == {"f": 1}
+    assert json.loads(plan_of(codec).reader)["fields"] == [field("int")]
+
+
+def test_a_type_may_be_named_before_it_is_defined() -> None:
+    tree = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["null", "Tree", "Leaf"]}]}
+    leaf = {"type": "enum", "name": "Leaf", "symbols": ["A", "B"]}
+    text = record(
+        {"name": "first", "type": "Leaf"}, {"name": "tree", "type": tree}, {"name": "last", "type": leaf}
+    )
+    read = parse(text)
+    assert isinstance(read, Record)
+    first, _, last = (part.schema for part in read.fields)
+    assert first is last
+    in_order = record({"name": "first", "type": leaf}, {"name": "last", "type": "Leaf"})
+    swapped = record({"name": "first", "type": "Leaf"}, {"name": "last", "type": leaf})
+    codec = Codec([Version(0, Definition("AVRO", in_order)), Version(1, Definition("AVRO", swapped))])
+    assert codec.decode_one(b"\0\2", 0) == codec.decode_one(b"\0\2", 1) == {"first": "A", "last": "B"}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1.5", 1.5), (" -2d ", -2.0), ("0x1p-1", 0.5), ("-Infinity", float("-inf")), ("1e999", float("inf"))],
+)
+def test_a_text_may_be_the_default_of_a_double(text: str, number: float) -> None:
+    older = Version(0, Definition("AVRO", record()))
+    newer = Version(1, Definition("AVRO", record(field("double", default=text))))
+    assert Codec([older, newer]).decode_one(b"", 0) == {"f": number}
