@@ -100,7 +100,7 @@ class Codec:
     @property
     def separated(self) -> bool:
         """Whether the keys travel apart from the payloads."""
-        return isinstance(self.reader, KeyValue) and self.reader.encoding == "SEPARATED"
+        return _is_separated(self.reader)
 
     @property
     def is_record(self) -> bool:
@@ -272,9 +272,16 @@ class Codec:
         Raises:
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
-            BatchTooLarge: the payloads take more than 2 GiB.
+            BatchTooLarge: the payloads take more than 2 GiB; `encode_parts` gives them in more than one part.
             ValueError: a value, or a key and a value, come in other columns. (A record's missing fields have their defaults.)
         """
+        encoded = next(self.encode_parts(rows, version))
+        if len(encoded.payloads) < rows.num_rows:
+            raise BatchTooLarge("the payloads take more than the 2 GiB that a column holds: use encode_parts")
+        return encoded
+
+    def encode_parts(self, rows: pa.RecordBatch, version: int | None = None) -> Iterator[Encoded]:
+        """As `encode_batch`, in as few parts as hold it, in order: a column takes 2 GiB at the most."""
         columns, flat = self._layout(version)
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)
@@ -282,13 +289,21 @@ class Codec:
             raise ValueError(
                 f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}"
             )
-        try:
-            payloads, keys, reasons = self._message_writer(version).batch(rows)
-        except pa.ArrowCapacityError:
-            raise BatchTooLarge(
-                "the payloads take more than the 2 GiB that a column holds: encode fewer rows at once"
-            ) from None
-        return Encoded(payloads, keys, reason_array(reasons, rows.num_rows))
+        writer = self._message_writer(version)
+        waiting = [rows]
+        while waiting:
+            part = waiting.pop()
+            count = part.num_rows
+            try:
+                payloads, keys, reasons = writer.batch(part)
+            except pa.ArrowCapacityError:
+                if count > 1:
+                    middle = count // 2
+                    waiting += [part.slice(middle), part.slice(0, middle)]
+                    continue
+                payloads, reasons = pa.nulls(1, pa.binary()), {0: _TOO_LARGE}
+                keys = payloads if _is_separated(self._schema(version)) else None
+            yield Encoded(payloads, keys, reason_array(reasons, count))
 
     def _message_reader(self, version: int | None) -> MessageReader:
         if version is not None and version not in self._numbers:
@@ -367,6 +382,10 @@ def _restored(state: bytes) -> Codec:
     """Kept, because a worker of Spark is handed the codec anew with each task."""
     versions, reader, options = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
     return Codec(versions, reader=reader, options=options)
+
+
+def _is_separated(schema: Definition | KeyValue) -> bool:
+    return isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
 
 
 def _kind(schema: Definition | KeyValue) -> str:

@@ -56,7 +56,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     for name in made:
         schema = schema.add(name, "string" if name == ERROR else "binary")
     encoded = map_in_arrow(
-        rows, partial(_encode_batches, codec=codec, version=version, values=values, others=others), schema
+        rows, partial(encode_batches, codec=codec, version=version, values=values, others=others), schema
     )
     if SCHEMA_VERSION not in others:
         return encoded
@@ -70,7 +70,7 @@ def _number(codec: Codec, version: int | None) -> int | None:
     return next((one.number for one in reversed(codec.versions) if one.schema == codec.reader), None)
 
 
-def _encode_batches(
+def encode_batches(
     batches: Iterable[pa.RecordBatch],
     *,
     codec: Codec,
@@ -78,12 +78,17 @@ def _encode_batches(
     values: list[str],
     others: list[str],
 ) -> Iterator[pa.RecordBatch]:
+    """The batches as `encode` gives them, in a worker; each in as few parts as hold it."""
     spare_worker()
     for batch in batches:
-        encoded = codec.encode_batch(batch.select(values), version)
-        found = {name: batch.column(name) for name in others}
-        found["payload"] = encoded.payloads
-        if encoded.keys is not None:
-            found["key"] = encoded.keys
-        found[ERROR] = encoded.errors
-        yield pa.RecordBatch.from_pydict(found)
+        start = 0
+        for encoded in codec.encode_parts(batch.select(values), version):
+            count = len(encoded.payloads)
+            rows = batch.slice(start, count)
+            start += count
+            found = {name: rows.column(name) for name in others}
+            found["payload"] = encoded.payloads
+            if encoded.keys is not None:
+                found["key"] = encoded.keys
+            found[ERROR] = encoded.errors
+            yield pa.RecordBatch.from_pydict(found)

@@ -17,6 +17,7 @@ from schemactl.codec import (
     Codec,
     Definition,
     InvalidDefinition,
+    KeyValue,
     Options,
     Unreadable,
     Version,
@@ -339,11 +340,37 @@ def test_a_message_of_many_lists_inside_one_another_is_read() -> None:
         record(kind).decode_one(b"\2" * 41 + b"\0" * 39)
 
 
-def test_payloads_that_no_column_holds_are_refused_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_payloads_that_no_column_holds_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     codec = record("long")
+    rows = pa.record_batch({"f0": pa.array([2**40 + number for number in range(1000)])})
+    whole = codec.encode_batch(rows).payloads
     monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
-    with pytest.raises(BatchTooLarge, match="encode fewer rows"):
-        codec.encode_batch(pa.record_batch({"f0": pa.array([2**40] * 1000)}))
+    parts = list(codec.encode_parts(rows))
+    assert [len(part.payloads) for part in parts] == [125] * 8
+    assert pa.concat_arrays([part.payloads for part in parts]).equals(whole)
+    assert pa.concat_arrays([part.errors for part in parts]).null_count == 1000
+    with pytest.raises(BatchTooLarge, match="encode_parts"):
+        codec.encode_batch(rows)
+
+
+def test_a_row_whose_payload_no_column_holds_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    longs = Definition("AVRO", '{"type": "array", "items": "long"}')
+    single = Codec([Version(0, longs)])
+    pairs = Codec([Version(0, KeyValue(Definition("STRING"), longs, "SEPARATED"))])
+    values = pa.array([[1] * 500, [1] * 1500, [1] * 500])
+    keys = pa.array(["a", "b", "c"])
+    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    for codec, rows in (
+        (single, pa.record_batch({"value": values})),
+        (pairs, pa.record_batch({"key": keys, "value": values})),
+    ):
+        parts = list(codec.encode_parts(rows))
+        reasons = [reason for part in parts for reason in part.errors.to_pylist()]
+        assert reasons == [None, "the value takes more than the 2 GiB that a column holds", None]
+        payloads = [payload for part in parts for payload in part.payloads.to_pylist()]
+        assert [payload is None for payload in payloads] == [False, True, False]
+        made = [key for part in parts if part.keys for key in part.keys.to_pylist()]
+        assert made == ([b"a", None, b"c"] if codec.separated else [])
 
 
 def bomb(levels: int) -> str:

@@ -14,10 +14,11 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version
+from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, lanes
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, encode, split
 from schemactl.spark.arrow_types import type_of
+from schemactl.spark.encoding import encode_batches
 from schemactl.spark.problems import SparkProblem
 
 
@@ -131,6 +132,18 @@ def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     assert {str(row) for row in again.collect()} == {
         str(row) for row in rows.select(*again.columns).collect()
     }
+
+
+def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec = Codec([Version(0, avro(ID))])
+    numbers = range(2**30, 2**30 + 1000)
+    batch = pa.record_batch({"id": pa.array(numbers, pa.int32()), "other": pa.array(numbers)})
+    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    parts = list(encode_batches([batch], codec=codec, version=None, values=["id"], others=["other"]))
+    assert len(parts) > 1
+    rows = [row for part in parts for row in part.to_pylist()]
+    assert [row["other"] for row in rows] == list(numbers)
+    assert [codec.decode_one(row["payload"])["id"] for row in rows] == list(numbers)
 
 
 def test_decoded_pairs_are_encoded_again_with_the_keys_they_have_now(spark: SparkSession) -> None:
