@@ -20,9 +20,9 @@ one JSON object a line in, one a line out, in order; a line that cannot be read 
   {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
 
 `schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
-the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark refuses it, `struct` is null, `error` is the simple name
-of the exception it throws, and `message` says why. Options, as Spark names them: recursiveFieldMaxDepth,
-enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
+the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark refuses it, `struct`
+is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
+says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
 
 examples:
   schemactl struct --spark 4.3 < schemas.jsonl > structs.jsonl
@@ -72,14 +72,18 @@ def _struct(request: Request, *, spark: str) -> Answer:
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)
     except SparkRefuses as error:
-        return {"struct": None, "nullable": None, "error": error.error, "message": error.what}
+        return _refusal(error.error, error.what, condition=error.condition)
     except InvalidAvro as error:
-        return {"struct": None, "nullable": None, "error": error.exception, "message": error.what}
+        return _refusal(error.exception, error.what)
     except InvalidSchema as error:
-        return {"struct": None, "nullable": None, "error": _PARSE_ERROR, "message": error.what}
+        return _refusal(_PARSE_ERROR, error.what)
     if struct is None:
         raise Unreadable(f"nothing describes the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
+
+
+def _refusal(error: str, message: str, *, condition: str | None = None) -> Answer:
+    return {"struct": None, "nullable": None, "error": error, "condition": condition, "message": message}
 
 
 def _options(given: dict[str, Any], spark: str) -> Options:

@@ -41,6 +41,9 @@ _LOGICAL: Final = (
 )
 """The logical types, besides decimal, that change how a value is held; all others are their base type."""
 
+_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+"""Properties beside which Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
+
 _MAX_FIXED_SIZE: Final = 2**31 - 9
 """The longest array of bytes that Java's Avro makes."""
 
@@ -146,7 +149,7 @@ class _Parser:
             return self._reference(kind, namespace)
         if kind == "bytes":
             return Primitive(kind, _decimal(value, None))
-        logical = value.get("logicalType")
+        logical = _logical_type(value)
         return Primitive(kind, logical if (kind, logical) in _LOGICAL else None)
 
     def _named_type(self, kind: str, value: dict[str, Any], namespace: str) -> Schema:
@@ -324,10 +327,18 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:60] + "..."
 
 
+def _logical_type(value: dict[str, Any]) -> str | None:
+    """What the definition says, None where it names a Java class, too: then Avro ignores it (LogicalType.validate)."""
+    logical = value.get("logicalType")
+    if not isinstance(logical, str) or any(isinstance(value.get(name), str) for name in _JAVA_CLASSES):
+        return None
+    return logical
+
+
 def _decimal(value: dict[str, Any], size: int | None) -> Decimal | None:
     """The decimal that org.apache.avro.LogicalTypes.Decimal.validate accepts, else None: Avro ignores an invalid one."""
     precision, scale = value.get("precision"), value.get("scale", 0)
-    if value.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
+    if _logical_type(value) != "decimal" or type(precision) is not int or type(scale) is not int:
         return None
     if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
         return None

@@ -66,13 +66,15 @@ def catalyst_type(text: str, release: tuple[int, int]) -> Atomic:
     elif name.startswith("interval "):
         condition = "PARSE_SYNTAX_ERROR"
     raise SparkRefuses(
-        condition, f"{text!r}, which a property of the schema says, is no type of an Avro number"
+        "ParseException",
+        f"{text!r}, which a property of the schema says, is no type of an Avro number",
+        condition=condition,
     )
 
 
 def _time(text: str, digits: int, release: tuple[int, int]) -> Atomic:
     if digits > (9 if release >= (4, 3) else _MICROSECONDS):
-        raise SparkRefuses("UNSUPPORTED_TIME_PRECISION", f"{text!r} has more digits than Spark's times")
+        raise _refused("UNSUPPORTED_TIME_PRECISION", f"{text!r} has more digits than Spark's times")
     return Atomic(f"time({digits})")
 
 
@@ -80,5 +82,9 @@ def _timestamp(text: str, name: str, digits: int) -> Atomic:
     if digits == _MICROSECONDS:
         return Atomic(name)
     if _MICROSECONDS < digits <= 9:
-        raise SparkRefuses("FEATURE_NOT_ENABLED", f"{text!r} is a type that Spark has to be told to take")
-    raise SparkRefuses("INVALID_TIMESTAMP_PRECISION", f"{text!r} has digits that no timestamp has")
+        raise _refused("FEATURE_NOT_ENABLED", f"{text!r} is a type that Spark has to be told to take")
+    raise _refused("INVALID_TIMESTAMP_PRECISION", f"{text!r} has digits that no timestamp has")
+
+
+def _refused(condition: str, what: str) -> SparkRefuses:
+    return SparkRefuses("SparkException", what, condition=condition)

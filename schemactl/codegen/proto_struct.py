@@ -66,8 +66,9 @@ class _Converter:
         depth = depths.get(name, 0)
         if depth > 0 and self._limit <= 0:
             raise SparkRefuses(
-                "RECURSIVE_PROTOBUF_SCHEMA",
+                "AnalysisException",
                 f"the message {name} holds itself, and Spark has no recursive types",
+                condition="RECURSIVE_PROTOBUF_SCHEMA",
                 fix="say how deep it may go; what lies deeper is dropped",
             )
         if depth > 0 and depth >= self._limit:

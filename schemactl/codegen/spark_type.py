@@ -95,11 +95,12 @@ VOID = Atomic("void")
 
 
 class SparkRefuses(SchemactlError):
-    """Spark has no type for the schema; `error` is its condition, or the simple name of the exception it throws."""
+    """Spark has no type for the schema; `error` is the simple name of the exception it throws, `condition` the error condition it has."""
 
-    def __init__(self, error: str, what: str, *, fix: str = "") -> None:
+    def __init__(self, error: str, what: str, *, condition: str | None = None, fix: str = "") -> None:
         super().__init__(what, fix=fix)
         self.error = error
+        self.condition = condition
 
 
 def to_json(spark_type: SparkType) -> Any:

@@ -16,6 +16,9 @@ from schemactl.formats.avro import schema as avro
 MAX_PRECISION: Final = 38
 """Of Spark's decimals (DecimalType.MAX_PRECISION)."""
 
+_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+"""Properties beside which Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
+
 _CATALYST_TYPE: Final = "spark.sql.catalyst.type"
 """The Avro property in which Spark notes the type it had (SchemaConverters.CATALYST_TYPE_PROP_NAME)."""
 
@@ -163,8 +166,8 @@ class _Converter:
             return _decimal(schema) or spark.BINARY
         if schema.type not in ("int", "long"):
             return _PRIMITIVES[schema.type]
-        logical = schema.properties.get("logicalType")
-        kind = (schema.type, logical) if isinstance(logical, str) else (schema.type, "")
+        logical = _logical_type(schema)
+        kind = (schema.type, logical or "")
         if kind in _LOGICAL:
             return _LOGICAL[kind]
         made, told = self._newer.get(kind), schema.properties.get(_CATALYST_TYPE)
@@ -248,8 +251,9 @@ def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
     precision, scale = found
     if precision > MAX_PRECISION:
         raise SparkRefuses(
-            "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+            "SparkArithmeticException",
             f"a decimal of {precision} digits: Spark holds {MAX_PRECISION} at most",
+            condition="DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
             fix=f"lower the precision to {MAX_PRECISION}",
         )
     return spark.Decimal(precision, scale)
@@ -257,7 +261,7 @@ def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
 
 def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
     """Precision and scale of a valid decimal (org.apache.avro.LogicalTypes.Decimal.validate), None for all else."""
-    if schema.properties.get("logicalType") != "decimal":
+    if _logical_type(schema) != "decimal":
         return None
     precision, scale = schema.properties.get("precision"), schema.properties.get("scale", 0)
     if not (type(precision) is int and type(scale) is int and 0 <= scale <= precision):
@@ -267,6 +271,14 @@ def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
     if isinstance(schema, avro.Fixed) and precision > _digits(schema.size):
         return None
     return precision, scale
+
+
+def _logical_type(schema: avro.Primitive | avro.Fixed) -> str | None:
+    """The name of the logical type; None where there is none, or where a Java class is named, too (LogicalType.validate)."""
+    if any(isinstance(schema.properties.get(name), str) for name in _JAVA_CLASSES):
+        return None
+    logical = schema.properties.get("logicalType")
+    return logical if isinstance(logical, str) else None
 
 
 def _digits(size: int) -> int:

@@ -67,6 +67,9 @@ def test_types_are_those_of_schema_converters(spark: str) -> None:
         assert (case["id"], converted.nullable) == (case["id"], case["nullable"])
 
 
+JAVA_CLASSES = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+"""Properties beside which Avro takes no notice of a logical type, if they are texts."""
+
 OTHER = {"type": "record", "name": "Inner", "namespace": "other", "fields": [{"name": "x", "type": "Outer"}]}
 UP = {"name": "f", "type": "int", "default": "none", "order": "up"}
 
@@ -102,6 +105,15 @@ def test_spark_has_times_from_4_1_on() -> None:
     assert convert(schema, Options(spark="4.1")).type == spark_type.TIME
     with pytest.raises(SparkRefuses):
         convert(schema, Options(spark="4.0"))
+
+
+@pytest.mark.parametrize("name", JAVA_CLASSES)
+def test_beside_a_java_class_there_is_no_logical_type(name: str) -> None:
+    definition = {"type": "long", "logicalType": "timestamp-millis", name: "java.lang.String"}
+    assert convert(parse_for_spark(json.dumps(definition), (4, 1)), Options()).type == spark_type.LONG
+    read = codec_parse(json.dumps(definition))
+    assert isinstance(read, codec_schema.Primitive)
+    assert read.logical is None
 
 
 def test_numbers_that_java_has_no_int_for_make_no_decimal() -> None:
@@ -158,6 +170,13 @@ def some() -> Iterator[tuple[Any, dict[str, Any]]]:
     for noted, kind in itertools.product(NOTED, ("int", "long")):
         for logical in ("", "time-micros", "time-millis", "timestamp-nanos", "date", "timestamp-micros"):
             yield {"type": kind, "logicalType": logical, "spark.sql.catalyst.type": noted}, {}
+    for name, value in itertools.product(JAVA_CLASSES, ("java.lang.String", 5, None)):
+        yield {"type": "long", "logicalType": "timestamp-millis", name: value}, {}
+        yield {"type": "bytes", "logicalType": "decimal", "precision": 4, name: value}, {}
+        fixed = {"type": "fixed", "name": "F", "size": 4}
+        yield fixed | {"logicalType": "decimal", "precision": 4, name: value}, {}
+    for name in ("union", "array", "map"):
+        yield ["null", {"type": "record", "name": name, "fields": []}, {"type": "array", "items": "int"}], {}
 
 
 def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
@@ -174,17 +193,41 @@ def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
             made = convert(parse_for_spark(json.dumps(definition), chosen.release), chosen)
             found = spark_type.to_json(made.type), made.nullable
         except SparkRefuses as refused:
-            found = refused.error
+            found = refused.condition or refused.error
         except InvalidAvro as refused:
             found = refused.exception
         assert (definition, found) == (definition, expected)
 
 
-def test_a_decimal_of_more_digits_than_spark_holds_is_refused_by_its_condition() -> None:
-    schema = parse('{"type": "bytes", "logicalType": "decimal", "precision": 39}', Release.R4_0)
-    with pytest.raises(SparkRefuses, match="38") as refused:
-        convert(schema, Options())
-    assert refused.value.error == "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION"
+TO_ITSELF = {"name": "next", "type": ["null", "R"]}
+
+
+@pytest.mark.parametrize(
+    ("definition", "error", "condition"),
+    [
+        # As Spark 4.1.1 throws them.
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 39},
+            "SparkArithmeticException",
+            "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+        ),
+        ({"type": "int", "spark.sql.catalyst.type": "nonsense"}, "ParseException", "UNSUPPORTED_DATATYPE"),
+        ({"type": "long", "spark.sql.catalyst.type": ""}, "ParseException", "PARSE_EMPTY_STATEMENT"),
+        ({"type": "int", "spark.sql.catalyst.type": "interval x"}, "ParseException", "PARSE_SYNTAX_ERROR"),
+        (
+            {"type": "int", "spark.sql.catalyst.type": "time(7)"},
+            "SparkException",
+            "UNSUPPORTED_TIME_PRECISION",
+        ),
+        ({"type": "record", "name": "R", "fields": [TO_ITSELF]}, "IncompatibleSchemaException", None),
+    ],
+)
+def test_what_spark_has_no_type_for_is_refused_by_its_exception_and_condition(
+    definition: Any, error: str, condition: str | None
+) -> None:
+    with pytest.raises(SparkRefuses) as refused:
+        convert(parse_for_spark(json.dumps(definition), (4, 1)), Options())
+    assert (refused.value.error, refused.value.condition) == (error, condition)
 
 
 def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:

@@ -80,12 +80,16 @@ def check_branches(union: Union, path: Path) -> None:
     different = set(map(_FULL_NAME, union.branches))
     if len(different) == len(union.branches) and "union" not in different:
         return
-    names = list(map(_FULL_NAME, union.branches))
-    if "union" in names:
-        place = pointer((path, names.index("union")))
+    # A type of one's own may be called so, too.
+    nested = [isinstance(branch, Union) for branch in union.branches]
+    if any(nested):
+        place = pointer((path, nested.index(True)))
         fix = "list the inner union's branches in the outer one"
         what = "a union directly inside a union"
         raise InvalidAvro(what, pointer=place, fix=fix, exception="AvroRuntimeException")
+    if len(different) == len(union.branches):
+        return
+    names = list(map(_FULL_NAME, union.branches))
     twice = first_repeated(names)
     what = f"the union has two branches {names[twice]}"
     raise InvalidAvro(what, pointer=pointer((path, twice)), exception="AvroRuntimeException")
