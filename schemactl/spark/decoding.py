@@ -27,6 +27,7 @@ from .columns import (
 )
 from .errors import EngineUnavailable, WrongArgument
 from .jvm import decode_in_jvm, explained
+from .refusals import check_mark, mark_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def decode(
         else:
             return explained(decoded, codec) if reasons else decoded
     schema = decoded_schema(messages, codec, columns)
+    schema[ERROR].metadata = mark_of(codec)
     return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
 
 
@@ -114,12 +116,16 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
         codec: the same.
         keep: hold the decoded rows in memory and on disk until `decoded.unpersist()`, so that both parts come from one
             pass. Without it, and in streams, each part decodes for itself.
+
+    Raises:
+        WrongArgument: the rows were decoded with the codec of another topic. (Newer versions of the same may have come since.)
     """
+    check_mark(decoded.schema[ERROR].metadata, codec)
     if keep and not decoded.isStreaming:
         decoded = decoded.persist()
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    refused = decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names)
-    return Split(good, explained(refused, codec))
+    refused = explained(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
+    return Split(good, refused.withColumn(ERROR, refused[ERROR].alias(ERROR, metadata={})))
 
 
 def decode_batches(

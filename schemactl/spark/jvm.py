@@ -24,7 +24,7 @@ from .errors import EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, ensure_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
 from .problems import SPARK_ERRORS
-from .refusals import reasons_at, reasons_of
+from .refusals import mark_of, reasons_at, reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -88,19 +88,19 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFr
     cut = _too_wide(_named(_VALUE), kept, wanted)
     if cut is not None:
         read = read.withColumn(_VALUE, sql.when(_once() & ~cut, _named(_VALUE)))
-    return _decoded(read, columns, kinds, wanted, plan.mark)
+    return _decoded(read, columns, kinds, wanted, plan.mark, _LEFT | mark_of(codec))
 
 
 def explained(decoded: DataFrame, codec: Codec) -> DataFrame:
     """What `decode` gave, with the codec's reason wherever it is still to be worked out."""
-    if decoded.schema[ERROR].metadata != _LEFT:
+    if not _LEFT.items() <= decoded.schema[ERROR].metadata.items():
         return decoded
     left = _named(ERROR) == _LATER
     reasons = _reasons(codec)(*(sql.when(left, _named(name)) for name in (PAYLOAD, SCHEMA_VERSION)))
     # A message that has neither payload nor version is the one case that the function is not shown.
     nothing = reasons_of(codec, pa.nulls(1, pa.binary()))[0].as_py()
     reason = sql.when(left, sql.coalesce(reasons, sql.lit(nothing))).otherwise(_named(ERROR))
-    return decoded.withColumn(ERROR, reason.alias(ERROR, metadata={}))
+    return decoded.withColumn(ERROR, reason.alias(ERROR, metadata=mark_of(codec)))
 
 
 def _advice(error: Exception) -> str:
@@ -156,9 +156,14 @@ def _from_avro(payload: Column, writer: str, reader: str) -> Column:
 
 
 def _decoded(
-    read: DataFrame, columns: Columns, kinds: dict[str, spark.DataType], wanted: spark.StructType, mark: str
+    read: DataFrame,
+    columns: Columns,
+    kinds: dict[str, spark.DataType],
+    wanted: spark.StructType,
+    mark: str,
+    metadata: dict[str, Any],
 ) -> DataFrame:
-    """The columns of `decode`, from those with the values that were read."""
+    """The columns of `decode`, from those with the values that were read; `metadata` is that of the errors."""
     value = _named(_VALUE)
     refused = value.getField(mark).isNull()
     passed = [_named(name) for name in columns.others]
@@ -175,7 +180,7 @@ def _decoded(
         *values,
         *passed,
         _named(_NUMBER).alias(SCHEMA_VERSION),
-        sql.when(refused, _reason(columns.version, kinds)).alias(ERROR, metadata=_LEFT),
+        sql.when(refused, _reason(columns.version, kinds)).alias(ERROR, metadata=metadata),
         sql.when(refused, _named(columns.payload)).alias(PAYLOAD),
     )
 

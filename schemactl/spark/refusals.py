@@ -1,11 +1,51 @@
-"""Why messages cannot be read, without the values of those that can."""
+"""Why messages cannot be read, without the values of those that can; and whether it is their codec that is asked."""
 
 from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec import Codec
+from ..codec import Codec, Definition, KeyValue
+from .errors import WrongArgument
+
+_LAST: Final = "schemactl.last"
+_DIGEST: Final = "schemactl.digest"
+"""Of the column of errors: the last version that the codec knew, and the digest of all up to it."""
+
+
+def mark_of(codec: Codec) -> dict[str, Any]:
+    """What the column of errors says, in its metadata, of the codec that the rows were decoded with."""
+    last = codec.versions[-1].number
+    return {_LAST: last, _DIGEST: _digest(codec, last)}
+
+
+def check_mark(metadata: Mapping[str, Any], codec: Codec) -> None:
+    """Nothing, if rows with that mark were decoded with `codec`, or before it had its newest versions, or have no mark.
+
+    Raises:
+        WrongArgument: they were decoded with another one.
+    """
+    if _DIGEST in metadata and _digest(codec, metadata[_LAST]) != metadata[_DIGEST]:
+        raise WrongArgument(
+            "these rows were not decoded with this codec: it is another topic's, or lacks some of their versions; "
+            "give the codec that decode() was given"
+        )
+
+
+def _digest(codec: Codec, last: int) -> str:
+    """Of all versions up to `last`."""
+    texts = [repr((one.number, _content(one.schema))) for one in codec.versions if one.number <= last]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _content(schema: Definition | KeyValue) -> tuple[Any, ...]:
+    if isinstance(schema, KeyValue):
+        return schema.encoding, _content(schema.key), _content(schema.value)
+    return schema.type, schema.text, sorted(schema.properties.items()), schema.proto
 
 
 def reasons_of(

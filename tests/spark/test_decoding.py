@@ -124,6 +124,17 @@ def test_rows_go_to_parquet_and_one_query_serves_all_versions(messages: DataFram
     assert found["top"] == 2_996 * 2**20
 
 
+def test_rows_are_not_split_with_the_codec_of_another_topic(messages: DataFrame) -> None:
+    others = Codec([Version(0, NEWEST), Version(1, NEWEST)])
+    grown = Codec([*ORDERS.versions, Version(9, NEWEST)])
+    decoded = decode(messages, ORDERS).select("*", "id")
+    for wrong in (others, Codec(ORDERS.versions[:1], reader=NEWEST)):
+        with pytest.raises(WrongArgument, match="not decoded with this codec"):
+            split(decoded, wrong)
+    for right in (ORDERS, grown, ORDERS.read_as(0)):
+        assert split(decode(messages, ORDERS), right, keep=False).rows.columns
+
+
 def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     rows = split(decode(messages, ORDERS), ORDERS, keep=False).rows.drop("__key")
     encoded = encode(rows, ORDERS)

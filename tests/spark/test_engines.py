@@ -22,7 +22,7 @@ from spark_release import before, since
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, KeyValue, Options, Version
 from schemactl.codec.casting import to_numbers
-from schemactl.spark import AVRO_LIMITS, EngineUnavailable, decode, split
+from schemactl.spark import AVRO_LIMITS, EngineUnavailable, WrongArgument, decode, split
 from schemactl.spark.columns import message_columns
 from schemactl.spark.decoding import Engine, decode_batches
 from schemactl.spark.jvm_limits import ensure_limited
@@ -299,6 +299,9 @@ def test_every_row_comes_in_one_pass_without_python_and_its_reason_when_it_is_sp
     later = "Spark's from_avro does not read it: split() says where and why, and so does decode() with reasons=True"
     assert rows == [row | {"__error": row["__error"] and later} for row in with_reasons]
     assert [row["__error"] for row in rows] == [None, later, later, None, later]
+    for engine in ("jvm", "arrow"):
+        with pytest.raises(WrongArgument, match="not decoded with this codec"):
+            split(decode(raw, codec, engine=engine), Codec([Version(0, record(("a", "string")))]))
     for keep in (True, False):
         good, refused = split(decoded, codec, keep=keep)
         there = [row for row in with_reasons if row["__error"]]
