@@ -13,10 +13,10 @@ _OTHER = pa.null()
 def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
     """The values with numbers for dates and times: the storage form, also of what lies outside Python's years.
 
-    `wanted` is the type they are to be stored as. A date or time stays one where that is none of its kind: as a number it
-    would be taken for one of another unit.
+    `wanted` is the type they are to be written as. A date or time then stays one where that is none of its kind, as a number it
+    would be taken for one of another unit; and so does a time of day, which is never written from a number.
     """
-    return _cast(_cast(values, _units(values.type)), _number_type(values.type, wanted or values.type))
+    return _cast(_cast(values, _units(values.type)), _number_type(values.type, wanted))
 
 
 def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -109,25 +109,30 @@ def _units(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _number_type(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The type with numbers for the dates and times that `wanted` has at the same place."""
+def _number_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
+    """The type with numbers for the dates and times that `wanted` has at the same place; None: for all."""
     kinds = pa.types
-    if kinds.is_timestamp(given) or kinds.is_time64(given) or kinds.is_duration(given):
-        return pa.int64() if _alike(given, wanted) else _units(given)
+    if kinds.is_time(given):
+        # Python's own times have no nanoseconds.
+        return pa.int64() if wanted is None else pa.time64("us")
+    if kinds.is_timestamp(given) or kinds.is_duration(given):
+        return pa.int64() if wanted is None or _alike(given, wanted) else _units(given)
     if kinds.is_date32(given):
-        return pa.int32() if _alike(given, wanted) else given
-    if kinds.is_integer(given) and kinds.is_time64(wanted):
-        # Spark up to 4.1 counts a day's microseconds, these columns its nanoseconds: a number may be either. No time is a float.
-        return pa.float64()
+        return pa.int32() if wanted is None or _alike(given, wanted) else given
+    other = None if wanted is None else _OTHER
     if kinds.is_struct(given):
-        parts = {part.name: part.type for part in wanted} if kinds.is_struct(wanted) else {}
+        parts = (
+            {part.name: part.type for part in wanted}
+            if wanted is not None and kinds.is_struct(wanted)
+            else {}
+        )
         return pa.struct(
-            [(part.name, _number_type(part.type, parts.get(part.name, _OTHER))) for part in given]
+            [(part.name, _number_type(part.type, parts.get(part.name, other))) for part in given]
         )
     if kinds.is_map(given):
-        item = wanted.item_type if kinds.is_map(wanted) else _OTHER
+        item = wanted.item_type if wanted is not None and kinds.is_map(wanted) else other
         return pa.map_(given.key_type, _number_type(given.item_type, item))
     if kinds.is_list(given):
-        part = wanted.value_type if kinds.is_list(wanted) else _OTHER
+        part = wanted.value_type if wanted is not None and kinds.is_list(wanted) else other
         return pa.list_(_number_type(given.value_type, part))
     return given

@@ -111,7 +111,7 @@ def _field(part: Field, shape: Group) -> Fit:
 
 def _list(part: Fit) -> Fit:
     def items(value: Any) -> Any:
-        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
             raise Unwritable(f"expected a list, found {value!r}")
         ready: list[Any] = []
         try:
@@ -251,7 +251,7 @@ def _decimal(logical: Decimal) -> Fit:
 
 def _fixed(size: int) -> Fit:
     def sized(value: Any) -> Any:
-        if not isinstance(value, bytes | bytearray) or len(value) != size:
+        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) != size:
             raise Unwritable(f"expected {size} bytes, found {value!r}")
         return bytes(value)
 

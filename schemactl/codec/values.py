@@ -42,7 +42,7 @@ def to_python(arrow_type: pa.DataType) -> Convert | None:
 
 
 def to_storage(arrow_type: pa.DataType) -> Convert | None:
-    """From Python's own types to storage; a number is taken as storage already. None where they are the same."""
+    """From Python's own types to storage; a number is taken as storage already, but for times. None where they are the same."""
     return _TO_STORAGE.get(arrow_type)
 
 
@@ -100,7 +100,8 @@ def _from_time(value: Any) -> int:
     if isinstance(value, time):
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return (seconds * 1_000_000 + value.microsecond) * 1000
-    return _number(value, "a time")
+    # Spark counts a day's microseconds, these columns its nanoseconds: a number may be either.
+    raise Unwritable(f"expected a time, found {value!r}")
 
 
 def _number(value: Any, expected: str) -> int:

@@ -212,7 +212,7 @@ def test_a_number_is_no_time_of_day_where_columns_have_times() -> None:
     rows = pa.record_batch({"f0": pa.array([noon_us])})
     assert codec_of(schema).encode_batch(rows).payloads.to_pylist() == [zigzag(noon_us)]
     timed = codec_of(schema, time_type=True)
-    assert timed.encode_batch(rows).errors.to_pylist() == ["f0: expected a time, found 43200000000.0"]
+    assert timed.encode_batch(rows).errors.to_pylist() == ["f0: expected a time, found 43200000000"]
     rows = pa.record_batch({"f0": pa.array([time(12)])})
     assert timed.encode_batch(rows).payloads.to_pylist() == [zigzag(noon_us)]
 
