@@ -10,6 +10,7 @@ from pathlib import Path
 from pulsar_cluster import Namespace
 from scratch import Scratch
 from spark_release import STREAMS_OUT
+from waiting import assert_soon
 
 from schemactl.codec import Codec, Definition, Version
 
@@ -67,4 +68,4 @@ def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, tmp_path: 
     space.send("numbers", payloads(60, 75, 1), version=1)
     code, told = schemactl(repository.path, "decode", *at, "--out", "lake")
     assert (code, told["rows"], told["refused"]) == (0, 15, 0)
-    assert space.subscriptions("numbers-partition-0") == []
+    assert_soon(lambda: space.subscriptions("numbers-partition-0"), [])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pytest
 from pulsar_cluster import FOREVER, Namespace, namespace
 from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType, TimestampType
+from waiting import assert_soon
 
 from schemactl.spark.pulsar_brokers import Cluster
 from schemactl.spark.pulsar_connection import PulsarProblem
@@ -126,10 +126,8 @@ def test_a_connection_that_breaks_loses_nothing_and_doubles_nothing_where_the_br
 ) -> None:
     topic = alone.create("broken", "", kind="INT64")
     alone.call("POST", "/namespaces/NAMESPACE/deduplication", body=True)
-    for _ in range(200):
-        if alone.call("GET", "/persistent/NAMESPACE/broken/stats")["deduplicationStatus"] == "Enabled":
-            break
-        time.sleep(0.05)
+    stats = "/persistent/NAMESPACE/broken/stats"
+    assert_soon(lambda: alone.call("GET", stats)["deduplicationStatus"], "Enabled")
     with producing(alone, topic) as producer:
         for number in range(50_000):
             producer.send(message(number.to_bytes(8, "big")))

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from spark_release import before
+from waiting import assert_soon
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import decode
@@ -97,7 +97,7 @@ def test_each_message_is_in_one_batch(space: Namespace, opened: list[PulsarStrea
     assert late.batch() == numbered(9, 10)
     for each in (late, early):
         each.stream.stop()
-    assert space.subscriptions("once") == []
+    assert_soon(lambda: space.subscriptions("once"), [])
 
 
 def test_a_stream_that_starts_again_repeats_only_what_was_not_committed(
@@ -171,14 +171,12 @@ def test_a_subscription_holds_back_what_was_not_read(
                     space.unload(name)
 
         def left(name: str) -> int:
-            for _ in range(3):
-                space.call("POST", f"/persistent/NAMESPACE/{name}/trim")
-                time.sleep(0.1)
+            space.call("POST", f"/persistent/NAMESPACE/{name}/trim")
             return space.entries(name)
 
         run = started(space, opened, topic=topic, predefinedSubscription="query")
         send(0)
-        assert (left("held"), left("loose")) == (4, 0)
+        assert_soon(lambda: (left("held"), left("loose")), (4, 0))
         with pytest.raises(PulsarProblem, match="each query needs one of its own"):
             started(space, opened, topic=topic, predefinedSubscription="query")
         assert run.batch() == numbered(0, 4)
@@ -186,7 +184,7 @@ def test_a_subscription_holds_back_what_was_not_read(
         run.stream.stop()
         # Of what was read only the last ledger is left, and what comes is held back while nobody reads.
         send(4)
-        assert left("held") == 6
+        assert_soon(lambda: left("held"), 6)
         again = Run(stream(space, opened, topic=topic, predefinedSubscription="query"), run.at)
         assert again.batch() == numbered(4, 8)
         assert space.subscriptions("held").count("query") == 1
@@ -296,10 +294,4 @@ def test_a_running_query_gets_what_is_sent_meanwhile(source: SparkSession, space
         query.stop()
         query.awaitTermination()
     # The process that asked for offsets ends by itself.
-    left = ["its own"]
-    for _ in range(100):
-        left = space.subscriptions("running")
-        if not left:
-            break
-        time.sleep(0.1)
-    assert left == []
+    assert_soon(lambda: space.subscriptions("running"), [])
