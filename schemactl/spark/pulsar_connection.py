@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -133,6 +134,28 @@ def close(opened: Any) -> None:
     """A client, reader or producer is closed; that a broker is gone by then is no problem of its own."""
     with suppress(client_package().PulsarException):
         opened.close()
+
+
+def answer(connection: Connection, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
+    """What a call of pulsar-client that takes a callback gives.
+
+    Those that wait for the same give a default, such as no message, where the client has no exception for an error; a connection
+    that is lost is such an error (`raiseException` in exceptions.cc).
+
+    Raises:
+        PulsarException: of the error's name; NotConnected where there is none of that name.
+    """
+    pulsar = client_package()
+    answers: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+    call(lambda result, value: answers.put((result, value)))
+    try:
+        result, value = answers.get(timeout=2 * connection.operation_timeout_s)
+    except Empty:
+        raise pulsar.Timeout("no answer") from None
+    if result != pulsar.Result.Ok:
+        error = getattr(pulsar, result.name, None)
+        raise pulsar.NotConnected("the connection was lost") if error is None else error(result.name)
+    return value
 
 
 _REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {

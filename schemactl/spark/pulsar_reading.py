@@ -18,6 +18,7 @@ from .pulsar_positions import Latest, Position
 from .pulsar_rows import Keys, Rows
 from .pulsar_topics import (
     check_named,
+    has_more,
     message_id_of,
     open_reader,
     partitions_of,
@@ -121,12 +122,12 @@ def messages_of(
             client, part.topic, start, inclusive=True, queue=reading.queue, compacted=reading.compacted
         )
         try:
-            yield from _between(reader, reading, part)
+            yield from _between(reader, connection, reading, part)
         finally:
             close(reader)
 
 
-def _between(reader: Any, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
+def _between(reader: Any, connection: Connection, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
     timeout = client_package().Timeout
     read_next = reader._reader.read_next  # noqa: SLF001  around each message its wrapper costs as much as reading it
     first, end = None if part.start is None else part.start.ledger, part.end.order
@@ -136,7 +137,7 @@ def _between(reader: Any, reading: Reading, part: Range) -> Iterator[tuple[Any, 
         try:
             message = read_next(_SLICE_MS)
         except timeout:
-            message = _await(reader, reading, part)
+            message = _await(reader, connection, reading, part)
         if message is None:
             _lost(reading, part, f"it ends with {_shown(last)}")
             return
@@ -159,10 +160,10 @@ def _between(reader: Any, reading: Reading, part: Range) -> Iterator[tuple[Any, 
         seen, last = place, found
 
 
-def _await(reader: Any, reading: Reading, part: Range) -> Any:
+def _await(reader: Any, connection: Connection, reading: Reading, part: Range) -> Any:
     """The reader's next message, which was not there at once; None if the topic ends in front of it."""
     until = time.monotonic() + reading.poll_timeout_s
-    while reader.has_message_available():
+    while has_more(reader, connection):
         if time.monotonic() > until:
             raise PulsarProblem(
                 f"{part.topic} has messages up to {part.end}, but the next one did not come within {reading.poll_timeout_s:g} s "

@@ -5,17 +5,26 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from .pulsar_admin import topics_in
-from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close
+from .pulsar_connection import Connection, PulsarProblem, answer, as_pulsar_problem, client_package, close
 from .pulsar_options import Topics
 from .pulsar_positions import Bound, Earliest, Latest, Position, namespace_of, topic_of
 
+T = TypeVar("T")
+
 _ARRIVES_WITHIN_MS: Final = 2_000
 """The last message of a topic is there at once, or is one that a reader cannot be given."""
+
+_LOSSES: Final = 3
+"""So often a reader at the end of a topic may lose its connection before a consumer asks in its place.
+
+A broker says of a topic that was terminated that its end is reached, and the client, which does not know that command, closes the
+connection.
+"""
 
 _MOVING_S: Final = 0.1
 
@@ -44,36 +53,70 @@ class Head:
     """
 
     def __init__(self, client: Any, connection: Connection, topic: str, *, compacted: bool = False) -> None:
-        pulsar = client_package()
-        self.position: Position | None = None
-        self._client, self._topic = client, topic
-        self._out_of_reach = False
+        self._client, self._connection, self._topic = client, connection, topic
+        self._compacted = compacted
+        self._reader: Any = None
+        self._losses = 0
         with as_pulsar_problem(connection, f"ask for the last message of {topic}"):
-            self._reader = open_reader(
-                client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
-            )
-            try:
-                if self._reader.has_message_available():
-                    self.position = position_of(self._reader.read_next(_ARRIVES_WITHIN_MS).message_id())
-            except pulsar.Timeout:
-                self._out_of_reach = True
-                self.position = _last_id(client, topic)
-            except pulsar.PulsarException:
-                close(self._reader)
-                raise
+            self.position = _patiently(connection, self._find)
 
     def has_moved(self) -> bool:
         """Whether there is a later message, in one request; also if that cannot be told."""
         try:
-            if self._out_of_reach:
-                return _last_id(self._client, self._topic) != self.position
-            return bool(self._reader.has_message_available())
+            if self._reader is None:
+                return self._told() != self.position
+            return _has_more(self._reader, self._connection)
         except client_package().PulsarException:
             return True
 
     def close(self) -> None:
         """The reader is closed."""
-        close(self._reader)
+        if self._reader is not None:
+            close(self._reader)
+
+    def _find(self) -> Position | None:
+        """The last message, with the reader behind it unless no reader gets there."""
+        if self._losses == _LOSSES:
+            return self._told()
+        pulsar = client_package()
+        reader = open_reader(
+            self._client,
+            self._topic,
+            pulsar.MessageId.latest,
+            inclusive=True,
+            queue=1,
+            compacted=self._compacted,
+        )
+        found = None
+        try:
+            if _has_more(reader, self._connection):
+                found = position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
+        except pulsar.Timeout:
+            # It cannot be placed at the end of a message in chunks.
+            close(reader)
+            return self._told()
+        except pulsar.PulsarException as error:
+            self._losses += isinstance(error, pulsar.NotConnected)
+            close(reader)
+            raise
+        self._reader = reader
+        return found
+
+    def _told(self) -> Position | None:
+        """What the broker says is last, asked by a consumer."""
+        consumer = self._client.subscribe(
+            self._topic,
+            f"schemactl-{uuid.uuid4().hex}",
+            # It never asks for messages, so it is not told that there are none either (`_LOSSES`).
+            receiver_queue_size=0,
+        )
+        try:
+            ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
+            found = position_of(answer(self._connection, ask))
+        finally:
+            consumer.unsubscribe()
+            close(consumer)
+        return None if found.entry < 0 else found
 
 
 def last_position(
@@ -95,7 +138,7 @@ def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -
         reader = open_reader(client, topic, pulsar.MessageId.earliest, queue=1)
         try:
             reader.seek(time_ms)
-            while _has_more(reader, connection):
+            while has_more(reader, connection):
                 message = reader.read_next(round(connection.operation_timeout_s * 1000))
                 if message.publish_timestamp() >= time_ms:
                     return position_of(message.message_id())
@@ -104,18 +147,30 @@ def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -
             close(reader)
 
 
-def _has_more(reader: Any, connection: Connection) -> bool:
-    """Whether there is a message to read. A broker that still moves the reader answers with an error: it is asked again."""
+def has_more(reader: Any, connection: Connection) -> bool:
+    """Whether there is a message to read; asked again where the broker moves the reader.
+
+    Raises:
+        PulsarException: there was no answer within the operation's time-out, or it is another error.
+    """
+    return _patiently(connection, lambda: _has_more(reader, connection))
+
+
+def _patiently(connection: Connection, ask: Callable[[], T]) -> T:
+    """What is answered; asked again where the topic is moved meanwhile, or the connection is lost."""
+    pulsar = client_package()
     until = time.monotonic() + connection.operation_timeout_s
     while True:
         try:
-            found: bool = reader.has_message_available()
-        except client_package().BrokerMetadataError:
+            return ask()
+        except (pulsar.BrokerMetadataError, pulsar.NotConnected):
             if time.monotonic() > until:
                 raise
-            time.sleep(_MOVING_S)
-        else:
-            return found
+        time.sleep(_MOVING_S)
+
+
+def _has_more(reader: Any, connection: Connection) -> bool:
+    return bool(answer(connection, reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
 
 
 def place_in(
@@ -194,17 +249,6 @@ def message_id_of(position: Position) -> Any:
     """What the client takes for that place."""
     made = client_package().MessageId(position.partition, position.ledger, position.entry, position.batch)
     return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it
-
-
-def _last_id(client: Any, topic: str) -> Position | None:
-    """What the broker says is last. A reader cannot be placed at the end of a message in chunks; a consumer is told."""
-    consumer = client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}")
-    try:
-        found = position_of(consumer.get_last_message_id())
-    finally:
-        consumer.unsubscribe()
-        close(consumer)
-    return None if found.entry < 0 else found
 
 
 def _matching(connection: Connection, pattern: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,24 +97,18 @@ def test_a_topic_that_is_unloaded_between_batches_gets_each_message_once(space: 
 
 def test_messages_in_flight_while_the_topic_is_unloaded_all_arrive_in_order(space: Namespace) -> None:
     topic = space.create("stormy", "", kind="INT64")
-    over = threading.Event()
-
-    def unload() -> None:
-        while not over.wait(0.3):
-            space.unload("stormy")
-
-    storm = threading.Thread(target=unload)
-    with producing(space, topic) as producer:
-        storm.start()
-        try:
-            for number in range(60_000):
-                producer.send(message(number.to_bytes(8, "big")))
-                if number % 500 == 0:
-                    producer.flush()
-            producer.flush()
-        finally:
-            over.set()
-            storm.join()
+    with producing(space, topic, send_timeout_s=120) as producer, ThreadPoolExecutor(1) as other:
+        unloaded: Future[None] | None = None
+        for number in range(60_000):
+            producer.send(message(number.to_bytes(8, "big")))
+            if number % 500 == 0:
+                producer.flush()
+            if number % 2_000 == 1_250:
+                # Wherever that finds it: one after another, so that the topic is there in between on a busy machine too.
+                if unloaded is not None:
+                    unloaded.result()
+                unloaded = other.submit(space.unload, "stormy")
+        producer.flush()
         producer.close()
     values = [row["value"] for row in received({**space.options, "topic": topic})]
     # One that was sent again may be there twice; the first of each come in order, and none is missing.

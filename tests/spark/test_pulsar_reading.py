@@ -20,7 +20,7 @@ from pyspark.sql.datasource import InputPartition
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
-from schemactl.spark.pulsar_connection import PulsarProblem
+from schemactl.spark.pulsar_connection import PulsarProblem, answer
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_positions import Position
 from schemactl.spark.pulsar_reading import DataLoss, PulsarBatch, Range
@@ -238,6 +238,27 @@ def test_a_read_goes_on_where_the_topic_is_unloaded_in_its_midst(space: Namespac
     found += batches
     read_values = [value for each in found for value in each.column("value").to_pylist()]
     assert read_values == numbered(0, 3 * MAX_BATCH_ROWS)
+
+
+def test_a_topic_that_was_terminated_is_read_whole_each_time(space: Namespace) -> None:
+    """The client closes its connection when it is told so, perhaps in the midst of a question."""
+    topics = [space.create(name) for name in ("ended", "ended-empty", "open")]
+    for name in ("ended", "open"):
+        space.send(name, numbered(0, 10))
+    for name in ("ended", "ended-empty"):
+        space.call("POST", f"/persistent/NAMESPACE/{name}/terminate")
+    for _ in range(20):
+        assert Counter(values(space, topics=",".join(topics))) == Counter(2 * numbered(0, 10))
+
+
+def test_an_error_that_the_client_has_no_exception_for_is_no_answer(space: Namespace) -> None:
+    connection = connection_of(space.options)
+    unnamed = pulsar.Result(100)
+    with pytest.raises(pulsar.NotConnected):
+        answer(connection, lambda told: told(unnamed, None))
+    with pytest.raises(pulsar.TopicNotFound):
+        answer(connection, lambda told: told(pulsar.Result.TopicNotFound, None))
+    assert answer(connection, lambda told: told(pulsar.Result.Ok, 5)) == 5
 
 
 def test_a_compacted_topic_has_the_last_message_of_each_key(space: Namespace) -> None:
