@@ -71,7 +71,7 @@ def package_files(
             f"generate.package is {generate.package!r}, which Python cannot import",
             fix="write identifiers with dots between them, such as shop_schemas",
         )
-    options = Options(generate.spark, recursion_depth, nanoseconds_as_bigint=True)
+    options = Options(generate.spark, recursion_depth, as_decoded=True)
     approved = {one.topic.name: one for one in sorted(topics, key=lambda one: one.topic.name)}
     paths = module_paths(approved)
     root = generate.package.replace(".", "/")

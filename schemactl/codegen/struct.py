@@ -66,15 +66,16 @@ class Options:
         stable_union_identifiers: name a union's members by type instead of by position (Spark's
             `enableStableIdentifiersForUnionType`).
         stable_union_prefix: in front of such names (`stableIdentifierPrefixForUnionType`).
-        nanoseconds_as_bigint: give nanosecond timestamps as `bigint` also where Spark would give a type that PySpark
-            cannot parse and that only a feature flag turns on.
+        as_decoded: give the types of the columns that codecs have: nanosecond timestamps as `bigint` also where Spark would
+            give a type that PySpark cannot parse and that only a feature flag turns on, and a number as a number also
+            where a property notes which type it had in Spark.
     """
 
     spark: str = "4.1"
     recursive_field_max_depth: int = -1
     stable_union_identifiers: bool = False
     stable_union_prefix: str = "member_"
-    nanoseconds_as_bigint: bool = False
+    as_decoded: bool = False
 
     @property
     def release(self) -> tuple[int, int]:
@@ -134,7 +135,7 @@ class _Converter:
         self._newer: dict[tuple[str, str], SparkType] = {}
         if options.has_time:
             self._newer |= _TIME
-        if self._release >= (4, 3) and not options.nanoseconds_as_bigint:
+        if self._release >= (4, 3) and not options.as_decoded:
             self._newer |= _NANOSECONDS
 
     def convert(self, schema: avro.Schema, depths: dict[str, int]) -> Converted | None:
@@ -171,7 +172,7 @@ class _Converter:
         if kind in _LOGICAL:
             return _LOGICAL[kind]
         made, told = self._newer.get(kind), schema.properties.get(_CATALYST_TYPE)
-        if not isinstance(told, str):
+        if self._options.as_decoded or not isinstance(told, str):
             return made or _PRIMITIVES[schema.type]
         found = catalyst_type(told, self._release)
         if made is not None and not (made == spark.TIME and found.name.startswith("time(")):

@@ -34,6 +34,9 @@ _UNFINISHED: Final = 0
 _NUMBERS: Final = ("time-micros", "timestamp-nanos", "local-timestamp-nanos")
 """Read as the numbers they are, whatever this release of Spark makes of them; it takes any number for a time of day."""
 
+_CATALYST_TYPE: Final = "spark.sql.catalyst.type"
+"""The property by which Spark's writer says which type a number had, and by which its reader makes it that again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -136,7 +139,7 @@ def _bounded(schema: Schema, known: dict[int, int]) -> int:
 
 
 def _plain(schema: Any) -> Any:
-    """The schema's JSON without the logical types that Spark is not to see."""
+    """The schema's JSON without the logical types that Spark is not to see, and without the types that it once noted there."""
     if isinstance(schema, list):
         return [_plain(part) for part in schema]
     if not isinstance(schema, dict):
@@ -144,7 +147,7 @@ def _plain(schema: Any) -> Any:
     return {
         name: _plain(part) if name in ("type", "items", "values", "fields") else part
         for name, part in schema.items()
-        if name != "logicalType" or part not in _NUMBERS
+        if name != _CATALYST_TYPE and (name != "logicalType" or part not in _NUMBERS)
     }
 
 

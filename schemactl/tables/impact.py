@@ -60,7 +60,7 @@ def impact(
         generate: for which Spark.
         release: whose Avro reads the definitions.
     """
-    options = Options(generate.spark, nanoseconds_as_bigint=True)
+    options = Options(generate.spark, as_decoded=True)
     try:
         before = struct_of(old, options, release)
         if before is None:

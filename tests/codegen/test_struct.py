@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
 from java_avro import JavaAvro
 from random_avro import Maker
 
+from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import schema as codec_schema
 from schemactl.codec.avro_definition import parse as codec_parse
 from schemactl.codegen import spark_type
@@ -232,7 +234,17 @@ def test_what_spark_has_no_type_for_is_refused_by_its_exception_and_condition(
 
 def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:
     schema = parse('{"type": "long", "logicalType": "timestamp-nanos"}', Release.R4_0)
-    assert convert(schema, Options(spark="4.3", nanoseconds_as_bigint=True)).type == spark_type.LONG
+    assert convert(schema, Options(spark="4.3", as_decoded=True)).type == spark_type.LONG
+
+
+@pytest.mark.parametrize("spark", ["4.1", "4.3"])
+def test_a_package_has_the_number_whatever_type_spark_noted_beside_it(spark: str) -> None:
+    for kind, noted in (("int", "interval month"), ("long", "interval day to second"), ("long", "nonsense")):
+        text = json.dumps({"type": kind, "spark.sql.catalyst.type": noted})
+        made = convert(parse(text, Release.R4_0), Options(spark=spark, as_decoded=True)).type
+        assert made == (spark_type.INTEGER if kind == "int" else spark_type.LONG)
+        columns = Codec([Version(0, Definition("AVRO", text))]).columns
+        assert columns.field("value").type == (pa.int32() if kind == "int" else pa.int64())
 
 
 def test_a_spark_release_that_is_none_is_refused() -> None:

@@ -286,6 +286,15 @@ def test_rows_alone_need_no_python_and_only_refused_messages_go_there(
 
 
 @needs_spark_avro
+def test_a_number_stays_one_whatever_type_spark_noted_beside_it(spark: SparkSession) -> None:
+    long = {"type": "long", "spark.sql.catalyst.type": "interval day to second"}
+    codec = Codec([Version(0, record(("a", long)))])
+    for engine in ("jvm", "arrow"):
+        decoded = decode(frame(spark, [(b"\2", 0)]), codec, engine=engine)
+        assert decoded.select("a").collect() == [(1,)]
+
+
+@needs_spark_avro
 def test_every_row_comes_in_one_pass_without_python_and_its_reason_when_it_is_split_off(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
