@@ -210,6 +210,9 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
         return lambda value: isinstance(value, str) and value in symbols
     if isinstance(schema, Primitive | Fixed) and isinstance(schema.logical, Decimal):
         return lambda value: not isinstance(value, str)
+    if schema.type in ("bytes", "fixed"):
+        # Base64 is text like any other: who also takes text shall have all of it, not what happens to be no base64.
+        return lambda _: False
     if schema.type in _LIMITS:
         return lambda value: isinstance(value, int)
     if schema.type in ("float", "double"):

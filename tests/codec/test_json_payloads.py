@@ -179,6 +179,9 @@ BRANCHES = [
     "string",
 ]
 
+FIXED = {"type": "fixed", "name": "F", "size": 3}
+ENUM = {"type": "enum", "name": "E", "symbols": ["XYXY"]}
+
 
 @pytest.mark.parametrize(
     ("value", "schemas", "found"),
@@ -196,6 +199,12 @@ BRANCHES = [
         (5.0, BRANCHES[4:], ("member0", 5.0)),
         (5, [BRANCHES[4], BRANCHES[6]], ("member0", 5.0)),
         (5.0, BRANCHES[5:], ("member0", 5)),
+        # Base64, too: nothing tells it from other text.
+        ("AAEC", ["bytes", "string"], ("member1", "AAEC")),
+        ("AAEC", ["string", FIXED], ("member0", "AAEC")),
+        ("AAEC", [FIXED, "long"], ("member0", b"\0\1\2")),
+        ("XYXY", ["bytes", ENUM], ("member1", "XYXY")),
+        ("AAEC", ["bytes", ENUM], ("member0", b"\0\1\2")),
     ],
 )
 def test_of_a_union_the_branch_is_taken_that_is_written_so(value: Any, schemas: Any, found: Any) -> None:
