@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION: Final = 1
 
+_MEANT: Final = (
+    "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
+    "folder: what was refused here counts as landed"
+)
+
 _COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
 
 
@@ -57,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: every message was landed, or set aside with its reason."""
+    """0: every message was landed, or set aside with its reason; if all were, a note says why."""
     for option in ("files_at_once", "rows_per_file"):
         if (getattr(args, option) or 1) < 1:
             raise UsageError(f"--{option.replace('_', '-')} is a number from 1 on")
@@ -65,6 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     codec = read.codec(args, read.reader)
     from schemactl.spark import Landed, land_stream, landed_by
     from schemactl.spark.landing import REFUSED, query_of
+    from schemactl.spark.refusals import commonest_reason
     from schemactl.spark.session import watched
 
     out = located(args.out, context)
@@ -99,12 +105,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
             query.awaitTermination()
         took_s = time.monotonic() - started_s
         landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())
+        quarantine = refused or f"{out.rstrip('/')}/{REFUSED}"
+        if landed.refused and not landed.rows:
+            context.note(nothing_readable(landed.refused, commonest_reason(messages.spark, quarantine)))
     if before is None and not landed.rows + landed.refused:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
     if args.format == "json":
         print(_json(read, landed, out, took_s))
     else:
-        print(_text(read, landed, out, took_s, refused=refused or f"{out.rstrip('/')}/{REFUSED}"))
+        print(_text(read, landed, out, took_s, refused=quarantine))
     return 0
 
 
@@ -115,6 +124,11 @@ def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
     """
     what = f"{topic}\n{place}\n{kind}"
     return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def nothing_readable(count: int, reason: str) -> tuple[str, str]:
+    """The notes on a landing that made no row."""
+    return f"all {count:,} messages were refused, most often because of this: {reason}", _MEANT
 
 
 def _text(read: Subject, landed: Landed, out: str, took_s: float, *, refused: str) -> str:

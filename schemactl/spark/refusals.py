@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import functions as sql
 
 from ..codec import Codec, Definition, KeyValue
+from .columns import ERROR
 from .errors import WrongArgument
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOKED_AT: Final = 1_000
 
 _LAST: Final = "schemactl.last"
 _DIGEST: Final = "schemactl.digest"
@@ -46,6 +53,15 @@ def _content(schema: Definition | KeyValue) -> tuple[Any, ...]:
     if isinstance(schema, KeyValue):
         return schema.encoding, _content(schema.key), _content(schema.value)
     return schema.type, schema.text, sorted(schema.properties.items()), schema.proto
+
+
+def commonest_reason(session: SparkSession, quarantine: str) -> str:
+    """The reason that most of the messages have that were refused last: of so many as are soon looked at."""
+    refused = session.read.parquet(quarantine)
+    last = refused.orderBy(sql.desc("_metadata.file_modification_time")).limit(_LOOKED_AT).select(ERROR)
+    [row] = last.groupBy(ERROR).count().orderBy(sql.desc("count"), ERROR).limit(1).collect()
+    reason: str = row[ERROR]
+    return reason
 
 
 def reasons_of(

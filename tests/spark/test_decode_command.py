@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shop
@@ -19,10 +20,11 @@ from spark_release import STREAMS_OUT, before
 
 from examples.shop import messages
 from schemactl.cli.codecs import codec_of
-from schemactl.cli.spark_decode import own_checkpoint
+from schemactl.cli.spark_decode import nothing_readable, own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
 from schemactl.spark import ensure_java
+from schemactl.spark.refusals import commonest_reason
 
 COUNT = 1_300
 
@@ -114,6 +116,18 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     assert (none.returncode, none.stdout) == (1, "")
     assert none.stderr == (
         f"schemactl: {folder.parent}/others.parquet holds no message of persistent://shop/sales/orders\n"
+    )
+
+
+def test_where_all_is_refused_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    earlier, last = str(tmp_path / "_refused/1.parquet"), str(tmp_path / "_refused/2.parquet")
+    (tmp_path / "_refused").mkdir()
+    pq.write_table(pa.table({"__error": ["another"] * 2_000}), earlier)
+    pq.write_table(pa.table({"__error": ["this"] * 600 + ["that"] * 400}), last)
+    os.utime(earlier, (0, 0))
+    reason = commonest_reason(spark, str(tmp_path / "_refused"))
+    assert nothing_readable(1_000, reason)[0].endswith(
+        "1,000 messages were refused, most often because of this: this"
     )
 
 
