@@ -83,9 +83,8 @@ def read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
     count, at = read_long(data, at)
     if count < 0:
         count = -count
-        size, at = read_long(data, at)
-        if size < 0:
-            raise Unreadable(f"a block of {size} bytes", start)
+        # Whose items are read has its size from them, whatever is said, as in Java.
+        _, at = read_long(data, at)
     if count * item_size > len(data) - at:
         raise Unreadable(f"a block of {count} items, but {len(data) - at} bytes are left", start)
     if item_size == 0 and count > max_empty_items(data):

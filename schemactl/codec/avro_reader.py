@@ -58,10 +58,14 @@ def default_storage(
     """The storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
 
     Raises:
-        InvalidDefinition: it is no default for that schema.
+        InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.
     """
     read = reader(resolver.resolve(schema, schema), shape, options, as_python=as_python)
     return _default(read, schema, value)
+
+
+class BadDefault(InvalidDefinition):
+    """Java takes the default of a field, and what it is read as cannot be held."""
 
 
 class _Compiler:
@@ -110,7 +114,11 @@ class _Compiler:
         for part in action.defaults:
             if part.name in shape.fields:
                 read = self.read(resolver.resolve(part.schema, part.schema), shape.fields[part.name])
-                blank[part.name] = _default(read, part.schema, part.default)
+                try:
+                    blank[part.name] = _default(read, part.schema, part.default)
+                except BadDefault as error:
+                    # Only a message that needs it cannot be read.
+                    steps.append((part.name, _failing(str(error)), False))
 
         def read_record(data: bytes, at: int) -> tuple[Any, int]:
             value = blank.copy()
@@ -284,7 +292,7 @@ def _default(read: Read, schema: Schema, value: Any) -> Any:
     try:
         return read(encode_default(schema, value), 0)[0]
     except Unreadable as error:
-        raise InvalidDefinition(f"{value!r} is no default for {full_name(schema)}: {error.what}") from None
+        raise BadDefault(f"{value!r} is no default for {full_name(schema)}: {error.what}") from None
 
 
 def _leaf(shape: Shape) -> Leaf:

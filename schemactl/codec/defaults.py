@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -37,27 +38,33 @@ def zigzag(value: int) -> bytes:
 
 
 def _encode(out: bytearray, schema: Schema, value: Any) -> None:
-    if not _fits(schema, value):
-        raise InvalidDefinition(f"{value!r} is no default for {full_name(schema)}")
     match schema:
         case Record():
+            given = value if isinstance(value, dict) else {}
             for part in schema.fields:
-                given = value.get(part.name, part.default)
-                if given is NO_DEFAULT:
+                held = given.get(part.name, part.default)
+                if held is NO_DEFAULT:
                     raise InvalidDefinition(f"the default of {schema.full_name} lacks {part.name}")
-                _encode(out, part.schema, given)
-        case Enum():
+                _encode(out, part.schema, held)
+        case Enum() if value in schema.symbols:
             out += zigzag(schema.symbols.index(value))
         case Array():
-            _encode_items(out, [(None, item) for item in value], schema.items)
-        case Map():
-            _encode_items(out, list(value.items()), schema.values)
+            # Java goes through the values of an object, too, and takes all else for empty.
+            items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            _encode_items(out, [(None, item) for item in items], schema.items)
+        case Map() if not (isinstance(value, list) and value):
+            entries = value.items() if isinstance(value, dict) else ()
+            _encode_items(out, list(entries), schema.values)
         case Union():
-            index = [_fits(branch, value) for branch in schema.branches].index(True)
+            index = next((at for at, branch in enumerate(schema.branches) if _may_be(branch, value)), None)
+            if index is None:
+                raise _unfit(schema, value)
             out += zigzag(index)
             _encode(out, schema.branches[index], value)
-        case Fixed() | Primitive():
+        case Fixed() | Primitive() if _may_be(schema, value):
             out += _leaf(schema, value)
+        case _:
+            raise _unfit(schema, value)
 
 
 def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: Schema) -> None:
@@ -82,31 +89,46 @@ def _leaf(schema: Fixed | Primitive, value: Any) -> bytes:
         case "boolean":
             return b"\1" if value else b"\0"
         case "int" | "long":
-            bits = 31 if kind == "int" else 63
-            if not -(2**bits) <= value < 2**bits:
-                raise InvalidDefinition(f"{value} is no default for {kind}: it is out of range")
-            return zigzag(int(value))
+            return zigzag(_whole(value, 32 if kind == "int" else 64))
         case "float" | "double":
-            return struct.pack("<f" if kind == "float" else "<d", value)
+            return _number(value, "<f" if kind == "float" else "<d")
     return _sized(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
+
+
+def _whole(value: float, bits: int) -> int:
+    """The number as Java's intValue and longValue give it: a fraction is cut off, then bounded; of a whole one the low bits count."""
+    half = 1 << (bits - 1)
+    if isinstance(value, int):
+        return (value + half) % (2 * half) - half
+    if math.isnan(value):
+        return 0
+    return int(max(-half, min(half - 1, value)))
+
+
+def _number(value: float, form: str) -> bytes:
+    try:
+        return struct.pack(form, float(value))
+    except OverflowError:
+        return struct.pack(form, math.inf if value > 0 else -math.inf)
 
 
 def _sized(raw: bytes) -> bytes:
     return zigzag(len(raw)) + raw
 
 
-def _fits(schema: Schema, value: Any) -> bool:
-    """Whether a default may be for this schema, as Java finds the branch of a union: by its JSON kind alone."""
-    match schema:
-        case Primitive(type="null"):
+def _may_be(schema: Schema, value: Any) -> bool:
+    """Whether Java takes this branch of a union for a default: by the JSON kind of primitives and fixed types alone."""
+    match schema.type:
+        case "null":
             return value is None
-        case Primitive(type="boolean"):
+        case "boolean":
             return isinstance(value, bool)
-        case Primitive(type="int" | "long" | "float" | "double"):
+        case "int" | "long" | "float" | "double":
             return isinstance(value, int | float) and not isinstance(value, bool)
-        case Enum():
-            return value in schema.symbols
-        case Union():
-            return any(_fits(branch, value) for branch in schema.branches)
-    kinds: dict[str, type] = {"array": list, "map": dict, "record": dict}
-    return isinstance(value, kinds.get(schema.type, str))
+        case "string" | "bytes" | "fixed":
+            return isinstance(value, str)
+    return True
+
+
+def _unfit(schema: Schema, value: Any) -> InvalidDefinition:
+    return InvalidDefinition(f"{value!r} is no default for {full_name(schema)}")

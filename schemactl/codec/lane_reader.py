@@ -8,12 +8,13 @@ to the scalar path, which knows the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from . import resolver
+from .avro_reader import BadDefault, default_storage
 from .columns import Choice, Group, Items, Leaf, Options, Shape
 from .defaults import encode_default
 from .lane_columns import (
@@ -35,8 +36,8 @@ _MAX_DEPTH: Final = 100
 """How often a record is passed over inside itself before the scalar path takes the row."""
 
 
-Default = Callable[[Lanes, int], Seen]
-"""What is seen of a default, so many times."""
+Default = Callable[[Lanes, Ints], Seen]
+"""What is seen of a default, once for each of the rows."""
 
 
 class RecordSteps(NamedTuple):
@@ -130,7 +131,7 @@ def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, 
     for writer, (record, rows) in enumerate(records):
         lanes.pool_start = int(pools[writer])
         for name, default in record.defaults.items():
-            pieces[name].append((rows, default(lanes, len(rows))))
+            pieces[name].append((rows, default(lanes, rows)))
     return [merge(part, pieces[name], lanes.count) for name, part in shape.fields.items()], at
 
 
@@ -211,12 +212,22 @@ class _Compiler:
                 steps.append((_unseen(self._unkept(step)), None))
         defaults: dict[str, Default] = {}
         for part in action.defaults:
-            if part.name in shape.fields and not _is_blank(part, shape.fields[part.name]):
-                own = resolver.resolve(part.schema, part.schema)
-                read = self.read(own, shape.fields[part.name])
-                defaults[part.name] = _default(read, len(self.pool))
-                self.pool += encode_default(part.schema, part.default)
+            if part.name in shape.fields and (default := self._default(part, shape.fields[part.name])):
+                defaults[part.name] = default
         return steps, defaults
+
+    def _default(self, part: Field, shape: Shape) -> Default | None:
+        """What is seen of a field's default; None: what is seen where nothing is."""
+        try:
+            value = default_storage(part.schema, part.default, shape, self._options)
+        except BadDefault:
+            return _bad_default(shape)
+        if _is_blank(value, shape):
+            return None
+        read = self.read(resolver.resolve(part.schema, part.schema), shape)
+        default = _default(read, len(self.pool))
+        self.pool += encode_default(part.schema, part.default)
+        return default
 
     def walk(self, action: resolver.Action) -> Skip:
         """Reads a value that the columns have no place for, see `avro_reader`."""
@@ -330,21 +341,31 @@ def _dropped(skip: Skip, shape: Shape) -> Read:
 
 
 def _default(read: Read, place: int) -> Default:
-    def read_default(lanes: Lanes, count: int) -> Seen:
+    def read_default(lanes: Lanes, rows: Ints) -> Seen:
+        count = len(rows)
         return read(lanes, np.full(count, lanes.pool_start + place), np.full(count, lanes.count))[0]
 
     return read_default
 
 
-def _is_blank(part: Field, shape: Shape) -> bool:
-    """Whether the field's default is what is seen where nothing is."""
+def _bad_default(shape: Shape) -> Default:
+    def mark(lanes: Lanes, rows: Ints) -> Seen:
+        lanes.mark(rows)
+        return blank(shape, len(rows))
+
+    return mark
+
+
+def _is_blank(value: Any, shape: Shape) -> bool:
+    """Whether the storage form of a default is what is seen where nothing is."""
     match shape:
-        case Items():
-            return not part.default
+        case (
+            Items()
+            | Leaf(schema=Primitive(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
+        ):
+            return not value
         case Choice():
-            return part.default is None
-        case Leaf(schema=Primitive(type="boolean" | "int" | "long" | "string" | "bytes", logical=None)):
-            return not part.default
+            return value is None
     return False
 
 
@@ -358,7 +379,7 @@ def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Defaul
             if name is not None:
                 seen[name] = part
         for name, default in defaults.items():
-            seen[name] = default(lanes, len(rows))
+            seen[name] = default(lanes, rows)
         count = len(rows)
         return [seen[name] if name in seen else blank(part, count) for name, part in shape.fields.items()], at
 

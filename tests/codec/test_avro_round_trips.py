@@ -123,10 +123,10 @@ def blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
         (blocks((7, b"\xff\xff\xff", 3), (1, b"\2\2a\2b\0", None)), blocks(), []),
         # In reading, the size means nothing.
         (blocks(), blocks((1, b"\2", 99)), [1]),
+        (blocks(), blocks((1, b"\2", -1)), [1]),
         (blocks((1, b"", 2**40)), blocks(), None),
         (blocks((1, b"", -1)), blocks(), None),
         (blocks((-(2**62), b"", None)), blocks(), None),
-        (blocks(), blocks((1, b"\2", -1)), None),
     ],
 )
 def test_blocks_that_say_their_size_are_read_and_passed_over(

@@ -59,6 +59,75 @@ def test_rows_are_those_of_from_avro(name: str) -> None:
             assert_same(shown(value, value_type), expected)
 
 
+NUMBER = {"name": "a", "type": "int"}
+LIST, MAP = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
+NONE = {"type": "record", "name": "None", "fields": []}
+ONE = {"type": "record", "name": "One", "fields": [{"name": "x", "type": "int"}]}
+ENUM = {"type": "enum", "name": "E", "symbols": ["A"]}
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4}
+REFUSED = {"error": "..."}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        ("int", 2**32 + 5, 5),
+        ("int", -1.5, -1),
+        ("int", 1e300, 2**31 - 1),
+        ("long", 2**64 + 7, 7),
+        ("long", -1e300, -(2**63)),
+        ("float", 1e39, float("inf")),
+        ("double", 10**400, float("inf")),
+        ({"type": "int", "logicalType": "date"}, 2**31 - 1, 2**31 - 1),
+        (LIST, 3, []),
+        (LIST, {"k": 1}, [1]),
+        (MAP, [], []),
+        (MAP, [1], REFUSED),
+        (NONE, "", {}),
+        (ONE, "", REFUSED),
+        (DECIMAL, "", REFUSED),
+        (ENUM, None, REFUSED),
+        ([NONE, "int"], 7, {"member0": {}, "member1": None}),
+        (["null", ONE, "int"], 7, REFUSED),
+        ([MAP, "string", "null"], None, {"member0": [], "member1": None}),
+        (["string", "int"], True, REFUSED),
+    ],
+)
+def test_defaults_that_do_not_fit_are_those_of_from_avro(kind: Any, default: Any, expected: Any) -> None:
+    # As Spark 4.1.1 answers, whose reader's schema is read without a look at its defaults.
+    writer = {"type": "record", "name": "R", "fields": [NUMBER]}
+    reader = writer | {"fields": [NUMBER, {"name": "d", "type": kind, "default": default}]}
+    for count in (1, 100):
+        for row in answers(writer, reader, [b"\2"] * count):
+            assert repr(row) == repr(expected if expected is REFUSED else {"a": 1, "d": expected})
+
+
+def test_only_a_message_that_needs_a_default_is_refused_for_it() -> None:
+    writer = {"type": "array", "items": NONE}
+    reader = {"type": "array", "items": NONE | {"fields": [{"name": "d", "type": DECIMAL, "default": ""}]}}
+    for count in (1, 100):
+        assert answers(writer, reader, [b"\0", b"\2\0"] * count) == [[], REFUSED] * count
+
+
+@pytest.mark.parametrize("size", ["00", "01", "80808080808080808001", "ffffffffffffffffff01"])
+def test_what_a_block_says_of_its_size_does_not_matter_where_its_items_are_read(size: str) -> None:
+    payload = bytes.fromhex(f"01{size}0200")
+    assert answers(LIST, LIST, [payload]) == [[1]]
+    assert answers(LIST, LIST, [payload, b"\2\4\0"] * 100) == [[1], [2]] * 100
+
+
+def answers(writer: Any, reader: Any, payloads: list[bytes]) -> list[Any]:
+    """The values, as storage has them, or that a message is refused."""
+    codec = Codec(
+        [Version(0, Definition("AVRO", json.dumps(writer)))], reader=Definition("AVRO", json.dumps(reader))
+    )
+    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
+    rows = storage(decoded.rows.to_struct_array())
+    values = (rows if codec.is_record else rows.field("value")).to_pylist()
+    reasons = decoded.errors.to_pylist()
+    return [value if reason is None else REFUSED for value, reason in zip(values, reasons, strict=True)]
+
+
 def shown(value: Any, kind: pa.DataType) -> Any:
     """A value as the corpus writes it."""
     if value is None:

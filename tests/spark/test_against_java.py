@@ -29,7 +29,7 @@ MESSAGES = 100
 """Of each pair of schemas. `make soak` has 1,000 pairs."""
 
 STRICTER = re.compile(
-    r"milliseconds are more than 64 bits|: enum symbol|: a length of -|: a block of (-|9223372036854775808 )"
+    r"milliseconds are more than 64 bits|: enum symbol|: a length of -|: a block of (-\d+ bytes, but|9223372036854775808 )"
 )
 """What is refused here and not by the generic reader: what Spark cannot hold; a block of 2^63 items, which Java takes for the
 end; and where a field is passed over, a symbol that does not exist and negative sizes, by which Java goes back."""
