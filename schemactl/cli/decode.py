@@ -8,7 +8,7 @@ import binascii
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.cli.codecs import add_strict, codec_of, require_codec, schema_of
@@ -16,6 +16,10 @@ from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.topics import HELP, find, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
+
+if TYPE_CHECKING:
+    from schemactl.codec import Options
+    from schemactl.model import SchemaInfo
 
 UNREADABLE = 100
 """Exit code for a message that cannot be read."""
@@ -32,7 +36,8 @@ examples:
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` beside its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key.
+pairs, sorted by key. Of AVRO, what Spark's from_avro has no row for is refused, too: a message that is, as a whole, of a union with a
+record or with several types; and one that is a null, unless a number might stand there, of which from_avro makes 0.
 """
 
 
@@ -146,9 +151,34 @@ def _lines(request: Request) -> Answer:
         codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
         if codec.separated and keys is None:
             raise Unreadable("the keys travel apart from the payloads: give them as `keys_b64`")
-        return {"rows": json_rows(codec, payloads, 0, keys)}
+        rows = json_rows(codec, payloads, 0, keys)
     except CodecError as error:
         raise Unreadable(str(error)) from None
+    return {"rows": _as_from_avro(rows, reader, options) if reader.type is SchemaType.AVRO else rows}
+
+
+def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
+    """The rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
+    from schemactl.codegen import spark_type, struct
+    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.schema import Union
+    from schemactl.model import Release
+
+    schema = parse(reader.schema, Release.R5_0)
+    if not isinstance(schema, Union):
+        return rows
+    kind = struct.convert(schema, struct.Options(recursive_field_max_depth=options.recursion_depth)).type
+    if isinstance(kind, spark_type.Struct) and kind.fields:
+        refusal = {"error": "Spark's from_avro has no row for a union of records, or of several types"}
+        return [row if _is_refused(row) else refusal for row in rows]
+    if isinstance(kind, spark_type.Atomic) and kind not in (spark_type.STRING, spark_type.BINARY):
+        return rows
+    refusal = {"error": "Spark's from_avro has no row for a null"}
+    return [refusal if row is None else row for row in rows]
+
+
+def _is_refused(row: Any) -> bool:
+    return isinstance(row, dict) and row.keys() == {"error"} and isinstance(row["error"], str)
 
 
 def _messages(given: Any, where: str) -> list[bytes | None]:
