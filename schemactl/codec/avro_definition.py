@@ -77,7 +77,7 @@ def parse(text: str) -> Schema:
             if not _same(earlier, again, set()):
                 raise _invalid(f"{again.full_name} is defined twice, and not in the same way")
     except RecursionError:
-        raise InvalidDefinition("the definition nests too deep") from None
+        raise InvalidDefinition("the definition is nested deeper than can be followed") from None
     return schema
 
 
@@ -178,7 +178,9 @@ class _Parser:
         record = Record(name, aliases)
         self._define(record, value)
         self._open.add(id(record))
-        record.fields.extend(self._field(part, name, space) for part in _list(value, "fields", name))
+        for part in _list(value, "fields", name):
+            # No generator: each level of the definition has as few calls inside one another as can be.
+            record.fields.append(self._field(part, name, space))
         _check_distinct([part.name for part in record.fields], f"the record {name} has the field")
         self._open.discard(id(record))
         return record
@@ -276,6 +278,8 @@ def _qualified(name: str, namespace: str) -> str:
 
 def _check_name(name: Any, what: str) -> None:
     """Letters and digits of any script, `_`, and `$`, which newer releases of Pulsar accept; no digit comes first."""
+    if isinstance(name, str) and name.isidentifier() and name.isascii():
+        return
     plain = name.replace("$", "_").replace("_", "a") if isinstance(name, str) else ""
     if not plain or plain[0].isdecimal() or max(plain) > "\uffff":
         raise _invalid(f"{what} is {_shown(name)}, which is no name")

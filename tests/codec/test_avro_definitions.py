@@ -91,3 +91,13 @@ def test_a_text_may_be_the_default_of_a_double(text: str, number: float) -> None
     older = Version(0, Definition("AVRO", record()))
     newer = Version(1, Definition("AVRO", record(field("double", default=text))))
     assert Codec([older, newer]).decode_one(b"", 0) == {"f": number}
+
+
+def test_two_hundred_records_inside_one_another_are_read() -> None:
+    kind: Any = "int"
+    for level in range(200):
+        kind = {"type": "record", "name": f"R{level}", "fields": [field(kind)]}
+    value = Codec([Version(0, Definition("AVRO", json.dumps(kind)))]).decode_one(b"\2", 0)
+    for _ in range(200):
+        value = value["f"]
+    assert value == 1
