@@ -351,7 +351,7 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
 
 
 def _check_stored(kind: spark.DataType, place: str) -> None:
-    """Raises WrongArgument if Parquet, as Spark reads it, has nothing for the type."""
+    """Raises WrongArgument if no column of that type is stored."""
     match kind:
         case spark.StructType() if kind.fields:
             for field in kind:
@@ -363,5 +363,5 @@ def _check_stored(kind: spark.DataType, place: str) -> None:
             _check_stored(kind.valueType, f"{place}{{}}")
         case _ if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
             raise WrongArgument(
-                f"{place} is {kind.simpleString()}, which Parquet cannot hold: drop the column"
+                f"{place} is {kind.simpleString()}, which is not landed: cast the column, or drop it"
             )

@@ -208,8 +208,10 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     with pytest.raises(OSError, match=f"^{folder}/bad cannot be written to: Not a directory$"):
         land(messages, CODEC, f"{folder}-rows", quarantine=f"{folder}/bad")
     Path(folder).unlink()
-    with pytest.raises(ValueError, match="nothing is void, which Parquet cannot hold"):
+    with pytest.raises(ValueError, match="nothing is void, which is not landed"):
         land(messages.withColumn("nothing", fn.lit(None)), CODEC, folder)
+    with pytest.raises(ValueError, match="made is variant, which is not landed: cast the column, or drop it"):
+        land(messages.withColumn("made", fn.parse_json(fn.lit("1"))), CODEC, folder)
     assert not Path(folder).exists()
 
 
