@@ -23,7 +23,7 @@ _MEANT: Final = (
     "folder: what was refused here counts as landed"
 )
 
-_COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
+COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a column whose values become folders; may be repeated",
     )
-    parser.add_argument("--compression", choices=_COMPRESSIONS, default="snappy", help="(default: snappy)")
+    parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
     parser.add_argument("--rows-per-file", type=int, metavar="N", help="at most so many rows in a file")
     parser.add_argument(
         "--files-at-once",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +20,14 @@ from pyspark.sql import SparkSession
 from spark_release import STREAMS_OUT, before
 
 from examples.shop import messages
+from schemactl.cli import spark_decode
 from schemactl.cli.codecs import codec_of
 from schemactl.cli.spark_decode import nothing_readable, own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
 from schemactl.spark import ensure_java
+from schemactl.spark.landing import Compression
+from schemactl.spark.landing_parquet import COMPRESSIONS
 from schemactl.spark.refusals import commonest_reason
 
 COUNT = 1_300
@@ -117,6 +121,11 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     assert none.stderr == (
         f"schemactl: {folder.parent}/others.parquet holds no message of persistent://shop/sales/orders\n"
     )
+
+
+def test_the_command_line_offers_the_compressions_that_land_has() -> None:
+    # It cannot ask: Spark is not loaded to show the help.
+    assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_decode.COMPRESSIONS, "uncompressed"}
 
 
 def test_where_all_is_refused_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
