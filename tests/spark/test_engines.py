@@ -330,6 +330,16 @@ def test_refused_messages_are_explained_after_they_were_stored(spark: SparkSessi
     assert [row["__error"] for row in refused.collect()] == ["a, byte 0: the message ends inside a number"]
 
 
+TAGGED = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "a", "type": "int"},
+        {"name": "tags", "type": [{"type": "array", "items": "string"}, "null"], "default": []},
+    ],
+}
+
+
 @needs_spark_avro
 def test_what_only_the_codec_reads_is_read_by_it_and_said(spark: SparkSession) -> None:
     text = Definition("STRING")
@@ -343,6 +353,7 @@ def test_what_only_the_codec_reads_is_read_by_it_and_said(spark: SparkSession) -
         "does not take the topic's schemas": Codec(
             [Version(0, record(("a", "int"), ("a$b", "int"))), Version(1, record(("a", "int")))]
         ),
+        "empty list of tags": Codec([Version(0, record(("a", "int"))), Version(1, avro(TAGGED))]),
         "take no bytes": Codec([Version(0, record(("a", {"type": "array", "items": "null"})))]),
     }
     raw = frame(spark, [(b"\0\0\0\0", 0)])
