@@ -111,11 +111,10 @@ def _field(part: Field, shape: Group) -> Fit:
 
 def _list(part: Fit) -> Fit:
     def items(value: Any) -> Any:
-        if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
-            raise Unwritable(f"expected a list, found {value!r}")
         ready: list[Any] = []
+        held = items_of(value)
         try:
-            for item in value:
+            for item in held:
                 ready.append(part(item))  # noqa: PERF401  the length is the place of an error
         except Unwritable as error:
             error.inside(f"[{len(ready)}]")
@@ -125,12 +124,24 @@ def _list(part: Fit) -> Fit:
     return items
 
 
+def items_of(value: Any) -> Sequence[Any]:
+    """A list's items.
+
+    Raises:
+        Unwritable: it is no list.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
+        raise Unwritable(f"expected a list, found {value!r}")
+    return value
+
+
 def _map(part: Fit) -> Fit:
     def entries(value: Any) -> Any:
         ready = []
         key = None
+        held = pairs_of(value)
         try:
-            for key, item in _pairs(value):
+            for key, item in held:
                 ready.append((text(key), part(item)))
         except Unwritable as error:
             error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
@@ -140,8 +151,12 @@ def _map(part: Fit) -> Fit:
     return entries
 
 
-def _pairs(value: Any) -> list[tuple[Any, Any]]:
-    """A map's entries, from a dict or from the list of pairs that Arrow makes of one."""
+def pairs_of(value: Any) -> list[tuple[Any, Any]]:
+    """A map's entries, from a dict or from the list of pairs that Arrow makes of one.
+
+    Raises:
+        Unwritable: it is neither.
+    """
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):

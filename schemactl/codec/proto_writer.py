@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from .columns import TIMESTAMP
 from .errors import Unwritable
-from .fitting import PLAIN
+from .fitting import PLAIN, items_of, pairs_of
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
 from .proto_wire import missing_fields
 from .values import to_storage
@@ -22,6 +23,8 @@ _RANGES: Final = {
     **dict.fromkeys(("uint32", "fixed32"), (0, 2**32 - 1)),
     **dict.fromkeys(("uint64", "fixed64"), (0, 2**64 - 1)),
 }
+
+_DIGITS: Final = re.compile("-?[0-9]{1,10}")
 
 _Fill = Callable[[Any, Any], None]
 """Puts a value into a message."""
@@ -114,11 +117,10 @@ def _items(name: str, shape: Shape, put: _Fill) -> _Fill:
     fit = _scalar(shape) if isinstance(shape, Scalar) else None
 
     def append(message: Any, value: Any) -> None:
-        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-            raise Unwritable(f"expected a list, found {value!r}")
         held = getattr(message, name)
+        items = items_of(value)
         try:
-            for item in value:
+            for item in items:
                 if fit is not None:
                     held.append(fit(item))
                 else:
@@ -136,10 +138,8 @@ def _entries(name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
     put = _put(shape, field)
 
     def fill(message: Any, value: Any) -> None:
-        if not isinstance(value, Mapping | list):
-            raise Unwritable(f"expected a dict, found {value!r}")
         held = getattr(message, name)
-        for key, item in value.items() if isinstance(value, Mapping) else value:
+        for key, item in pairs_of(value):
             try:
                 if fit is not None:
                     held[fit_key(key)] = fit(item)
@@ -164,7 +164,7 @@ def _integer(kind: str) -> _Fit:
     low, high = _RANGES[kind]
 
     def fit(value: Any) -> int:
-        if isinstance(value, decimal.Decimal) and value == value.to_integral_value():
+        if isinstance(value, decimal.Decimal) and value.is_finite() and value == value.to_integral_value():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise Unwritable(f"expected a whole number, found {value!r}")
@@ -183,7 +183,7 @@ def _enum(shape: Scalar) -> _Fit:
             if value in numbers:
                 return numbers[value]
             # A number without a name is read as its digits.
-            if shape.open_enum and value.lstrip("-").isdecimal() and -(2**31) <= int(value) < 2**31:
+            if shape.open_enum and _DIGITS.fullmatch(value) and -(2**31) <= int(value) < 2**31:
                 return int(value)
         raise Unwritable(f"{value!r} is none of {', '.join(numbers)}")
 

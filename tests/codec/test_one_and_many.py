@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from schemactl.codec import Codec, Definition, Options, Unwritable, Version
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
 
 def logical(kind: str, name: str, /, **more: Any) -> dict[str, Any]:
@@ -45,6 +47,21 @@ AVRO: list[Any] = [
 PRIMITIVES = [
     *("BOOLEAN", "INT8", "INT16", "INT32", "INT64", "FLOAT", "DOUBLE", "STRING", "BYTES"),
     *("DATE", "TIME", "TIMESTAMP", "INSTANT", "LOCAL_DATE", "LOCAL_TIME", "LOCAL_DATE_TIME"),
+]
+PROTOBUF = [
+    *("int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64"),
+    *(
+        "float",
+        "double",
+        "bool",
+        "string",
+        "bytes",
+        "E",
+        "M",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+    ),
+    *("repeated int32", "map<string, int32>", "optional int32"),
 ]
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 127, 128, 2**31 - 1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)),
@@ -84,6 +101,10 @@ def outcome(write: Callable[[], bytes | None]) -> tuple[bytes | None, bool]:
         return None, False
 
 
+def dict_of(name: str, value: Any) -> dict[str, Any]:
+    return {name: value}
+
+
 def compare(codec: Codec, column: str, wrapped: Callable[[Any], Any]) -> int:
     """How many values are written."""
     written = 0
@@ -103,7 +124,7 @@ def compare(codec: Codec, column: str, wrapped: Callable[[Any], Any]) -> int:
 def test_a_field_takes_alone_what_it_takes_in_a_batch(kind: Any, schema_type: str, time_type: bool) -> None:  # noqa: FBT001  a parameter
     text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "f", "type": kind}]})
     codec = Codec([Version(0, Definition(schema_type, text))], options=Options(time_type=time_type))
-    assert compare(codec, "f", lambda value: {"f": value}) > 0
+    assert compare(codec, "f", partial(dict_of, "f")) > 0
 
 
 @pytest.mark.parametrize("time_type", [False, True])
@@ -111,6 +132,17 @@ def test_a_field_takes_alone_what_it_takes_in_a_batch(kind: Any, schema_type: st
 def test_a_primitive_takes_alone_what_it_takes_in_a_batch(name: str, time_type: bool) -> None:  # noqa: FBT001  a parameter
     codec = Codec([Version(0, Definition(name))], options=Options(time_type=time_type))
     assert compare(codec, "value", lambda value: value) > 0
+
+
+def test_a_protobuf_field_takes_alone_what_it_takes_in_a_batch() -> None:
+    imports = "".join(f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration"))
+    fields = " ".join(f"{kind} f{number} = {number + 1};" for number, kind in enumerate(PROTOBUF))
+    text = f'syntax = "proto3"; {imports} enum E {{ A = 0; B = 1; }} message M {{ int32 f = 1; }} message R {{ {fields} }}'
+    definition = Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, "R")).schema.decode())
+    codec = Codec([Version(0, definition)])
+    for number, kind in enumerate(PROTOBUF):
+        name = f"f{number}"
+        assert compare(codec, name, partial(dict_of, name)) > 0, kind
 
 
 def test_no_number_is_a_time_where_columns_have_times() -> None:

@@ -363,6 +363,11 @@ def test_a_map_comes_in_the_order_of_its_keys() -> None:
         ({"by_sku": {"a": {"quantity": 1.5}}}, "by_sku['a'].quantity: expected a whole number, found 1.5"),
         ({"took": timedelta.max}, "took: 86399999999999999999 microseconds do not fit 64 bits"),
         ({"card": "c", "voucher": 1}, "only one of card and voucher can be set (payment)"),
+        ({"by_sku": [1]}, "by_sku: expected a dict, found [1]"),
+        ({"numbers": bytearray(b"x")}, "numbers: expected a list, found bytearray(b'x')"),
+        ({"an_int32": Decimal("Infinity")}, "an_int32: expected a whole number, found Decimal('Infinity')"),
+        ({"status": "--5"}, "status: '--5' is none of GONE, PAID, NEW"),
+        ({"status": "9" * 5_000}, "status: '999"),
         ([], "expected the fields of shop.Order, found []"),
     ],
 )
