@@ -168,7 +168,9 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
     if not isinstance(schema, Union):
         return rows
     kind = struct.convert(schema, struct.Options(recursive_field_max_depth=options.recursion_depth)).type
-    if isinstance(kind, spark_type.Struct) and kind.fields:
+    if isinstance(kind, spark_type.Struct):
+        if not kind.fields:
+            return [{} if row is None else row for row in rows]
         refusal = {"error": "Spark's from_avro has no row for a union of records, or of several types"}
         return [row if _is_refused(row) else refusal for row in rows]
     if isinstance(kind, spark_type.Atomic) and kind not in (spark_type.STRING, spark_type.BINARY):

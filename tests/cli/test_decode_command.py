@@ -124,6 +124,8 @@ def test_a_union_that_is_the_whole_message_is_read_where_from_avro_reads_it() ->
         (["int", "string"], b"\0\2", REFUSED),
         ([record], b"\0\2", REFUSED),
         (record, b"\2", {"a": 1}),
+        (["null"], b"\0", {}),
+        (["null", record | {"fields": []}], b"\0", {}),
     ]
     lines = [
         {"writer": kind, "reader": kind, "messages_b64": [base64.b64encode(payload).decode()]}
