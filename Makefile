@@ -18,7 +18,7 @@ demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=600 $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py

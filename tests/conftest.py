@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import brokers
 import java_avro
@@ -18,6 +19,20 @@ def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+SLOWEST = ("spark", "pulsar")
+"""Folders of tests that wait for other processes."""
+
+# Most of Spark's code runs a few times here, so compiling it well takes longer than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest is begun first, so that all processes have something to do until the end."""
+    folder = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(folder).parts[0] not in SLOWEST)
 
 
 def pytest_configure(config: pytest.Config) -> None:

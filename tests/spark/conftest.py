@@ -10,6 +10,7 @@ from pathlib import Path
 
 import brokers
 import pytest
+from console import Console, opened
 from pulsar_cluster import Namespace, namespace
 from pyspark.sql import SparkSession
 from spark_avro import jar
@@ -50,7 +51,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
@@ -75,6 +75,13 @@ def source(spark: SparkSession) -> SparkSession:
 def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
     """A namespace of a live broker, of one module."""
     with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Console]:
+    """Where the commands of one module run."""
+    with opened() as made:
         yield made
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from console import Console
 from pulsar_cluster import Namespace
 from scratch import Scratch
 from spark_release import STREAMS_OUT
@@ -21,29 +20,20 @@ NUMBERS = [
 CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
 
 
-def schemactl(folder: Path, *arguments: str) -> tuple[int, dict[str, object]]:
-    command = [
-        sys.executable,
-        "-m",
-        "schemactl",
-        "spark",
-        *arguments,
-        "--master",
-        "local[2]",
-        "--format",
-        "json",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert not done.stderr, done.stderr
-    return done.returncode, json.loads(done.stdout)
-
-
 def payloads(start: int, end: int, version: int) -> list[bytes | None]:
     return [CODEC.encode_one({"id": number}, version) for number in range(start, end)]
 
 
 @STREAMS_OUT
-def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, tmp_path: Path) -> None:
+def test_a_topic_is_verified_and_landed_where_it_is(
+    space: Namespace, console: Console, tmp_path: Path
+) -> None:
+    def schemactl(*arguments: str) -> tuple[int, dict[str, object]]:
+        command = ("spark", *arguments, "--master", "local[2]", "--format", "json")
+        done = console.schemactl(repository.path, *command)
+        assert not done.stderr, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
     name = space.create("numbers", *NUMBERS, partitions=2)
     repository = Scratch(tmp_path / "repository")
     project = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}\n"
@@ -56,16 +46,16 @@ def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, tmp_path: 
     space.send("numbers", [*payloads(40, 60, 1), b"\x80"], version=1)
     at = ("numbers", "--messages", space.broker.service_url)
 
-    code, told = schemactl(repository.path, "verify", *at)
+    code, told = schemactl("verify", *at)
     assert (code, told["messages"], told["unreadable"]) == (100, 61, 1)
     counts = [(0, 40, 0), (1, 21, 1)]
     versions = told["versions"]
     assert isinstance(versions, list)
     assert [(one["version"], one["messages"], one["unreadable"]) for one in versions] == counts
 
-    code, told = schemactl(repository.path, "decode", *at, "--out", "lake")
+    code, told = schemactl("decode", *at, "--out", "lake")
     assert (code, told["rows"], told["refused"]) == (0, 60, 1)
     space.send("numbers", payloads(60, 75, 1), version=1)
-    code, told = schemactl(repository.path, "decode", *at, "--out", "lake")
+    code, told = schemactl("decode", *at, "--out", "lake")
     assert (code, told["rows"], told["refused"]) == (0, 15, 0)
     assert_soon(lambda: space.subscriptions("numbers-partition-0"), [])

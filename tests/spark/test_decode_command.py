@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shop
+from console import Console, Run
 from pyspark.sql import SparkSession
 from spark_release import STREAMS_OUT, before
 
@@ -52,14 +54,17 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ("spark", "decode", "orders", "--out", "../lake", "--master", "local[2]", "--format", "json")
-    return shop.schemactl(folder, *command, *arguments)
+COMMAND = ("spark", "decode", "orders", "--out", "../lake", "--master", "local[2]", "--format", "json")
+
+
+@pytest.fixture
+def run(folder: Path, console: Console) -> Run:
+    return partial(console.schemactl, folder, *COMMAND)
 
 
 @before((4, 1), "streams are landed")
-def test_a_release_that_lands_no_streams_is_told(folder: Path) -> None:
-    done = run(folder, "--messages", "../archive")
+def test_a_release_that_lands_no_streams_is_told(run: Run) -> None:
+    done = run("--messages", "../archive")
     assert (done.returncode, done.stdout) == (1, "")
     assert "landing a stream needs PySpark 4.1 or newer" in done.stderr
     assert "Traceback" not in done.stderr
@@ -67,11 +72,11 @@ def test_a_release_that_lands_no_streams_is_told(folder: Path) -> None:
 
 @STREAMS_OUT
 def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
-    folder: Path, spark: SparkSession
+    folder: Path, run: Run, spark: SparkSession
 ) -> None:
     late = folder.parent / "archive/2.parquet"
     away = late.rename(folder.parent / "2.parquet")
-    first = run(folder, "--messages", "../archive", "--partition-by", "status")
+    first = run("--messages", "../archive", "--partition-by", "status")
     assert (first.returncode, first.stderr) == (0, "")
     told = json.loads(first.stdout)
     # The 501st message of a topic is damaged on purpose.
@@ -79,12 +84,12 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     assert sum(one["rows"] + one["refused"] for one in told["versions"]) == COUNT
 
     away.rename(late)
-    second = json.loads(run(folder, "--messages", "../archive", "--partition-by", "status").stdout)
+    second = json.loads(run("--messages", "../archive", "--partition-by", "status").stdout)
     assert (second["rows"], second["refused"]) == (COUNT - 1, 1)
-    third = run(folder, "--messages", "../archive", "--partition-by", "status")
+    third = run("--messages", "../archive", "--partition-by", "status")
     assert (third.returncode, json.loads(third.stdout)["rows"]) == (0, 0)
 
-    other = run(folder, "--messages", "../archive", "--partition-by", "channel")
+    other = run("--messages", "../archive", "--partition-by", "channel")
     assert (other.returncode, other.stdout) == (64, "")
     assert "partitioned by status, and these would be partitioned by channel" in other.stderr
 
@@ -105,8 +110,8 @@ def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files(
 
 
 @STREAMS_OUT
-def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path) -> None:
-    one = run(folder, "--messages", "../archive/1.parquet", "--format", "text")
+def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path, run: Run) -> None:
+    one = run("--messages", "../archive/1.parquet", "--format", "text")
     lines = one.stdout.splitlines()
     assert lines[0].startswith(
         f"persistent://shop/sales/orders: {COUNT:,} messages landed in {folder.parent}/lake, "
@@ -116,7 +121,7 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     table = pq.read_table(folder.parent / "archive/1.parquet")
     others = table.filter([name != "persistent://shop/sales/orders" for name in table["__topic"].to_pylist()])
     pq.write_table(others, folder.parent / "others.parquet")
-    none = run(folder, "--messages", "../others.parquet", "--out", "../other-lake")
+    none = run("--messages", "../others.parquet", "--out", "../other-lake")
     assert (none.returncode, none.stdout) == (1, "")
     assert none.stderr == (
         f"schemactl: {folder.parent}/others.parquet holds no message of persistent://shop/sales/orders\n"
@@ -142,7 +147,7 @@ def test_where_all_is_refused_the_reason_of_most_is_told(spark: SparkSession, tm
 
 @STREAMS_OUT
 def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
-    folder: Path, spark: SparkSession
+    folder: Path, run: Run, spark: SparkSession
 ) -> None:
     archive = folder.parent / "archive"
     for copy in range(3, 13):
@@ -162,7 +167,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     os.killpg(started.pid, signal.SIGINT)
     assert started.communicate()[1] == "schemactl: interrupted\n"
     assert started.returncode == 130
-    assert run(folder, "--messages", "../archive").returncode == 0
+    assert run("--messages", "../archive").returncode == 0
     assert spark.read.parquet(str(lake)).count() == 12 * (COUNT - 1)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import venv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shop
+from console import Console, Run
 from pyspark.sql import SparkSession
 from spark_release import before
 
@@ -37,13 +38,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ("spark", "verify", "orders", "--messages", "../messages.parquet", "--master", "local[2]")
-    return shop.schemactl(folder, *command, *arguments)
+COMMAND = ("spark", "verify", "orders", "--messages", "../messages.parquet", "--master", "local[2]")
 
 
-def test_every_message_is_counted_under_the_version_that_wrote_it(folder: Path) -> None:
-    done = run(folder)
+@pytest.fixture
+def run(folder: Path, console: Console) -> Run:
+    return partial(console.schemactl, folder, *COMMAND)
+
+
+def test_every_message_is_counted_under_the_version_that_wrote_it(run: Run) -> None:
+    done = run()
     # The 501st message of the topic is damaged on purpose.
     assert (done.returncode, done.stderr) == (100, "")
     lines = done.stdout.splitlines()
@@ -57,12 +61,12 @@ def test_every_message_is_counted_under_the_version_that_wrote_it(folder: Path) 
     assert "version 2, message 00000000000001f4: lines[0].price.currency, byte 44: " in done.stdout
 
 
-def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: Path) -> None:
+def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: Path, run: Run) -> None:
     orders = folder / shop.ORDERS
     kept = orders.read_text(encoding="utf-8")
     shop.edit(orders, ALIASED, '{"name": "customer", "type": "long"}')
     try:
-        done = run(folder, "--candidate", "--only-new-loss", "--format", "json", "--shown", "1")
+        done = run("--candidate", "--only-new-loss", "--format", "json", "--shown", "1")
     finally:
         orders.write_text(kept, encoding="utf-8")
     told = json.loads(done.stdout)
@@ -76,25 +80,25 @@ def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: 
     assert first["reason_when_approved"] is None
 
 
-def test_what_was_lost_before_is_no_reason_against_a_change(folder: Path) -> None:
-    done = run(folder, "--candidate", "--only-new-loss")
+def test_what_was_lost_before_is_no_reason_against_a_change(run: Run) -> None:
+    done = run("--candidate", "--only-new-loss")
     assert done.returncode == 0
     assert done.stdout.endswith("None of them would be lost by this change.\n")
 
 
-def test_messages_that_are_not_there_are_one_error(folder: Path) -> None:
-    done = run(folder, "--messages", "nowhere")
+def test_messages_that_are_not_there_are_one_error(folder: Path, run: Run) -> None:
+    done = run("--messages", "nowhere")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"schemactl: Spark: [PATH_NOT_FOUND] Path does not exist: file:{folder}/nowhere.\n"
     for wrong in (["--only-new-loss"], ["--shown", "-1"], ["--candidate", "--recursion-depth", "-1"]):
-        assert run(folder, *wrong).returncode == 64
+        assert run(*wrong).returncode == 64
 
 
 def test_workers_of_this_machine_are_this_python_whatever_others_are_for_clusters(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(folder / "none"))
-    done = run(folder, "--shown", "0")
+    done = shop.schemactl(folder, *COMMAND, "--shown", "0")
     assert (done.returncode, done.stderr) == (100, "")
 
 
@@ -142,18 +146,18 @@ def test_a_format_that_is_not_there_is_told_by_its_name(spark: SparkSession, tmp
         raw_messages(spark, str(tmp_path), topic="orders", kind="odd", options={}).read()
 
 
-def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path) -> None:
+def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path, run: Run) -> None:
     stored = pq.read_table(folder.parent / "messages.parquet").drop_columns("schema_version")
     pq.write_table(stored, folder.parent / "bare.parquet")
     bare = ("--messages", "../bare.parquet")
-    done = run(folder, *bare)
+    done = run(*bare)
     assert (done.returncode, done.stdout) == (64, "")
     assert "say version=None (--unversioned) if no message has one" in done.stderr
-    done = run(folder, *bare, "--unversioned", "--format", "json")
+    done = run(*bare, "--unversioned", "--format", "json")
     assert [(count["version"], count["messages"]) for count in json.loads(done.stdout)["versions"]] == [
         (None, COUNT)
     ]
-    assert run(folder, *bare, "--unversioned", "--version-column", "day").returncode == 64
+    assert run(*bare, "--unversioned", "--version-column", "day").returncode == 64
 
 
 def definition(*types: str) -> Definition:
