@@ -44,8 +44,10 @@ class JavaAvro:
     def refusal(self, *, reader: Any, writer: Any) -> str:
         return str(self._avro.SchemaValidationException(reader, writer).getMessage())
 
-    def struct(self, definition: Json, *, depth: int, stable: bool, prefix: str) -> tuple[Json, bool] | str:
-        """The type that SchemaConverters of the installed Spark makes, and whether it is nullable; or the error it throws."""
+    def struct(
+        self, definition: Json, *, depth: int, stable: bool, prefix: str
+    ) -> tuple[Json, bool] | tuple[str, str | None]:
+        """The type that SchemaConverters of the installed Spark makes, and whether it is nullable; or what it throws, and its condition."""
         converters = self._jvm.org.apache.spark.sql.avro.SchemaConverters
         try:
             found = converters.toSqlType(
@@ -55,7 +57,7 @@ class JavaAvro:
             error = thrown.java_exception
             names = {method.getName() for method in error.getClass().getMethods()}
             condition = error.getCondition() if "getCondition" in names else None
-            return str(condition or error.getClass().getSimpleName())
+            return str(error.getClass().getSimpleName()), condition
         return json.loads(found.dataType().json()), found.nullable()
 
     def decode(self, messages: Iterable[bytes], *, reader: Any, writer: Any) -> list[str]:

@@ -190,14 +190,14 @@ def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
             stable=chosen.stable_union_identifiers,
             prefix=chosen.stable_union_prefix,
         )
-        found: tuple[Any, bool] | str
+        found: tuple[Any, bool] | tuple[str, str | None]
         try:
             made = convert(parse_for_spark(json.dumps(definition), chosen.release), chosen)
             found = spark_type.to_json(made.type), made.nullable
         except SparkRefuses as refused:
-            found = refused.condition or refused.error
+            found = refused.error, refused.condition
         except InvalidAvro as refused:
-            found = refused.exception
+            found = refused.exception, None
         assert (definition, found) == (definition, expected)
 
 
