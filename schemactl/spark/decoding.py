@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as sql
 
 from ..codec import Codec, Decoded
 from ..codec.version_number import numbers
@@ -125,7 +126,8 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
         decoded = decoded.persist()
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
     refused = explained(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
-    return Split(good, refused.withColumn(ERROR, refused[ERROR].alias(ERROR, metadata={})))
+    # What is computed has no metadata. Under an alias without any, Spark 4.0 leaves a column its own.
+    return Split(good, refused.withColumn(ERROR, sql.concat(refused[ERROR], sql.lit(""))))
 
 
 def decode_batches(
