@@ -8,8 +8,8 @@ from datetime import time
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, TimeType
+from pyspark.sql import DataFrame, SparkSession, types
+from spark_avro import needs_spark_avro
 from spark_release import since
 
 from schemactl.codec import Codec, Definition, Options, Version
@@ -75,8 +75,8 @@ def test_times_are_decoded_and_encoded(spark: SparkSession) -> None:
     of = codec(WIDE)
     payloads = [of.encode_one(row, 0) for row in ROWS]
     found = decode(raw(spark, [(payload, 0) for payload in (*payloads, b"\x80")]), of)
-    assert found.schema["starts"].dataType == TimeType(6)
-    assert found.schema["breaks"].dataType == ArrayType(TimeType(6))
+    assert found.schema["starts"].dataType == types.TimeType(6)
+    assert found.schema["breaks"].dataType == types.ArrayType(types.TimeType(6))
     rows, refused = split(found, of, keep=False)
     got = [row.asDict() for row in rows.orderBy("id").collect()]
     assert [row | {"named": dict(row["named"])} for row in ROWS] == [
@@ -87,6 +87,7 @@ def test_times_are_decoded_and_encoded(spark: SparkSession) -> None:
     assert [bytes(row["payload"]) for row in written] == payloads
 
 
+@needs_spark_avro
 def test_from_avro_which_takes_any_number_for_a_time_is_not_asked(spark: SparkSession) -> None:
     with pytest.raises(
         EngineUnavailable, match=r"reads other types .*bigint.* than the topic has .*time\(6\)"
@@ -100,7 +101,7 @@ def test_times_are_landed_and_read_by_spark(spark: SparkSession, folder: str) ->
     landed = land(messages, of, folder)
     assert isinstance(landed, Landed)
     table = spark.read.parquet(folder)
-    assert table.schema["starts"].dataType == TimeType(6)
+    assert table.schema["starts"].dataType == types.TimeType(6)
     expected = decode(messages, of, engine="arrow").drop("__error", "__payload").orderBy("id").collect()
     assert table.select(*expected[0].asDict()).orderBy("id").collect() == expected
     assert table.where("starts = time'12:30:15'").select("id").collect() == [(1,)]
