@@ -6,7 +6,6 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from typing import Any, Final, TypeVar
 
 from .pulsar_admin import topics_in
@@ -53,70 +52,24 @@ class Head:
     """
 
     def __init__(self, client: Any, connection: Connection, topic: str, *, compacted: bool = False) -> None:
-        self._client, self._connection, self._topic = client, connection, topic
-        self._compacted = compacted
-        self._reader: Any = None
-        self._losses = 0
-        with as_pulsar_problem(connection, f"ask for the last message of {topic}"):
-            self.position = _patiently(connection, self._find)
+        self.position = last_position(client, connection, topic, compacted=compacted)
+        self._connection = connection
+        pulsar = client_package()
+        start = pulsar.MessageId.earliest if self.position is None else message_id_of(self.position)
+        with as_pulsar_problem(connection, f"wait for messages of {topic}"):
+            # It asks for none, so that it is not told either that there will be none (`_LOSSES`).
+            self._reader = open_reader(client, topic, start, queue=0, compacted=compacted)
 
     def has_moved(self) -> bool:
         """Whether there is a later message, in one request; also if that cannot be told."""
         try:
-            if self._reader is None:
-                return self._told() != self.position
-            return _has_more(self._reader, self._connection)
+            return has_more(self._reader, self._connection)
         except client_package().PulsarException:
             return True
 
     def close(self) -> None:
         """The reader is closed."""
-        if self._reader is not None:
-            close(self._reader)
-
-    def _find(self) -> Position | None:
-        """The last message, with the reader behind it unless no reader gets there."""
-        if self._losses == _LOSSES:
-            return self._told()
-        pulsar = client_package()
-        reader = open_reader(
-            self._client,
-            self._topic,
-            pulsar.MessageId.latest,
-            inclusive=True,
-            queue=1,
-            compacted=self._compacted,
-        )
-        found = None
-        try:
-            if _has_more(reader, self._connection):
-                found = position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
-        except pulsar.Timeout:
-            # It cannot be placed at the end of a message in chunks.
-            close(reader)
-            return self._told()
-        except pulsar.PulsarException as error:
-            self._losses += isinstance(error, pulsar.NotConnected)
-            close(reader)
-            raise
-        self._reader = reader
-        return found
-
-    def _told(self) -> Position | None:
-        """What the broker says is last, asked by a consumer."""
-        consumer = self._client.subscribe(
-            self._topic,
-            f"schemactl-{uuid.uuid4().hex}",
-            # It never asks for messages, so it is not told that there are none either (`_LOSSES`).
-            receiver_queue_size=0,
-        )
-        try:
-            ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
-            found = position_of(answer(self._connection, ask))
-        finally:
-            consumer.unsubscribe()
-            close(consumer)
-        return None if found.entry < 0 else found
+        close(self._reader)
 
 
 def last_position(
@@ -127,8 +80,48 @@ def last_position(
     Raises:
         PulsarProblem: the cluster does not answer.
     """
-    with closing(Head(client, connection, topic, compacted=compacted)) as head:
-        return head.position
+    lost = client_package().NotConnected
+    losses = 0
+
+    def last() -> Position | None:
+        nonlocal losses
+        if losses == _LOSSES:
+            return _told(client, connection, topic)
+        try:
+            return _read_last(client, connection, topic, compacted=compacted)
+        except lost:
+            losses += 1
+            raise
+
+    with as_pulsar_problem(connection, f"ask for the last message of {topic}"):
+        return _patiently(connection, last)
+
+
+def _read_last(client: Any, connection: Connection, topic: str, *, compacted: bool) -> Position | None:
+    """The last message, which is read: so its batch is known, and nothing is left in the cluster."""
+    pulsar = client_package()
+    reader = open_reader(client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted)
+    try:
+        if not _has_more(reader, connection):
+            return None
+        return position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
+    except pulsar.Timeout:
+        # It cannot be placed at the end of a message in chunks.
+        return _told(client, connection, topic)
+    finally:
+        close(reader)
+
+
+def _told(client: Any, connection: Connection, topic: str) -> Position | None:
+    """What the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
+    consumer = client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
+    try:
+        ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
+        found = position_of(answer(connection, ask))
+    finally:
+        consumer.unsubscribe()
+        close(consumer)
+    return None if found.entry < 0 else found
 
 
 def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -> Position | None:

@@ -190,6 +190,25 @@ def test_a_subscription_holds_back_what_was_not_read(
         assert space.subscriptions("held").count("query") == 1
 
 
+def test_topics_that_were_terminated_do_not_disturb_the_others(
+    space: Namespace, opened: list[PulsarStream]
+) -> None:
+    """The client closes the connection, which they share, when it is told that a topic has ended."""
+    topics = [space.create(name) for name in ("ended", "ended-empty", "living")]
+    space.send("ended", numbered(0, 10))
+    for name in ("ended", "ended-empty"):
+        space.call("POST", f"/persistent/NAMESPACE/{name}/terminate")
+    run = started(space, opened, topics=",".join(topics), startingOffsets="earliest")
+    assert run.batch() == numbered(0, 10)
+    for number in range(10):
+        space.send("living", numbered(number, number + 1))
+        assert run.batch() == numbered(number, number + 1)
+        assert run.batch() == []
+    run.stream.stop()
+    for name in ("ended", "ended-empty", "living"):
+        assert_soon(partial(space.subscriptions, name), [])
+
+
 def test_a_topic_that_is_gone_or_another_is_told(space: Namespace, opened: list[PulsarStream]) -> None:
     topic = space.create("replaced")
     space.send("replaced", numbered(0, 1))
