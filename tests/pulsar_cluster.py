@@ -79,6 +79,11 @@ class Namespace:
     def subscriptions(self, name: str) -> list[str]:
         return list(self.call("GET", f"/persistent/NAMESPACE/{name}/stats")["subscriptions"])
 
+    def consumers(self, name: str, subscription: str) -> int:
+        """How many are connected."""
+        subscriptions = self.call("GET", f"/persistent/NAMESPACE/{name}/stats")["subscriptions"]
+        return len(subscriptions.get(subscription, {}).get("consumers", []))
+
     def unload(self, name: str) -> None:
         self.call("PUT", f"/persistent/NAMESPACE/{name}/unload")
 
