@@ -5,12 +5,30 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 Json = Any
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Java's errors come as py4j has them.
+
+    Once a process has a Spark, PySpark looks for each in Spark's Java, where its number is that of another object.
+    """
+    gateway: Any = import_module("py4j.java_gateway")
+    protocol: Any = import_module("py4j.protocol")
+    kept = gateway.get_return_value
+    gateway.get_return_value = protocol.get_return_value
+    try:
+        yield
+    finally:
+        gateway.get_return_value = kept
 
 
 class JavaAvro:
@@ -24,6 +42,7 @@ class JavaAvro:
     def parse(self, definition: Json) -> Any:
         return self._avro.Schema.Parser().setValidateDefaults(False).parse(json.dumps(definition))
 
+    @_own_errors()
     def answer(self, *, reader: Any, writer: Any) -> tuple[str, str]:
         parsing = self._avro.io.parsing
         try:
@@ -32,6 +51,7 @@ class JavaAvro:
             return "error", str(thrown.java_exception.getClass().getSimpleName())
         return ("incompatible" if errors else "ok"), ""
 
+    @_own_errors()
     def reasons(self, *, reader: Any, writer: Any) -> list[tuple[str, str, str]] | None:
         """Rule, location and message of each incompatibility; None: it throws."""
         try:
@@ -44,6 +64,7 @@ class JavaAvro:
     def refusal(self, *, reader: Any, writer: Any) -> str:
         return str(self._avro.SchemaValidationException(reader, writer).getMessage())
 
+    @_own_errors()
     def struct(
         self, definition: Json, *, depth: int, stable: bool, prefix: str
     ) -> tuple[Json, bool] | tuple[str, str | None]:
@@ -60,6 +81,7 @@ class JavaAvro:
             return str(error.getClass().getSimpleName()), condition
         return json.loads(found.dataType().json()), found.nullable()
 
+    @_own_errors()
     def decode(self, messages: Iterable[bytes], *, reader: Any, writer: Any) -> list[str]:
         """What Java prints of each message; raises Py4JJavaError where a message of `writer` does not decode with `reader`."""
         decoder = self._avro.generic.GenericDatumReader(writer, reader)
