@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemactl.adoption.declaring import Files, namespace_text, topic_files
 from schemactl.adoption.paths import Paths
@@ -148,15 +148,14 @@ class _Adopter:
     def _wanted(self, declared: set[str]) -> Iterator[Topic]:
         """The topics to declare."""
         told = set(declared)
+        # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
         for name, topic in sorted(
-            self.held.topics.items(), key=lambda each: (each[0].schema_id, -len(each[0].domain))
+            self.held.topics.items(), key=lambda each: (each[0].schema_id, each[0].domain != "persistent")
         ):
             if name.schema_id in told:
                 if name.schema_id not in declared:
-                    self._leave_out(
-                        name,
-                        "its list of schemas is that of the topic in the other domain, which is declared",
-                    )
+                    first = replace(name, domain="persistent")
+                    self._leave_out(name, f"its list of schemas is that of {first}, which is declared")
             elif topic.deleted:
                 self._leave_out(
                     name, "it has a schema, but the topic itself does not exist: create it, and import again"

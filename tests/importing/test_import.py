@@ -323,10 +323,31 @@ def test_what_cannot_be_declared_is_told(
     assert "left out: version 0" in told["legacy"]
     assert "left out: version 0" in told["untyped"]
     assert "the topic itself does not exist" in told["gone"]
-    assert "that of the topic in the other domain" in told["twin"]
+    assert "non-persistent://shop/sales/twin: left out" in told["twin"]
     assert any("both: left out a version: version 1" in line for line in said)
     assert any("both: the registry's v2 is Git's v1" in line for line in said)
     assert numbers(run, capsys, name("both")) == [(0, 0), (1, None), (2, 1)]
+
+
+def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_policies_and_partitions(
+    registry: EmbeddedRegistry, run: Run, scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = TopicName("shop", "sales", "parts")
+    other = TopicName("shop", "sales", "parts", "non-persistent")
+    registry.create_topic(parts, 4)
+    registry.create_topic(other, 2)
+    registry.set_topic_policies(parts, Policies(CompatibilityStrategy.FULL_TRANSITIVE))
+    registry.put_schema(parts, STRING)
+    said = settled(run, capsys, "--one-commit")
+    assert f"{other}: left out: its list of schemas is that of {parts}, which is declared" in said
+    [line] = [line for line in said.splitlines() if "left out" in line]
+    assert line.startswith(str(other))
+    text = (scratch.path / "namespaces/shop/sales/parts.yaml").read_text()
+    assert text.splitlines()[:3] == [
+        f"topic: {parts}",
+        "partitions: 4",
+        "schema_compatibility_strategy: FULL_TRANSITIVE",
+    ]
 
 
 def test_versions_of_another_history_are_refused_by_plan_unless_all_come(
