@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "schemactl"
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "rules": set(),
+    "installation": set(),
     "model": {"errors"},
     "verdicts": {"errors", "model"},
     "source": {"errors"},
@@ -33,6 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "serve": {"errors", "model", "verdicts", "formats", "broker", "registry"},
     "plan": {
         "errors",
+        "installation",
         "model",
         "verdicts",
         "formats",
@@ -58,6 +60,7 @@ ROOMS: dict[str, set[str]] = {
     "adoption": {"errors", "model", "formats", "broker", "changes", "declare", "wording"},
     "apply": {"errors", "model", "changes", "plan", "registry"},
     "report": {
+        "installation",
         "model",
         "verdicts",
         "rules",
@@ -73,7 +76,7 @@ ROOMS: dict[str, set[str]] = {
     "staged": {"model", "declare", "history", "check", "report", "tables"},
     "codec": set(),
     "spark": {"codec"},
-    "codegen": {"errors", "model", "formats"},
+    "codegen": {"errors", "installation", "model", "formats"},
     "tables": {"errors", "model", "formats", "codegen"},
 }
 ON_TOP = {"cli", "__main__", "__init__"}

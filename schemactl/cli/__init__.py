@@ -148,6 +148,24 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
 
 
+class _Version(argparse.Action):
+    """Shows which version is installed, and whether something else was installed over it; looked up only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from schemactl import installation
+
+        print(f"schemactl {installation.version()}")
+        if installation.is_shared():
+            print(
+                f"schemactl: another distribution, `{installation.OTHER}`, is installed here, too, with a package and a command "
+                "of the same names: each has overwritten files of the other\n"
+                f"  Fix: pip uninstall {installation.OTHER} {installation.DISTRIBUTION} && pip install "
+                f"{installation.DISTRIBUTION}, or install the two in virtual environments of their own",
+                file=sys.stderr,
+            )
+        parser.exit()
+
+
 def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
     """The parser of the whole command line, with the arguments of `commands`; the others have only their help line."""
     parser = Parser(
@@ -162,7 +180,9 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_global_options(parser)
-    parser.add_argument("--version", action="version", version=f"schemactl {version()}")
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="show the version of this installation and exit"
+    )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = subparsers.add_parser(
@@ -205,14 +225,6 @@ def _add_global_options(parser: argparse._ActionsContainer, default: str | None 
 def load(name: str) -> Command:
     """The module of the command `name`."""
     return cast("Command", import_module(f"schemactl.cli.{'import_' if name == 'import' else name}"))
-
-
-def version() -> str:
-    """The version of this installation."""
-    # Reading it costs more than a whole `--help`.
-    from importlib.metadata import version as installed
-
-    return installed("schemactl")
 
 
 def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:

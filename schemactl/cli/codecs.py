@@ -46,7 +46,8 @@ def require_codec() -> None:
         import schemactl.codec  # noqa: F401  only whether it can be
     except ImportError:
         raise SchemactlError(
-            "decoding needs pyarrow and numpy, which are not installed", fix='pip install "schemactl[codec]"'
+            "decoding needs pyarrow and numpy, which are not installed",
+            fix='pip install "pulsar-schemactl[codec]"',
         ) from None
 
 

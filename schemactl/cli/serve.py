@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from schemactl.serve import serve
     except ModuleNotFoundError as error:
         raise SchemactlError(
-            f"serve needs {error.name}, which is not installed", fix='pip install "schemactl[serve]"'
+            f"serve needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[serve]"'
         ) from error
     project = _project(context)
     registry = open_embedded(

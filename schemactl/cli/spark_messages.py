@@ -78,7 +78,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
         import schemactl.spark  # noqa: F401  only whether it can be
     except ImportError:
         raise SchemactlError(
-            "this needs PySpark, which is not installed", fix='pip install "schemactl[spark]"'
+            "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
         ) from None
     check_recursion_depth(args)
     from schemactl import history

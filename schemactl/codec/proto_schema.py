@@ -183,7 +183,7 @@ def descriptor_of(definition: Definition) -> Any:
         from google.protobuf.message import DecodeError
     except ImportError:
         raise CodecUnavailable(
-            "reading protobuf needs the package protobuf: install schemactl[proto]"
+            'reading protobuf needs the package protobuf: pip install "pulsar-schemactl[proto]"'
         ) from None
     try:
         wrapper = json.loads(text)

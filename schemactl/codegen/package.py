@@ -15,6 +15,7 @@ from schemactl.codegen.spark_type import SparkRefuses
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_module import HEADER, MARK, topic_module
 from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.installation import DISTRIBUTION
 from schemactl.model import Generate, Release, TopicName
 
 RUNTIME_PARTS: Final = ("codec", "spark")
@@ -132,10 +133,10 @@ def _license() -> str:
     Raises:
         SchemactlError: somebody took it away.
     """
-    text = metadata.distribution("schemactl").read_text(f"licenses/{LICENSE}")
+    text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
     if text is None:
         raise SchemactlError(
             "this installation of schemactl has lost its licence, which a copy of the run-time has to carry",
-            fix="install schemactl again",
+            fix=f"pip install --force-reinstall {DISTRIBUTION}",
         )
     return text

@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Final, NamedTuple
 
+from schemactl import installation
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.topic_struct import protobuf_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.formats.key_value import split
+from schemactl.installation import DISTRIBUTION
 from schemactl.model import Commit, SchemaInfo, SchemaType
 
 _TAG: Final = "py3-none-any"
@@ -81,7 +83,7 @@ def wheel(
     described = {
         f"{info}/METADATA": _metadata(package, version, topics, tip, vendor=vendor),
         f"{info}/WHEEL": (
-            f"Wheel-Version: 1.0\nGenerator: schemactl {metadata.version('schemactl')}\n"
+            f"Wheel-Version: 1.0\nGenerator: schemactl {installation.version()}\n"
             f"Root-Is-Purelib: true\nTag: {_TAG}\n"
         ),
     }
@@ -92,7 +94,7 @@ def wheel(
 
 def _metadata(package: str, version: str, topics: Iterable[Approved], tip: Commit, *, vendor: bool) -> str:
     approved = sorted(topics, key=lambda one: one.topic.name)
-    own = metadata.metadata("schemactl")
+    own = metadata.metadata(DISTRIBUTION)
     lines = [
         "Metadata-Version: 2.1",
         f"Name: {re.sub('[._]+', '-', package).lower()}",
@@ -100,14 +102,14 @@ def _metadata(package: str, version: str, topics: Iterable[Approved], tip: Commi
         "Summary: Codecs and Spark types of Pulsar topics",
         f"Requires-Python: {own['Requires-Python']}",
     ]
-    needed = _required("codec") if vendor else [f"schemactl[codec]>={own['Version']}"]
+    needed = _required("codec") if vendor else [f"{DISTRIBUTION}[codec]>={own['Version']}"]
     if any(_is_protobuf(found.info) for one in approved for found in one.versions):
         # Reading needs no compiler, which the extra has for declarations.
         needed += [name for name in _required("proto") if re.match(r"protobuf\b", name)]
     lines += [f"Requires-Dist: {name}" for name in needed]
     for extra in _OPTIONAL:
         lines.append(f"Provides-Extra: {extra}")
-        wanted = _required(extra) if vendor else [f"schemactl[{extra}]"]
+        wanted = _required(extra) if vendor else [f"{DISTRIBUTION}[{extra}]"]
         lines += [f'Requires-Dist: {name}; extra == "{extra}"' for name in wanted if name not in needed]
     body = "".join(f"* {one.topic.name}\n" for one in approved)
     return "\n".join(lines) + f"\n\nAs of commit {tip.id}:\n\n{body}"
@@ -115,7 +117,7 @@ def _metadata(package: str, version: str, topics: Iterable[Approved], tip: Commi
 
 def _required(extra: str) -> list[str]:
     """What an extra of schemactl asks for."""
-    found = (text.partition(";") for text in metadata.requires("schemactl") or ())
+    found = (text.partition(";") for text in metadata.requires(DISTRIBUTION) or ())
     return [
         name.strip() for name, _, marker in found if marker.replace("'", '"').strip() == f'extra == "{extra}"'
     ]

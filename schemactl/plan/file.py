@@ -7,11 +7,11 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from schemactl.errors import SchemactlError
+from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, read_commit, read_schema, schema_value
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
 from schemactl.plan.steps import (
@@ -42,7 +42,7 @@ def document(plan: Plan) -> Json:
     """`plan` as JSON values; the last key is the digest of all the others."""
     told: Json = {
         "format_version": FORMAT_VERSION,
-        "schemactl": version("schemactl"),
+        "schemactl": version(),
         "target": plan.origin.target,
         "registry": plan.origin.registry,
         "pulsar": plan.origin.release.value,

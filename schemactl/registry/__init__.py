@@ -41,7 +41,7 @@ def open_registry(
                 raise
             raise RegistryError(
                 "a Pulsar is spoken to with urllib3, which is not installed",
-                fix='pip install "schemactl[pulsar]"',
+                fix='pip install "pulsar-schemactl[pulsar]"',
             ) from error
         credentials = Credentials.of(target.credentials, folder)
         return PulsarRegistry(

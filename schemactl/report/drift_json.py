@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 from schemactl.correspondence.file import FORMAT_VERSION, topic_values
 from schemactl.drift import Difference, DriftReport
 from schemactl.drift.nearest import differences, text_diff
+from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
 
@@ -16,7 +15,7 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
     origin = report.origin
     told: Json = {
         "format_version": FORMAT_VERSION,
-        "schemactl": version("schemactl"),
+        "schemactl": version(),
         "target": origin.target,
         "registry": origin.registry,
         "pulsar": origin.release.value,

@@ -93,7 +93,7 @@ def client_package() -> Any:
         pulsar = import_module("pulsar")
     except ImportError:
         raise PulsarProblem(
-            'pulsar-schemactl needs the package pulsar-client: pip install "schemactl[pulsar]", on the driver and on every '
+            'pulsar-schemactl needs the package pulsar-client: pip install "pulsar-schemactl[pulsar]", on the driver and on every '
             "executor"
         ) from None
     if not hasattr(pulsar.Message, "has_null_value"):

@@ -50,7 +50,7 @@ def test_wrong_usage_exits_with_64_and_says_why(tmp_path: Path, arguments: list[
 def test_the_version_is_the_package_s() -> None:
     from importlib.metadata import version
 
-    assert shop.schemactl(Path(), "--version").stdout == f"schemactl {version('schemactl')}\n"
+    assert shop.schemactl(Path(), "--version").stdout == f"schemactl {version('pulsar-schemactl')}\n"
 
 
 def test_completion_scripts_know_the_commands() -> None:

@@ -204,11 +204,11 @@ def test_without_protobuf_one_error_says_what_to_install(monkeypatch: pytest.Mon
     for name in [name for name in sys.modules if name.startswith("schemactl.formats.protobuf_native.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
-    with pytest.raises(SchemactlError, match=re.escape('pip install "schemactl[proto]"')):
+    with pytest.raises(SchemactlError, match=re.escape('pip install "pulsar-schemactl[proto]"')):
         protobuf_native.load("compile")
 
 
 def test_without_protoc_one_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "find_spec", lambda _: None)
-    with pytest.raises(SchemactlError, match=re.escape('pip install "schemactl[proto]"')):
+    with pytest.raises(SchemactlError, match=re.escape('pip install "pulsar-schemactl[proto]"')):
         compile_proto(Proto.of_text(HEAD + "message NotCompiledYet {}", "NotCompiledYet"))

@@ -284,7 +284,7 @@ def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 1
-    assert "schemactl[serve]" in done.stderr
+    assert "pulsar-schemactl[serve]" in done.stderr
 
 
 def test_a_topic_keeps_properties(client: admin_rest.Client, tenant: str) -> None:

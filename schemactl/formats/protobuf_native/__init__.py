@@ -28,7 +28,7 @@ def load(module: str) -> Any:
             raise
         raise SchemactlError(
             "PROTOBUF_NATIVE schemas need protobuf, which is not installed",
-            fix='pip install "schemactl[proto]"',
+            fix='pip install "pulsar-schemactl[proto]"',
         ) from error
 
 

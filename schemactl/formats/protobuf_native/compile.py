@@ -191,7 +191,8 @@ def _protoc() -> tuple[str, str]:
     spec = find_spec("grpc_tools")
     if spec is None or not spec.submodule_search_locations:
         raise SchemactlError(
-            "a .proto definition needs protoc, which is not installed", fix='pip install "schemactl[proto]"'
+            "a .proto definition needs protoc, which is not installed",
+            fix='pip install "pulsar-schemactl[proto]"',
         )
     package = Path(next(iter(spec.submodule_search_locations)))
     return str(package.parent), str(package / "_proto")

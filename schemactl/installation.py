@@ -1,0 +1,26 @@
+"""What this installation is called among installed distributions, and which version it is."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Final
+
+DISTRIBUTION: Final = "pulsar-schemactl"
+"""What installers call it; the package and the command are `schemactl`."""
+
+OTHER: Final = "schemactl"
+"""A distribution that has nothing to do with this one, with a package and a command of the same names."""
+
+
+def version() -> str:
+    """The version of this installation."""
+    return metadata.version(DISTRIBUTION)
+
+
+def is_shared() -> bool:
+    """The other distribution is installed here, too: each has written over files of the one that came before."""
+    try:
+        metadata.distribution(OTHER)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
