@@ -323,6 +323,8 @@ class Target:
         pulsar: the release as written.
         namespaces: maps declared names to this target's.
         credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
+        numbers: the file that records where its version numbers are not Git's, relative to the repository's top level;
+            None: `numbers/NAME.yaml` in the project's folder.
     """
 
     name: str
@@ -331,6 +333,7 @@ class Target:
     pulsar: str | None = None
     namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
     credentials: Mapping[str, object] = field(default_factory=dict)
+    numbers: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,7 @@ class _Checks:
             for key in ("roots", "previous_roots")
             for index, _ in enumerate(self.value.get(key, ()))
         ]
+        ways += [("targets", name, "numbers") for name in self.value.get("targets", {})]
         for way in (*ways, ("waivers",), ("generate", "out")):
             written = _at(self.value, way)
             if written is not None:
@@ -225,7 +226,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
             if isinstance(each, dict)
         },
         waivers=resolve(folder, value["waivers"]) if "waivers" in value else None,
-        targets={name: _target(name, target) for name, target in value.get("targets", {}).items()},
+        targets={name: _target(folder, name, target) for name, target in value.get("targets", {}).items()},
         generate=Generate(
             generate["package"],
             resolve(folder, generate.get("out", "generated")),
@@ -248,7 +249,7 @@ def _defaults(value: Mapping[str, Any]) -> BrokerDefaults:
     )
 
 
-def _target(name: str, value: Mapping[str, Any]) -> Target:
+def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
     pulsar = value.get("pulsar")
     return Target(
         name=name,
@@ -260,8 +261,11 @@ def _target(name: str, value: Mapping[str, Any]) -> Target:
             for one, other in value.get("namespaces", {}).items()
         },
         credentials={
-            key: each for key, each in value.items() if key not in ("registry", "pulsar", "namespaces")
+            key: each
+            for key, each in value.items()
+            if key not in ("registry", "pulsar", "namespaces", "numbers")
         },
+        numbers=resolve(folder, value["numbers"]) if "numbers" in value else None,
     )
 
 

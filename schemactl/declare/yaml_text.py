@@ -128,14 +128,18 @@ class YamlDocument:
     value: Any
 
 
-def read_yaml(path: str, data: bytes) -> tuple[list[YamlDocument], list[Problem]]:
+def read_yaml(
+    path: str, data: bytes, *, number_keys: bool = False
+) -> tuple[list[YamlDocument], list[Problem]]:
     """The documents of a YAML file, and what is wrong with them short of syntax: repeated keys, tags, keys of no text.
+
+    With `number_keys` a key may also be a whole number, which is kept as it is written.
 
     Raises:
         DeclarationError: one problem, with which there is nothing to build: no UTF-8 text, not YAML, an alias bomb.
     """
     nodes = compose(path, data)
-    builder = _Builder(shown(path), aliases=b"*" in data)
+    builder = _Builder(shown(path), aliases=b"*" in data, number_keys=number_keys)
     return [YamlDocument(node, builder.value(node)) for node in nodes], builder.problems
 
 
@@ -180,9 +184,10 @@ def plain(text: str) -> Any:
 class _Builder:
     """Builds the values of a file's documents and collects what is wrong with them."""
 
-    def __init__(self, path: str, *, aliases: bool) -> None:
+    def __init__(self, path: str, *, aliases: bool, number_keys: bool = False) -> None:
         self.path = path
         self.aliases = aliases
+        self.number_keys = number_keys
         self.problems: list[Problem] = []
         # By node: the weight and value of what was built, None while it is being built.
         self._built: dict[int, tuple[int, Any] | None] = {}
@@ -230,6 +235,8 @@ class _Builder:
             self._tell(
                 node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value"
             )
+        elif self.number_keys and _INT.fullmatch(node.value):
+            return
         elif not isinstance(self._plain(node), str):
             self._tell(
                 node,

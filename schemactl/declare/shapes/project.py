@@ -94,6 +94,9 @@ class TargetShape(Shape):
     namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
         "Declared namespace to its name on this target."
     )
+    numbers: FilePath = optional(
+        "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
+    )
 
 
 class GenerateShape(Shape):

@@ -1,0 +1,37 @@
+"""Which version of Git's each version number of a target stands for, where the two do not count alike.
+
+A target's numbers differ from Git's where something else than `apply` took a number: somebody's upload, or a deletion. What
+differs is recorded in the target's numbers file, which is read from the approved ref. Whatever reads messages of a target
+goes by `target_versions`, never by Git's numbers alone.
+
+    numbers = numbers_of(target, project, repository, approved)
+    for version in target_versions(topic, numbers):
+        version.number, version.info, version.unreadable
+"""
+
+from __future__ import annotations
+
+from schemactl.target_numbers.approved import numbers_of, recorded_elsewhere
+from schemactl.target_numbers.file import numbers_path, read_numbers
+from schemactl.target_numbers.mapping import (
+    git_number,
+    records_other_numbers,
+    target_number,
+    target_versions,
+)
+from schemactl.target_numbers.values import Entry, TargetNumbers, TargetVersion, TopicNumbers
+
+__all__ = [
+    "Entry",
+    "TargetNumbers",
+    "TargetVersion",
+    "TopicNumbers",
+    "git_number",
+    "numbers_of",
+    "numbers_path",
+    "read_numbers",
+    "recorded_elsewhere",
+    "records_other_numbers",
+    "target_number",
+    "target_versions",
+]

@@ -1,0 +1,241 @@
+"""A numbers file, read strictly: every problem with its place and what to write instead."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from typing import Any, Final
+
+import yaml
+
+from schemactl.declare.files import Files, obstacle, read_bytes, resolve, shown
+from schemactl.declare.words import found, nearest, shortened
+from schemactl.declare.yaml_text import YamlDocument, read_yaml
+from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.formats import key_value
+from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
+from schemactl.source import node_place
+from schemactl.target_numbers.values import Entry, TargetNumbers, TopicNumbers
+
+MAX_NUMBER: Final = 1_000_000
+"""The highest number that can be recorded: all numbers up to the highest have a meaning."""
+
+KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted")
+_SHAPES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]*")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def numbers_path(project: Project, target: Target) -> str:
+    """Where the target's numbers file is, relative to the repository's top level.
+
+    Raises:
+        ValueError: the target's name makes no file's name, and the project file names no file for it.
+    """
+    return target.numbers or resolve(project.folder, f"numbers/{target.name}.yaml")
+
+
+def read_numbers(files: Files, project: Project, target: Target) -> TargetNumbers | None:
+    """What the target's numbers file among `files` records; None: there is no such file.
+
+    Raises:
+        DeclarationError: all problems of the file.
+    """
+    try:
+        path = numbers_path(project, target)
+    except ValueError:
+        return None
+    if files.kind(path) == "missing":
+        return None
+    if why := obstacle(files, path):
+        raise DeclarationError([Problem(Source(shown(path)), why, "put the file itself here")])
+    documents, problems = read_yaml(path, read_bytes(files, path), number_keys=True)
+    if not documents and not problems:
+        return TargetNumbers(target.name, path)
+    if len(documents) > 1:
+        problems.append(
+            Problem(
+                node_place(shown(path), documents[1].node), "a numbers file has one document", "remove `---`"
+            )
+        )
+    reader = _Reader(files, path)
+    topics = reader.topics(documents[0]) if documents else {}
+    if problems := [*problems, *reader.problems]:
+        raise DeclarationError(problems)
+    return TargetNumbers(target.name, path, topics)
+
+
+class _Reader:
+    """One run over a file; `problems` collects what is wrong with it."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.files = files
+        self.path = path
+        self.folder = posixpath.dirname(path)
+        self.problems: list[Problem] = []
+
+    def topics(self, document: YamlDocument) -> dict[TopicName, TopicNumbers]:
+        """The document's topics; none where it is empty."""
+        found_topics: dict[TopicName, TopicNumbers] = {}
+        if document.value is None:
+            return found_topics
+        for key, value_node, value in self._items(document.node, document.value, "topics"):
+            try:
+                name = TopicName.parse(key.value)
+            except ValueError as error:
+                self._tell(key, str(error), "write persistent://tenant/namespace/topic")
+                continue
+            entries = dict(self._entries(value_node, value))
+            if name in found_topics:
+                self._tell(key, f"{name} is recorded twice", "put all its numbers under one of the two")
+                continue
+            found_topics[name] = TopicNumbers(entries)
+        return found_topics
+
+    def _entries(self, node: yaml.Node, value: Any) -> Iterator[tuple[int, Entry]]:
+        for key, entry_node, entry in self._items(node, value, "version numbers"):
+            if not _NUMBER.fullmatch(key.value) or len(key.value) > 9 or int(key.value) > MAX_NUMBER:
+                self._tell(
+                    key,
+                    f"expected a version number of the target, found `{shortened(key.value)}`",
+                    f"write a number from 0 to {MAX_NUMBER}, as a message carries it",
+                )
+                continue
+            number = int(key.value)
+            if read := self._entry(number, key, entry_node, entry):
+                yield number, read
+
+    def _entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> Entry | None:
+        before = len(self.problems)
+        nodes: dict[str, yaml.Node] = {}
+        for each, value_node, _ in self._items(node, value, "what the number stands for"):
+            if each.value in KEYS:
+                nodes[each.value] = value_node
+            else:
+                near = nearest(each.value, KEYS)
+                fix = f"write `{near}`" if near else f"the keys here are {', '.join(KEYS)}"
+                self._tell(each, f"unknown key `{shortened(each.value)}`", fix)
+        if len(self.problems) == before:
+            self._check(number, key, nodes, value)
+        if len(self.problems) > before:
+            return None
+        foreign, path = self._foreign(nodes["foreign"], value) if "foreign" in nodes else (None, None)
+        return Entry(
+            number,
+            git=value.get("git"),
+            foreign=foreign,
+            deleted=value.get("deleted", False),
+            reason=value.get("reason", ""),
+            accepted=date.fromisoformat(value["accepted"]) if "accepted" in value else None,
+            source=node_place(shown(self.path), key),
+            path=path,
+        )
+
+    def _check(
+        self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]
+    ) -> None:
+        """Tell what is wrong with the values of an entry whose keys are known."""
+        for name, (fits, expected) in _VALUES.items():
+            if name in nodes and not fits(value[name]):
+                self._tell(nodes[name], f"expected {expected}, found {found(value[name])}", "")
+        if "git" in nodes and "foreign" in nodes:
+            self._tell(
+                nodes["foreign"],
+                "a number stands for one version: `git` and `foreign` exclude each other",
+                "keep one",
+            )
+        elif not nodes.keys() & {"git", "foreign", "deleted"}:
+            self._tell(key, f"nothing says what number {number} stands for", f"write {_SHAPES}")
+        for name in ("type", "properties"):
+            if name in nodes and "foreign" not in nodes:
+                self._tell(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
+        if "foreign" in nodes and "type" not in nodes:
+            self._tell(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
+
+    def _foreign(self, node: yaml.Node, value: Mapping[str, Any]) -> tuple[SchemaInfo | None, str | None]:
+        """The foreign definition and its path; without it where that is a problem."""
+        written = value["foreign"]
+        try:
+            path = resolve(self.folder, written)
+        except ValueError as error:
+            self._tell(node, str(error), "foreign definitions stand beside the numbers file: foreign/...")
+            return None, None
+        if self.folder and not path.startswith(f"{self.folder}/"):
+            self._tell(
+                node,
+                f"`{written}` is not in the numbers file's folder, {self.folder}",
+                "move the definition there: foreign/...",
+            )
+            return None, None
+        if why := obstacle(self.files, path):
+            self._tell(
+                node, why, "`schemactl drift --accept` writes the definition again; commit it with this file"
+            )
+            return None, None
+        try:
+            data = read_bytes(self.files, path)
+            return _info(path, data, SchemaType[value["type"]], value.get("properties", {})), path
+        except DeclarationError as error:
+            self.problems += error.problems
+        except (InvalidSchema, UnicodeDecodeError) as error:
+            self.problems.append(Problem(Source(shown(path)), str(error), "take it from the registry again"))
+        return None, None
+
+    def _items(
+        self, node: yaml.Node, value: Any, what: str
+    ) -> Iterator[tuple[yaml.ScalarNode, yaml.Node, Any]]:
+        """The keys of a mapping with their values; the repeated ones were told when the file was read."""
+        if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
+            self._tell(node, f"expected {what} as a mapping, found {found(value)}", "")
+            return
+        seen = set()
+        for key, value_node in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value not in seen:
+                seen.add(key.value)
+                yield key, value_node, value[key.value]
+
+    def _tell(self, node: yaml.Node, what: str, fix: str) -> None:
+        self.problems.append(Problem(node_place(shown(self.path), node), what, fix))
+
+
+def _info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
+    """The definition in the file `path`: for KEY_VALUE the admin API's text, unless the file is a `.bin`."""
+    if kind is SchemaType.KEY_VALUE and not path.endswith(".bin"):
+        read = key_value.from_text(data.decode(), properties)
+        return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
+    return SchemaInfo(kind, data, dict(properties), Source(shown(path)))
+
+
+def _is_day(value: Any) -> bool:
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        return False
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
+
+
+def _are_properties(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "git": (_is_number, "the number of a version of Git's"),
+    "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
+    "type": (
+        lambda value: isinstance(value, str) and value in SchemaType.__members__,
+        "a schema type such as AVRO",
+    ),
+    "properties": (_are_properties, "texts by their names"),
+    "deleted": (lambda value: value is True, "true"),
+    "reason": (lambda value: isinstance(value, str) and bool(value.strip()), "the reason, a text"),
+    "accepted": (_is_day, "a day such as 2026-11-22"),
+}
+"""What each key of an entry may hold, and how that is called."""

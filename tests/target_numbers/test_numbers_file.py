@@ -1,0 +1,178 @@
+"""A numbers file, read from the approved history and from files in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from estate import ORDERS, PROJECT, Estate, avro
+from scratch import record
+
+from schemactl import history
+from schemactl.declare.files import Kind
+from schemactl.errors import DeclarationError, Source
+from schemactl.formats import identity, key_value
+from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
+from schemactl.target_numbers import Entry, TargetNumbers, numbers_of, read_numbers, recorded_elsewhere
+
+NUMBERS = """\
+persistent://shop/sales/orders:
+  4: {foreign: foreign/orders-4.avsc, type: AVRO, properties: {by: hand}, reason: "uploaded by hand", accepted: 2026-11-22}
+  5: {git: 4}
+  6: {deleted: true, reason: cleaned up, accepted: 2026-11-22}
+"""
+PROD = Target("prod", "sqlite:prod.db")
+
+
+class InMemory:
+    """Files by their paths."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+
+    def paths(self) -> Iterable[str]:
+        return self.files
+
+    def read(self, path: str) -> bytes:
+        return self.files[path]
+
+    def kind(self, path: str) -> Kind:
+        return "file" if path in self.files else "missing"
+
+
+def read(text: str, **others: bytes) -> TargetNumbers | None:
+    files = {"numbers/prod.yaml": text.encode(), "numbers/foreign/orders-4.avsc": avro("id").schema}
+    return read_numbers(InMemory({**files, **others}), Project(), PROD)
+
+
+def test_every_part_is_read_with_its_place() -> None:
+    found = read(NUMBERS)
+    assert found
+    assert (found.target, found.path) == ("prod", "numbers/prod.yaml")
+    entries = found.topics[ORDERS].entries
+    assert entries == {
+        4: Entry(
+            4,
+            foreign=SchemaInfo(SchemaType.AVRO, avro("id").schema, {"by": "hand"}),
+            reason="uploaded by hand",
+            accepted=date(2026, 11, 22),
+            path="numbers/foreign/orders-4.avsc",
+        ),
+        5: Entry(5, git=4),
+        6: Entry(6, deleted=True, reason="cleaned up", accepted=date(2026, 11, 22)),
+    }
+    assert entries[5].source == Source("numbers/prod.yaml", 3, 3)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing differs\n"])
+def test_an_empty_file_records_nothing(text: str) -> None:
+    found = read(text)
+    assert found
+    assert not found.topics
+
+
+def test_without_the_file_there_is_no_record() -> None:
+    assert read_numbers(InMemory({}), Project(), PROD) is None
+    assert read_numbers(InMemory({}), Project(), Target("../out", "sqlite:x.db")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what", "fix"),
+    [
+        ("[1]", "1:1", "expected topics as a mapping, found a list", ""),
+        ("orders: {0: {git: 0}}", "1:1", "'orders' is not a topic", "write persistent://"),
+        (
+            "a/b/c: {0: {git: 0}}\npersistent://a/b/c: {}",
+            "2:1",
+            "persistent://a/b/c is recorded twice",
+            "under one",
+        ),
+        ("a/b/c: {0: {git: 0}}\na/b/c: {}", "2:1", "the key `a/b/c` is repeated", "keep one"),
+        ("a/b/c: 3", "1:8", "expected version numbers as a mapping, found the number 3", ""),
+        ("a/b/c: {-1: {git: 0}}", "1:9", "found `-1`", "from 0 to"),
+        ("a/b/c: {v1: {git: 0}}", "1:9", "found `v1`", "from 0 to"),
+        ("a/b/c: {1000001: {git: 0}}", "1:9", "found `1000001`", "from 0 to"),
+        ("a/b/c: {1: {git: 0}, 1: {git: 1}}", "1:22", "the key `1` is repeated", "keep one"),
+        ("a/b/c: {1: 0}", "1:12", "expected what the number stands for as a mapping", ""),
+        ("a/b/c: {1: {}}", "1:9", "nothing says what number 1 stands for", "write {git: 3}"),
+        ("a/b/c: {1: {gti: 0}}", "1:13", "unknown key `gti`", "write `git`"),
+        ("a/b/c: {1: {git: -1}}", "1:18", "expected the number of a version of Git's", ""),
+        ("a/b/c: {1: {git: true}}", "1:18", "expected the number of a version of Git's, found true", ""),
+        ("a/b/c: {1: {deleted: false}}", "1:22", "expected true, found false", ""),
+        ("a/b/c: {1: {git: 0, accepted: 2026-02-30}}", "1:31", "expected a day", ""),
+        ("a/b/c: {1: {git: 0, reason: ''}}", "1:29", "expected the reason", ""),
+        ("a/b/c: {1: {git: 0, type: AVRO}}", "1:27", "`type` belongs to a `foreign` definition", "remove it"),
+        ("a/b/c: {1: {foreign: f.avsc}}", "1:22", "needs its `type`", "type: AVRO"),
+        ("a/b/c: {1: {foreign: f.avsc, type: AVRO, git: 0}}", "1:22", "exclude each other", "keep one"),
+        ("a/b/c: {1: {foreign: f.avsc, type: AVOR}}", "1:36", "expected a schema type", ""),
+        (
+            "a/b/c: {1: {foreign: f.avsc, type: AVRO}}",
+            "1:22",
+            "there is no file `numbers/f.avsc`",
+            "--accept",
+        ),
+        (
+            "a/b/c: {1: {foreign: ../f.avsc, type: AVRO}}",
+            "1:22",
+            "is not in the numbers file's folder",
+            "foreign/",
+        ),
+        ("a/b/c: {1: {foreign: ../../f, type: AVRO}}", "1:22", "leads out of the repository", "foreign/"),
+        ("a/b/c: {1: {foreign: /etc/f, type: AVRO}}", "1:22", "is not relative", "foreign/"),
+        ("a/b/c: {0: {git: 0}}\n---\na/b/c: {}", "3:1", "a numbers file has one document", "remove"),
+    ],
+)
+def test_a_problem_has_its_place_and_what_to_write(text: str, place: str, what: str, fix: str) -> None:
+    with pytest.raises(DeclarationError) as raised:
+        read(text)
+    [problem] = raised.value.problems
+    assert str(problem.source) == f"numbers/prod.yaml:{place}"
+    assert what in problem.what
+    assert fix in problem.fix
+
+
+def test_all_problems_are_told_together() -> None:
+    with pytest.raises(DeclarationError) as raised:
+        read("a/b/c: {1: {gti: 0}, 2: {}}\nd: {}\n")
+    assert len(raised.value.problems) == 3
+
+
+def test_a_pair_is_kept_as_the_admin_apis_text_or_as_bytes() -> None:
+    pair = key_value.join(key=SchemaInfo(SchemaType.STRING), value=avro("id"), encoding="INLINE")
+    text = f"a/b/c: {{1: {{foreign: kv.SUFFIX, type: KEY_VALUE, properties: {dict(pair.properties)}}}}}"
+    for suffix, data in (("json", key_value.to_text(pair).encode()), ("bin", pair.schema)):
+        found = read(text.replace("SUFFIX", suffix), **{f"numbers/kv.{suffix}": data})
+        assert found
+        foreign = found.topics[TopicName("a", "b", "c")].entries[1].foreign
+        assert foreign
+        if suffix == "bin":
+            assert foreign == pair
+        assert identity(foreign) == identity(pair)
+
+
+def test_it_is_the_approved_file_that_counts(tmp_path: Path) -> None:
+    project_text = PROJECT + '  prod: {registry: "sqlite:p.db", numbers: ops/prod.yaml}\n'
+    estate = Estate(tmp_path / "shop", project=project_text)
+    estate.orders("id", note=0)
+    estate.scratch.commit(
+        {
+            "ops/prod.yaml": "shop/sales/orders: {1: {foreign: foreign/o.avsc, type: AVRO}, 2: {git: 1}}\n",
+            "ops/foreign/o.avsc": record("id", "theirs"),
+            "numbers/local.yaml": "shop/sales/orders: {1: {git: 1}}\n",
+        }
+    )
+    estate.scratch.flush()
+    (estate.scratch.path / "ops").mkdir(exist_ok=True)
+    (estate.scratch.path / "ops/prod.yaml").write_text("this is not approved")
+    project, _ = history.load_project(str(estate.scratch.path))
+    with history.Repository.open(str(estate.scratch.path)) as repository:
+        approved = history.read(repository, project)
+        found = numbers_of(project.targets["prod"], project, repository, approved)
+        elsewhere = recorded_elsewhere([ORDERS, TopicName("a", "b", "c")], project, repository, approved)
+        before = history.read(repository, project, "main~1")
+        assert numbers_of(project.targets["prod"], project, repository, before) is None
+    assert found
+    assert [entry.git for entry in found.topics[ORDERS].entries.values()] == [None, 1]
+    assert elsewhere == {ORDERS: ("prod",)}
