@@ -341,12 +341,14 @@ class Generate:
     """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark.
 
     `out` is relative to the repository's top level. `json_defaults`: a field that a JSON payload lacks is its default, not null.
+    `target`: whose messages the package reads, by that one's numbers; None: by Git's.
     """
 
     package: str
     out: str = "generated"
     spark: str = "4.1"
     json_defaults: bool = False
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
+    from schemactl.codegen.approved import OnTarget
     from schemactl.model import SchemaInfo, Topic
 
 
@@ -51,24 +52,34 @@ def require_codec() -> None:
         ) from None
 
 
-def codec_of(topic: Topic, options: Any, *, reader: SchemaInfo | None = None) -> Codec:
+def codec_of(
+    topic: Topic, options: Any, *, reader: SchemaInfo | None = None, on_target: OnTarget | None = None
+) -> Codec:
     """The codec that knows the topic's versions and reads into `reader`; None: the newest version's schema.
 
     Args:
         topic: with its versions, as the approved history has them.
         options: of the codec (`schemactl.codec.Options`).
         reader: the schema to read into.
+        on_target: by whose numbers messages are read; None: by Git's.
     """
-    from schemactl.codec import Codec, Version
+    from schemactl.codec import Codec, Numbers, Version
 
+    foreign = on_target.foreign if on_target else frozenset()
     return Codec(
         [
-            Version(version.number, schema_of(version.info), version.commit.id if version.commit else "")
-            for version in topic.versions
+            Version(
+                version.number,
+                schema_of(version.info),
+                version.commit.id if version.commit else "",
+                version.number in foreign,
+            )
+            for version in (on_target.versions if on_target else topic.versions)
             if version.info is not None
         ],
         reader=None if reader is None else schema_of(reader),
         options=options,
+        numbers=Numbers(on_target.target, on_target.reader, on_target.unreadable) if on_target else None,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli import Context
 from schemactl.cli.codecs import add_strict, codec_of, require_codec, schema_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.numbering import add_numbers_of, reading
 from schemactl.cli.topics import HELP, find, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
@@ -20,6 +21,7 @@ from schemactl.wording import cite
 if TYPE_CHECKING:
     from schemactl.codec import Options
     from schemactl.model import SchemaInfo
+    from schemactl.target_numbers import TargetVersion
 
 UNREADABLE = 100
 """Exit code for a message that cannot be read."""
@@ -31,6 +33,7 @@ message cannot be read; the reason is on standard error.
 examples:
   schemactl decode orders --version 3 --base64 AAEGZm9v
   schemactl decode orders --version-bytes 0000000000000003 --file message.bin --read-as 5
+  schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is asked
   schemactl decode --jsonl < messages.jsonl
 
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
@@ -56,8 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--key-base64", metavar="TEXT", help="the message's key, of a SEPARATED KEY_VALUE")
     parser.add_argument(
-        "--read-as", type=int, metavar="N", help="read into this version's schema (default: the writer's own)"
+        "--read-as",
+        type=int,
+        metavar="N",
+        help="read into this version's schema (default: the writer's own); always Git's number",
     )
+    add_numbers_of(parser)
     add_strict(parser)
     parser.add_argument(
         "--json-defaults", action="store_true", help="fields that a JSON payload lacks have their defaults"
@@ -69,7 +76,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
     require_codec()
     if args.jsonl:
-        one = ("topic", "version", "version_bytes", "base64", "file", "key_base64", "read_as")
+        one = ("topic", "version", "version_bytes", "base64", "file", "key_base64", "read_as", "target")
         if any(getattr(args, name) is not None for name in one) or args.strict or args.json_defaults:
             raise UsageError(
                 "--jsonl takes all from its lines: leave TOPIC and the options of one message out"
@@ -82,29 +89,45 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.json_form import json_value
 
-    topic = find(args.topic, context.approved().catalog)
+    read = reading(context, args.target)
+    topic = find(args.topic, read.approved.catalog)
+    read.require_target([topic])
     number = args.version if args.version is not None else number_of(args.version_bytes)
     payload, key = (
         _payload(args),
         None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64"),
     )
-    writer = version_of(topic, number)
-    reader = number if args.read_as is None else args.read_as
-    version_of(topic, reader)
+    writer = next((each for each in read.versions(topic) if each.number == number), None)
+    if read.target is None:
+        version_of(topic, number)
+    into = None if args.read_as is None else version_of(topic, args.read_as)
+    read.verify(topic, context)
+    # Where the number stands for nothing, any reader will do: the message is refused.
+    known = (version.info for version in topic.versions if version.info)
+    reader = into.info if into else (writer and writer.info) or next(known, None)
+    options = Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults)
+    told = f"{topic.name}, {_told(writer, number, args.target)}"
     try:
-        value = (
-            codec_of(topic, Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults))
-            .read_as(reader)
-            .decode_one(payload, number, key)
-        )
+        codec = codec_of(topic, options, reader=reader, on_target=read.on_target(topic, None))
+        value = codec.decode_one(payload, number, key)
     except Unreadable as error:
-        print(f"schemactl: {topic.name}, {cite(writer)}: {error.reason}", file=sys.stderr)
+        print(f"schemactl: {told}: {error.reason}", file=sys.stderr)
         return UNREADABLE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
-    context.say(f"{topic.name}, written with {cite(writer)}")
+    context.say(f"{topic.name}, written with {_told(writer, number, args.target)}")
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
+
+
+def _told(writer: TargetVersion | None, number: int, target: str | None) -> str:
+    """What wrote the message, with the commit that brought it."""
+    git = writer.git if writer else None
+    if target is None and git is not None:
+        return cite(git)
+    if git is not None:
+        return f"number {number} of {target}: Git's {cite(git)}"
+    return f"number {number} of {target}" + (", a foreign one" if writer and writer.info else "")
 
 
 def _payload(args: argparse.Namespace) -> bytes:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.codecs import add_recursion_depth, check_recursion_depth
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.cli.numbering import add_numbers_of, reading
+from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.cli.numbering import Reading
     from schemactl.codegen.approved import Approved
     from schemactl.codegen.wheel import Wheel
-    from schemactl.history import History
     from schemactl.model import Commit
 
 STALE = 100
@@ -58,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
     )
+    add_numbers_of(parser, "`generate.target`, else Git's numbers")
     add_recursion_depth(parser)
     parser.add_argument("--topic", action="append", metavar="GLOB", help="only topics whose name matches")
     parser.add_argument("--namespace", action="append", metavar="NS", help="only topics of this namespace")
@@ -80,9 +83,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     with history.Repository.open(context.directory) as repository:
         if repository.top is None and args.out is None:
             raise UsageError("a bare repository has no place for the package: say with --out where it goes")
-        approved = history.read(repository, project, progress=context.reading_history())
+    read = reading(context, args.target or generate.target, project=(project, top))
+    approved = read.approved
     context.note(approved.notes)
-    topics = _chosen(args, approved)
+    topics = _chosen(args, read)
+    read.require_target(one.topic for one in topics)
     files = package_files(
         topics,
         generate,
@@ -135,11 +140,11 @@ def _wheel(
     return wheel(files, package, topics, tip=tip, version=args.wheel_version, vendor=args.vendor)
 
 
-def _chosen(args: argparse.Namespace, approved: History) -> list[Approved]:
+def _chosen(args: argparse.Namespace, read: Reading) -> list[Approved]:
     """The topics that are declared at the tip and have a schema, as far as --topic and --namespace leave them."""
     from schemactl.codegen.approved import Approved
 
-    found = []
+    found, approved = [], read.approved
     for name, topic in approved.catalog.topics.items():
         current, since = approved.current(name), approved.since(name)
         if current is None or since is None or topic.deleted:
@@ -148,10 +153,20 @@ def _chosen(args: argparse.Namespace, approved: History) -> list[Approved]:
             continue
         globs = args.topic or ["*"]
         if any(fnmatchcase(text, glob) for text in (str(name), name.schema_id) for glob in globs):
-            found.append(Approved(topic, current, since.id))
+            one = Approved(topic, current, since.id)
+            found.append(replace(one, on_target=read.on_target(topic, _reader(one))))
     if not found and (args.topic or args.namespace):
         raise UsageError("no topic with an approved schema matches --topic and --namespace")
     return found
+
+
+def _reader(one: Approved) -> int | None:
+    """The number of the version that messages are read as; None: the declaration pins one that is not there."""
+    try:
+        return one.reader[0]
+    except InvalidSchema:
+        # `package_files` tells of all such topics together.
+        return None
 
 
 def _summary(count: int, differing: int, *, checked: bool) -> str:

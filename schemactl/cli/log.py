@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.numbering import reading
 from schemactl.cli.topics import HELP, find, number_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.report.style import paint, table
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.target:
         return _print_on_target(args, context, history, topics)
     if args.version_bytes is not None:
+        reading(context, None).require_target(topics)
         return _print_writer(topics[0], args.version_bytes, args.format)
     if args.format == "json":
         print(_json(history, topics))

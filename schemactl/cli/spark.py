@@ -8,6 +8,7 @@ from typing import Final, Protocol, cast
 
 from schemactl.cli import Context
 from schemactl.cli.codecs import add_recursion_depth, add_strict
+from schemactl.cli.numbering import add_numbers_of
 from schemactl.cli.topics import HELP
 
 
@@ -33,6 +34,7 @@ examples:
   schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
   schemactl spark decode orders --messages archive/orders --out lake/orders
   schemactl spark decode orders --messages pulsar://broker.example.com:6650 --out lake/orders
+  schemactl spark decode orders --target prod --messages pulsar://broker.example.com:6650 --out lake/orders
   schemactl spark decode orders --messages /mnt/archive/orders --out /mnt/lake/orders --master spark://master:7077
 
 Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
@@ -93,6 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--master", metavar="URL", default="local[*]", help="the Spark to use (default: local[*])"
         )
+        add_numbers_of(action)
         add_strict(action)
         add_recursion_depth(action)
         _load(name).configure(action)

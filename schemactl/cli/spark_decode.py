@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import columns, located, named, running, subject, table
+from schemactl.cli.spark_messages import columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     out = located(args.out, context)
     refused = located(args.refused, context) if args.refused else None
-    with running(args, context, read.topic) as messages:
+    with running(args, context, read.there) as messages:
         checkpoint = (
             located(args.checkpoint, context)
             if args.checkpoint
             else own_checkpoint(
                 out,
-                topic=str(read.topic.name),
+                topic=str(read.there),
                 place=located(args.messages, context),
                 kind=args.messages_format,
             )
@@ -137,7 +137,7 @@ def _text(read: Subject, landed: Landed, out: str, took_s: float, *, refused: st
         return f"{read.topic.name}: nothing new to land"
     head = ("version", "commit", "messages", "rows", "refused")
     rows = [
-        (*named(read.topic, version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.refused:,}")
+        (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.refused:,}")
         for version, counts in landed.versions.items()
     ]
     if len(rows) > 1:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import schemactl
 from schemactl.cli import Context
 from schemactl.cli.codecs import check_recursion_depth, codec_of, require_codec
-from schemactl.cli.topics import find, numbered
+from schemactl.cli.numbering import reading
+from schemactl.cli.topics import find
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.model import Project, SchemaInfo, Topic
+    from schemactl.codegen.approved import OnTarget
+    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic, TopicName
     from schemactl.spark.raw import RawMessages
 
 
@@ -34,6 +36,8 @@ class Subject:
         topic: with its versions, as the approved history has them.
         reader: the schema in force, or that of the version the declaration pins; of a topic that is gone, its last.
         number: the reader's.
+        there: the topic's name where the messages come from.
+        on_target: by whose numbers messages are read; None: by Git's.
     """
 
     project: Project
@@ -41,6 +45,8 @@ class Subject:
     topic: Topic
     reader: SchemaInfo
     number: int
+    there: TopicName
+    on_target: OnTarget | None = None
 
     def codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
         """The topic's codec that reads into `reader`.
@@ -58,12 +64,28 @@ class Subject:
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,
         )
-        codec = codec_of(self.topic, options, reader=reader)
+        codec = codec_of(self.topic, options, reader=reader, on_target=self.on_target)
         try:
             codec.columns  # noqa: B018  raises here, not in a worker
         except CodecError as error:
             raise SchemactlError(f"{self.topic.name}: {error}") from None
         return codec
+
+    def writer(self, number: int | None) -> SchemaVersion | None:
+        """The version that wrote the messages of that number, if it is known."""
+        versions = self.on_target.versions if self.on_target else self.topic.versions
+        return next((version for version in versions if version.number == number), None)
+
+    def named(self, number: int | None) -> tuple[str, str]:
+        """How a report names a version that messages say they have: its number, and the commit that brought it."""
+        if number is None:
+            return "none", ""
+        known = self.writer(number)
+        if known is None:
+            return str(number), "not approved" if self.on_target is None else "not recorded"
+        if self.on_target and number in self.on_target.foreign:
+            return str(number), "foreign"
+        return str(number), known.commit.short if known.commit else ""
 
 
 def subject(args: argparse.Namespace, context: Context) -> Subject:
@@ -81,25 +103,29 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
             "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
         ) from None
     check_recursion_depth(args)
-    from schemactl import history
     from schemactl.codegen.approved import Approved
+    from schemactl.plan import renamed_topic
 
-    project, top = history.load_project(context.directory, context.config)
-    approved = context.approved(project)
+    read = reading(context, args.target)
+    approved = read.approved
     topic = find(args.topic, approved.catalog)
+    read.require_target([topic])
     current, since = approved.current(topic.name), approved.since(topic.name)
+    last = next((version for version in reversed(topic.versions) if version.info is not None), None)
     if current is not None and since is not None and topic.schema is not None:
         number, reader = Approved(topic, current, since.id).reader
-        return Subject(project, top, topic, reader, number)
-    for version in reversed(topic.versions):
-        if version.info is not None:
-            return Subject(project, top, topic, version.info, version.number)
-    raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
+    elif last is not None and last.info is not None:
+        number, reader = last.number, last.info
+    else:
+        raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
+    read.verify(topic, context)
+    there = renamed_topic(topic.name, read.target.namespaces) if read.target else topic.name
+    return Subject(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
 
 
 @contextmanager
-def running(args: argparse.Namespace, context: Context, topic: Topic) -> Iterator[RawMessages]:
-    """The topic's --messages in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
+def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
+    """The --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
     from schemactl.spark.errors import WrongArgument
     from schemactl.spark.java import JavaNotFound
     from schemactl.spark.problems import SparkProblem
@@ -110,11 +136,9 @@ def running(args: argparse.Namespace, context: Context, topic: Topic) -> Iterato
     with tempfile.TemporaryDirectory() as folder:
         carried = _runtime(Path(folder))
         try:
-            with session(args.master, f"schemactl {topic.name.schema_id}", carried=carried) as spark:
+            with session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
                 place = located(args.messages, context)
-                yield raw_messages(
-                    spark, place, topic=str(topic.name), kind=args.messages_format, options=options
-                )
+                yield raw_messages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
@@ -140,16 +164,6 @@ def columns(args: argparse.Namespace) -> dict[str, Any]:
     given = {"payload": args.payload_column, "version": args.version_column, "key": args.key_column}
     named = {what: name for what, name in given.items() if name is not None}
     return named | {"version": None} if args.unversioned else named
-
-
-def named(topic: Topic, version: int | None) -> tuple[str, str]:
-    """How a report names a version that messages say they have: its number, and the commit that brought it."""
-    if version is None:
-        return "none", ""
-    known = numbered(topic, version)
-    if known is None:
-        return str(version), "not approved"
-    return str(version), known.commit.short if known.commit else ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import Subject, columns, located, named, running, subject, table
-from schemactl.cli.topics import numbered
+from schemactl.cli.spark_messages import Subject, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.spark.verifying import verify
 
     with (
-        running(args, context, read.topic) as messages,
+        running(args, context, read.there) as messages,
         watched(messages.spark, context.progress("reading the messages", "tasks")),
     ):
         verified = verify(
@@ -117,10 +116,7 @@ def _text(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
         "unreadable",
         *(["of these approved cannot"] if candidate else []),
     ]
-    rows = [
-        [*named(read.topic, count.version), *_numbers(count, candidate=candidate)]
-        for count in verified.counts
-    ]
+    rows = [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
     if len(rows) > 1:
         rows.append(["all", "", *_numbers(total, candidate=candidate)])
     lines += table(head, rows)
@@ -195,5 +191,5 @@ def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
 
 
 def _commit(read: Subject, count: Count) -> str | None:
-    version = numbered(read.topic, count.version)
+    version = read.writer(count.version)
     return version.commit.id if version and version.commit else None

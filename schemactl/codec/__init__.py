@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .batch import Decoded, Encoded
 from .columns import Options
-from .definition import Definition, KeyValue, Version
+from .definition import Definition, KeyValue, Numbers, Version
 from .errors import (
     BatchTooLarge,
     CodecError,
@@ -29,6 +29,7 @@ __all__ = [
     "Encoded",
     "InvalidDefinition",
     "KeyValue",
+    "Numbers",
     "Options",
     "UnknownVersion",
     "Unreadable",

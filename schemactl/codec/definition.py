@@ -35,8 +35,28 @@ class KeyValue:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An approved schema of a topic, its number, and the commit that brought it ("" if it is not known)."""
+    """A schema of a topic, its number, and the commit that brought it ("" if it is not known).
+
+    `foreign`: no approved one, but what somebody else uploaded to the target whose number it is.
+    """
 
     number: int
     schema: Definition | KeyValue
     commit: str = ""
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Whose numbers the versions of a codec have, where these are a target's, which may not be Git's.
+
+    Attributes:
+        target: its name.
+        reader: its number of the schema that messages are read into, by which values are written where no other version is
+            asked for; None: it has none.
+        unreadable: the numbers by which no message can be read, each with the reason.
+    """
+
+    target: str
+    reader: int | None = None
+    unreadable: Mapping[int, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from . import payload, version_number
 from .batch import Decoded, Encoded, binaries, one_array, reason_array, record_batch, row_of_nulls
 from .columns import Options, check_width
-from .definition import Definition, KeyValue, Version
+from .definition import Definition, KeyValue, Numbers, Version
 from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion, Unreadable
 from .lanes import joined
 from .message import (
@@ -48,17 +48,25 @@ class Codec:
         *,
         reader: Definition | KeyValue | None = None,
         options: Options | None = None,
+        numbers: Numbers | None = None,
     ) -> None:
         """Knows `versions` and reads into `reader`, by default the newest version's schema.
 
         Nothing is parsed until it is needed, so that even the codec of an unsupported type can be made.
 
+        Args:
+            versions: what messages are read by.
+            reader: the schema to read into.
+            options: of reading and writing.
+            numbers: whose numbers the versions have; None: Git's. A message of another number is refused, whatever Git has there.
+
         Raises:
-            InvalidDefinition: there is no version.
+            InvalidDefinition: there is no version, and no reader.
         """
         self.versions = tuple(sorted(versions, key=lambda version: version.number))
-        if not self.versions:
+        if not self.versions and (reader is None or numbers is None):
             raise InvalidDefinition("a codec needs at least one version")
+        self.numbers = numbers
         self.reader = reader if reader is not None else self.versions[-1].schema
         self.options = options if options is not None else Options()
         self._numbers = {version.number: version for version in self.versions}
@@ -71,7 +79,7 @@ class Codec:
 
     def __reduce__(self) -> Any:
         """A copy knows the definitions and compiles for itself, in whichever process it is, once for all copies there."""
-        return _restored, (pickle.dumps((self.versions, self.reader, self.options)),)
+        return _restored, (pickle.dumps((self.versions, self.reader, self.options, self.numbers)),)
 
     @property
     def columns(self) -> pa.Schema:
@@ -117,7 +125,7 @@ class Codec:
             UnknownVersion: the codec has no such version.
         """
         if version not in self._read_as:
-            self._read_as[version] = Codec(self.versions, reader=self._schema(version), options=self.options)
+            self._read_as[version] = self._reading(version, self.options)
         return self._read_as[version]
 
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
@@ -132,7 +140,7 @@ class Codec:
         """
         if version not in self._validators:
             options = replace(self.options, strict=True)
-            self._validators[version] = Codec(self.versions, reader=self._schema(version), options=options)
+            self._validators[version] = self._reading(version, options)
         validator = self._validators[version]
         try:
             validator.decode_one(payload, version, key)
@@ -146,14 +154,36 @@ class Codec:
             ):
                 raise
 
+    def _reading(self, version: int, options: Options) -> Codec:
+        """The codec that reads into the schema of `version`."""
+        schema = self._schema(version)
+        numbers = self.numbers and replace(self.numbers, reader=version)
+        return Codec(self.versions, reader=schema, options=options, numbers=numbers)
+
+    def number_written(self, version: int | None = None) -> int | None:
+        """The number that the messages of `encode_one` and its like carry; None: the reader's schema is that of no version.
+
+        Raises:
+            UnknownVersion: the codec has no such version, or the target whose numbers it has has none for the reader's schema.
+        """
+        if version is not None:
+            self._schema(version)
+            return version
+        if self.numbers is None:
+            return next((one.number for one in reversed(self.versions) if one.schema == self.reader), None)
+        if self.numbers.reader is None:
+            raise UnknownVersion(
+                f"{self.numbers.target} has no number for the version that is written: `schemactl apply` registers it there"
+            )
+        return self.numbers.reader
+
     def commit(self, version: int) -> str:
         """The commit that brought `version`.
 
         Raises:
             UnknownVersion: the codec has no such version.
         """
-        if version not in self._numbers:
-            raise UnknownVersion(self._unknown(version))
+        self._schema(version)
         return self._numbers[version].commit
 
     def decode_one(
@@ -332,6 +362,7 @@ class Codec:
 
     def _message_writer(self, version: int | None) -> MessageWriter:
         if version not in self._writers:
+            self.number_written(version)
             self._writers[version] = message_writer(
                 self._schema(version), self.options, flat=self._layout(version).many
             )
@@ -350,8 +381,18 @@ class Codec:
         return self._numbers[version].schema
 
     def _unknown(self, version: int) -> str:
-        first, last = self.versions[0].number, self.versions[-1].number
-        return f"schema version {version} is none of the codec's ({first} to {last}): generate it again"
+        if self.numbers is None:
+            first, last = self.versions[0].number, self.versions[-1].number
+            return f"schema version {version} is none of the codec's ({first} to {last}): generate it again"
+        target = self.numbers.target
+        if version in self.numbers.unreadable:
+            return f"schema version {version} cannot be read: {self.numbers.unreadable[version]}"
+        known = (*self._numbers, *self.numbers.unreadable)
+        span = f"{min(known)} to {max(known)}" if known else "there are none"
+        return (
+            f"schema version {version} is none that Git knows of {target} ({span}): `schemactl drift --target {target}` says what "
+            "it is"
+        )
 
     def _by_version(
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
@@ -380,8 +421,8 @@ class Codec:
 @lru_cache(maxsize=8)
 def _restored(state: bytes) -> Codec:
     """Kept, because a worker of Spark is handed the codec anew with each task."""
-    versions, reader, options = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
-    return Codec(versions, reader=reader, options=options)
+    versions, reader, options, numbers = pickle.loads(state)  # noqa: S301  from `Codec.__reduce__`, inside another pickle
+    return Codec(versions, reader=reader, options=options, numbers=numbers)
 
 
 def _is_separated(schema: Definition | KeyValue) -> bool:

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schemactl.errors import InvalidSchema
 from schemactl.model import SchemaInfo, SchemaVersion, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class OnTarget:
+    """What the numbers of a target stand for, of one topic.
+
+    Attributes:
+        target: its name.
+        versions: those that messages are read by, by the target's numbers.
+        foreign: the numbers of those that Git never approved.
+        unreadable: the numbers by which no message can be read, each with the reason.
+        reader: the target's number of the version that messages are read as; None: it has none.
+    """
+
+    target: str
+    versions: tuple[SchemaVersion, ...]
+    foreign: frozenset[int]
+    unreadable: Mapping[int, str]
+    reader: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +35,13 @@ class Approved:
     Attributes:
         current: the number of the version in force.
         since: the commit since which the topic stands as it does.
+        on_target: by whose numbers messages are read; None: by Git's.
     """
 
     topic: Topic
     current: int
     since: str
+    on_target: OnTarget | None = None
 
     @property
     def reader(self) -> tuple[int, SchemaInfo]:
@@ -45,8 +67,13 @@ class Approved:
         """The versions that have a schema."""
         return tuple(version for version in self.topic.versions if version.info is not None)
 
+    @property
+    def read(self) -> tuple[SchemaVersion, ...]:
+        """The versions that messages are read by; they have a schema."""
+        return self.versions if self.on_target is None else self.on_target.versions
+
 
 def info_of(version: SchemaVersion) -> SchemaInfo:
-    """The schema of one of `Approved.versions`."""
+    """The schema of one of `Approved.versions`, or of `Approved.read`."""
     assert version.info is not None  # noqa: S101  tombstones are left out
     return version.info

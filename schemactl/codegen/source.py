@@ -39,9 +39,9 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A dict literal with string keys."""
+    """A dict literal; its keys are strings, or literals of another kind."""
 
-    entries: tuple[tuple[str, Expression], ...]
+    entries: tuple[tuple[str | Literal, Expression], ...]
 
 
 Expression = Literal | Call | Items | Mapping
@@ -114,4 +114,5 @@ def _parts(expression: Call | Items | Mapping) -> tuple[str, list[tuple[str, Exp
         return f"{expression.name}(", parts, ")"
     if isinstance(expression, Items):
         return expression.brackets[0], [("", item) for item in expression.items], expression.brackets[1]
-    return "{", [(f"{quote(key)}: ", value) for key, value in expression.entries], "}"
+    keys = (key.text if isinstance(key, Literal) else quote(key) for key, _ in expression.entries)
+    return "{", [(f"{key}: ", value) for key, (_, value) in zip(keys, expression.entries, strict=True)], "}"

@@ -103,7 +103,7 @@ def _metadata(package: str, version: str, topics: Iterable[Approved], tip: Commi
         f"Requires-Python: {own['Requires-Python']}",
     ]
     needed = _required("codec") if vendor else [f"{DISTRIBUTION}[codec]>={own['Version']}"]
-    if any(_is_protobuf(found.info) for one in approved for found in one.versions):
+    if any(_is_protobuf(found.info) for one in approved for found in (*one.versions, *one.read)):
         # Reading needs no compiler, which the extra has for declarations.
         needed += [name for name in _required("proto") if re.match(r"protobuf\b", name)]
     lines += [f"Requires-Dist: {name}" for name in needed]

@@ -124,6 +124,17 @@ class _Checks:
                 yield self._problem(
                     way, f"Pulsar {release} is older than what is known here", 'write "4.0" or newer'
                 )
+        yield from self._generate()
+
+    def _generate(self) -> Iterator[Problem]:
+        target, known = _at(self.value, ("generate", "target")), self.value.get("targets", {})
+        if target is not None and target not in known:
+            near = nearest(target, known)
+            has = f"`targets` has {', '.join(known)}" if known else "add it to `targets`"
+            fix = f"write {near}" if near else has
+            yield self._problem(
+                ("generate", "target"), f"`{shortened(target)}` is none of the project's targets", fix
+            )
         way = ("generate", "spark")
         release = _at(self.value, way)
         if release is not None and int(release.partition(".")[0]) < 4:
@@ -232,6 +243,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
             resolve(folder, generate.get("out", "generated")),
             generate.get("spark", "4.1"),
             generate.get("json_defaults", False),
+            generate.get("target"),
         )
         if generate
         else None,

@@ -34,8 +34,9 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     Raises:
         WrongArgument: a column is missing, or would be there twice.
         CodecUnavailable: there is no codec for the topic's schema type.
-        UnknownVersion: the codec has no such version.
+        UnknownVersion: the codec has no such version, or its target no number for what is written.
     """
+    number = codec.number_written(version)
     values = codec.columns_of(version).names
     missing = [name for name in values if name not in rows.columns]
     if missing:
@@ -60,14 +61,7 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
     )
     if SCHEMA_VERSION not in others:
         return encoded
-    return encoded.withColumn(SCHEMA_VERSION, sql.lit(_number(codec, version)).cast("long"))
-
-
-def _number(codec: Codec, version: int | None) -> int | None:
-    """The number of the schema that is written with; None: the reader's is that of no version."""
-    if version is not None:
-        return version
-    return next((one.number for one in reversed(codec.versions) if one.schema == codec.reader), None)
+    return encoded.withColumn(SCHEMA_VERSION, sql.lit(number).cast("long"))
 
 
 def encode_batches(

@@ -26,7 +26,7 @@ _DIGEST: Final = "schemactl.digest"
 
 def mark_of(codec: Codec) -> dict[str, Any]:
     """What the column of errors says, in its metadata, of the codec that the rows were decoded with."""
-    last = codec.versions[-1].number
+    last = max((*(one.number for one in codec.versions), *_unreadable(codec)), default=-1)
     return {_LAST: last, _DIGEST: _digest(codec, last)}
 
 
@@ -46,7 +46,13 @@ def check_mark(metadata: Mapping[str, Any], codec: Codec) -> None:
 def _digest(codec: Codec, last: int) -> str:
     """Of all versions up to `last`."""
     texts = [repr((one.number, _content(one.schema))) for one in codec.versions if one.number <= last]
+    texts += [repr(number) for number in sorted(_unreadable(codec)) if number <= last]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _unreadable(codec: Codec) -> Mapping[int, str]:
+    """The numbers by which no message can be read."""
+    return codec.numbers.unreadable if codec.numbers else {}
 
 
 def _content(schema: Definition | KeyValue) -> tuple[Any, ...]:

@@ -203,6 +203,9 @@ def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.S
     """The columns of every version, each as the newest one that has it."""
     found: dict[str, spark.StructField] = {}
     for version in reversed(codec.versions):
+        if version.foreign:
+            # No package ever landed rows in its columns.
+            continue
         try:
             columns = struct_of(codec.columns_of(version.number))
         except CodecError:

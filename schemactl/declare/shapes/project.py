@@ -108,6 +108,9 @@ class GenerateShape(Shape):
     json_defaults: Flag = optional(
         "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
     )
+    target: Annotated[Any, text("the name of a target")] = optional(
+        "The target whose messages are read, by the numbers that its registry gave (default: by Git's numbers)."
+    )
 
 
 SEVERITY_TAGS = ("<rule>", "<namespace>")

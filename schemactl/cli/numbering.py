@@ -1,0 +1,218 @@
+"""By whose numbers messages are read: Git's, or those of the target that they come from."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.errors import SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.codegen.approved import OnTarget
+    from schemactl.history import History
+    from schemactl.model import Project, SchemaVersion, Target, Topic, TopicName
+    from schemactl.target_numbers import TargetNumbers, TargetVersion
+
+MISREAD = 100
+"""Exit code where a target's registry contradicts what is recorded of its numbers."""
+
+
+class NumbersContradicted(SchemactlError):
+    """A registry holds something else than the record says: messages would be misread."""
+
+    exit_code = MISREAD
+
+
+def add_numbers_of(parser: argparse.ArgumentParser, default: str = "Git's numbers") -> None:
+    """The argument that says which target the messages come from."""
+    parser.add_argument(
+        "--target",
+        metavar="NAME",
+        help=f"the target that the messages come from: its version numbers are meant (default: {default})",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the messages of the project are read with.
+
+    Attributes:
+        project: the project file.
+        top: the folder that its relative paths start from.
+        approved: the approved history.
+        target: that the messages come from; None: the numbers are Git's.
+        numbers: what is recorded of the target's numbers; None: nothing.
+        elsewhere: the topics of which targets record other numbers than Git's, with the names of these targets.
+    """
+
+    project: Project
+    top: str
+    approved: History
+    target: Target | None
+    numbers: TargetNumbers | None
+    elsewhere: Mapping[TopicName, tuple[str, ...]]
+
+    def require_target(self, topics: Iterable[Topic]) -> None:
+        """Nothing, if a target was named, or Git's numbers are those of every target.
+
+        Raises:
+            UsageError: they are not, for one of `topics`.
+        """
+        if self.target is not None:
+            return
+        found = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
+        if found:
+            names = sorted({name for targets in found.values() for name in targets})
+            told = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
+            raise UsageError(
+                f"version numbers are not the same everywhere: {told}",
+                fix=f"say which target the messages come from: --target {' or --target '.join(names)}",
+            )
+
+    def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
+        """What messages of the topic are read with."""
+        from schemactl.target_numbers import target_versions
+
+        return target_versions(topic, self.numbers)
+
+    def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
+        """What the target's numbers of the topic stand for; None: the numbers are Git's.
+
+        `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
+        """
+        from schemactl.codegen.approved import OnTarget
+        from schemactl.model import SchemaVersion
+        from schemactl.target_numbers import target_number
+
+        if self.target is None:
+            return None
+        versions = self.versions(topic)
+        number = None if reader is None else target_number(versions, reader)
+        if any(each.deleted for each in versions if each.number == number):
+            # The registry would give another number to what is written now.
+            number = None
+        return OnTarget(
+            self.target.name,
+            tuple(SchemaVersion(each.number, each.info, each.commit) for each in versions if each.info),
+            frozenset(each.number for each in versions if each.info and each.git is None),
+            {each.number: each.unreadable for each in versions if each.info is None},
+            number,
+        )
+
+    def verify(self, topic: Topic, context: Context) -> None:
+        """Nothing, if the target's registry holds what is recorded of the topic; a warning, if it cannot be asked.
+
+        Raises:
+            NumbersContradicted: it holds something else: what was not recorded took a number.
+        """
+        from schemactl.cli.targets import open_target
+        from schemactl.plan import renamed_topic
+        from schemactl.registry import Scope
+
+        if self.target is None:
+            return
+        there = renamed_topic(topic.name, self.target.namespaces)
+        try:
+            with closing(open_target(self.target, self.project, self.top, context)) as registry:
+                found = registry.read(Scope(frozenset(), frozenset({there}))).topics.get(there)
+        except UsageError:
+            raise
+        except SchemactlError as error:
+            context.say(
+                f"warning: the version numbers of {self.target.name} are taken from Git and were not verified: {error.what}"
+            )
+            return
+        explicit = self.numbers.topics.get(topic.name) if self.numbers else None
+        wrong = contradictions(
+            self.versions(topic),
+            found.versions if found else (),
+            recorded=explicit.entries if explicit else (),
+        )
+        if wrong:
+            name = self.target.name
+            raise NumbersContradicted(
+                "\n".join(
+                    [
+                        f"{topic.name}: {name} does not have the version numbers that Git knows of, so messages would be misread",
+                        *(f"  {each}" for each in wrong),
+                        f"Next: schemactl drift --target {name} --accept --reason ...",
+                    ]
+                )
+            )
+
+
+def contradictions(
+    versions: Sequence[TargetVersion], held: Sequence[SchemaVersion], *, recorded: Iterable[int]
+) -> list[str]:
+    """Where a registry's list is not what its numbers are taken for, each in a sentence without full stop.
+
+    Args:
+        versions: what they are taken for, from `target_versions`.
+        held: the registry's list; entries before a tombstone may be shown without their contents.
+        recorded: the numbers that somebody looked at.
+    """
+    from schemactl.changes import Contents
+    from schemactl.model import SchemaVersion
+
+    known, looked_at = {each.number: each for each in versions}, set(recorded)
+    told = []
+    for entry in held:
+        meant = known.get(entry.number)
+        if entry.info is None:
+            # Nobody can see any more what it was, unless it was recorded.
+            if meant and meant.info and entry.number not in looked_at:
+                told.append(
+                    f"number {entry.number} was deleted there, and would be taken for {_meaning(meant)}"
+                )
+        elif meant is None:
+            told.append(
+                f"number {entry.number} is a schema of type {entry.info.type.name} there, of which nothing is recorded"
+            )
+        elif (
+            meant.info is None or Contents([SchemaVersion(entry.number, meant.info)]).find(entry.info) is None
+        ):
+            told.append(
+                f"number {entry.number} is another {entry.info.type.name} schema there than {_meaning(meant)}"
+            )
+    return told
+
+
+def _meaning(version: TargetVersion) -> str:
+    if version.git is not None:
+        return f"Git's version {version.git.number}"
+    return "the recorded foreign one" if version.info else "the deleted one that is recorded"
+
+
+def reading(
+    context: Context,
+    target: str | None,
+    *,
+    project: tuple[Project, str] | None = None,
+) -> Reading:
+    """What the messages of the project that the folder belongs to are read with.
+
+    Args:
+        context: where to work.
+        target: the name of the target that the messages come from; None: none was named.
+        project: the project and its top, where they are known.
+
+    Raises:
+        UsageError: there is no such target.
+        SchemactlError: there is no project, or Git cannot say which schemas were approved.
+    """
+    from schemactl import history
+    from schemactl.cli.targets import choose_target
+    from schemactl.target_numbers import numbers_of, recorded_elsewhere
+
+    found, top = project or history.load_project(context.directory, context.config)
+    chosen = choose_target(found, target) if target is not None else None
+    with history.Repository.open(context.directory) as repository:
+        approved = history.read(repository, found, progress=context.reading_history())
+        if chosen is not None:
+            return Reading(found, top, approved, chosen, numbers_of(chosen, found, repository, approved), {})
+        elsewhere = recorded_elsewhere(approved.catalog.topics, found, repository, approved)
+    return Reading(found, top, approved, None, None, elsewhere)

@@ -1,0 +1,280 @@
+"""Whatever reads messages goes by the numbers of the target that they come from, and never by Git's in their stead."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from estate import ORDERS, PROJECT, Estate, avro
+from scratch import record
+
+from schemactl.cli.numbering import contradictions
+from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
+from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic
+from schemactl.target_numbers import target_versions
+
+FOREIGN = record("id", foreign=0)
+NUMBERS = """\
+persistent://shop/sales/orders:
+  1: {foreign: foreign/orders-1.avsc, type: AVRO, reason: "uploaded by hand", accepted: 2026-11-22}
+  2: {git: 1}
+"""
+BESIDE = {"numbers/local.yaml": NUMBERS, "numbers/foreign/orders-1.avsc": FOREIGN}
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """Somebody's upload took number 1; Git's version 1 is the registry's 2."""
+    found = Estate(
+        tmp_path / "shop", project=f"{PROJECT}generate: {{package: shop_{tmp_path.name}, target: local}}\n"
+    )
+    assert found.run("apply", "--auto-approve") == 0
+    assert found.put(avro("id", foreign=0)) == [1]
+    found.orders("id", own=0)
+    found.run("apply", "--auto-approve")
+    assert found.held() == [avro("id"), avro("id", foreign=0), avro("id", own=0)]
+    return found
+
+
+def payload(text: str, **value: Any) -> bytes:
+    """As the producer with that schema writes it."""
+    found = Codec([Version(0, Definition("AVRO", text))]).encode_one(value)
+    assert found is not None
+    return found
+
+
+BY_FOREIGN = payload(FOREIGN, id="a", foreign=7777)
+BY_GIT = payload(record("id", own=0), id="b", own=99)
+
+
+def decode(estate: Estate, message: bytes, number: int, *more: str) -> int:
+    text = base64.b64encode(message).decode()
+    version = number.to_bytes(8, "big", signed=True).hex()
+    return estate.run("decode", "orders", "--version-bytes", version, "--base64", text, *more)
+
+
+@contextmanager
+def generated(estate: Estate, out: str) -> Iterator[Any]:
+    """The module of orders, as it was generated into the folder."""
+    path = str(estate.scratch.path / out)
+    sys.path.insert(0, path)
+    package = f"shop_{estate.scratch.path.parent.name}"
+    for name in [each for each in sys.modules if each.split(".")[0] == package]:
+        del sys.modules[name]
+    try:
+        yield importlib.import_module(f"{package}.shop.sales.orders")
+    finally:
+        sys.path.remove(path)
+
+
+def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.scratch.commit(BESIDE)
+    capsys.readouterr()
+    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 0
+    out, error = capsys.readouterr()
+    assert json.loads(out) == {"id": "a", "foreign": 7777}
+    assert error == "persistent://shop/sales/orders, written with number 1 of local, a foreign one\n"
+    assert decode(estate, BY_GIT, 2, "--target", "local") == 0
+    out, error = capsys.readouterr()
+    assert json.loads(out) == {"id": "b", "own": 99}
+    assert "written with number 2 of local: Git's version 1 (" in error
+    # `--read-as` is Git's number.
+    assert decode(estate, BY_FOREIGN, 1, "--target", "local", "--read-as", "1") == 0
+    assert json.loads(capsys.readouterr().out) == {"id": "a", "own": 0}
+
+
+def test_a_number_of_which_nothing_is_recorded_is_rejected(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded = NUMBERS.replace("foreign: foreign/orders-1.avsc, type: AVRO", "deleted: true")
+    estate.scratch.commit({"numbers/local.yaml": recorded})
+    with estate.registry() as registry:
+        registry.delete_topic(next(iter(registry.everything().topics)))
+    capsys.readouterr()
+    for number, reason in (
+        (1, "was deleted, and nobody recorded its definition (uploaded by hand)"),
+        (3, "is none that Git knows of local (0 to 2): `schemactl drift --target local` says what it is"),
+        (-1, "is none that Git knows of local"),
+    ):
+        assert decode(estate, BY_FOREIGN, number, "--target", "local") == 100
+        out, error = capsys.readouterr()
+        assert out == ""
+        assert reason in error
+
+
+def test_without_a_target_nothing_is_read_where_one_counts_otherwise(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (estate.scratch.path / "schemactl.yaml").read_text().replace(", target: local", "")
+    estate.scratch.commit({**BESIDE, "schemactl.yaml": text})
+    (estate.scratch.path / "schemactl.yaml").write_text(text)
+    message = base64.b64encode(BY_FOREIGN).decode()
+    for command in (
+        ("decode", "orders", "--version", "1", "--base64", message),
+        ("generate", "--out", "out"),
+        ("log", "orders", "--version-bytes", "0000000000000001"),
+        ("spark", "decode", "orders", "--messages", "none", "--out", "out"),
+        ("spark", "verify", "orders", "--messages", "none"),
+    ):
+        capsys.readouterr()
+        assert estate.run(*command) == 64, command
+        out, error = capsys.readouterr()
+        assert out == ""
+        assert "version numbers are not the same everywhere: persistent://shop/sales/orders on local" in error
+        assert "--target local" in error
+    assert not (estate.scratch.path / "out").exists()
+    assert estate.run("generate", "--out", "out", "--target", "local") == 0
+
+
+def test_what_was_not_recorded_is_found_by_asking_the_registry(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is recorded, or only some: message 1 would be read as Git's version 1."""
+    capsys.readouterr()
+    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 100
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "number 1 is another AVRO schema there than Git's version 1" in error
+    assert "number 2 is a schema of type AVRO there, of which nothing is recorded" in error
+    assert "Next: schemactl drift --target local --accept --reason ..." in error
+    estate.scratch.commit(BESIDE)
+    assert estate.put(avro("id", foreign=0, more=0)) == [3]
+    estate.orders("id", own=0, third=0)
+    capsys.readouterr()
+    assert decode(estate, BY_GIT, 2, "--target", "local") == 100
+    assert "number 3 is another AVRO schema there than Git's version 2" in capsys.readouterr().err
+    for action in (("decode", "--out", "out"), ("verify",)):
+        command = ("spark", action[0], "orders", "--messages", "none", "--target", "local", *action[1:])
+        assert estate.run(*command) == 100
+        assert "Next: schemactl drift --target local --accept" in capsys.readouterr().err
+
+
+def test_what_a_deletion_hid_is_not_taken_for_gits(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Number 1 was foreign."""
+    estate.put(None)
+    capsys.readouterr()
+    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 100
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "number 1 is another AVRO schema there than Git's version 1" in error
+
+
+def test_what_a_registry_no_longer_shows_is_not_taken_for_gits() -> None:
+    """As Pulsar answers: every entry up to a tombstone is one."""
+    topic = Topic(ORDERS, avro("id"), (SchemaVersion(0, avro("id")),))
+    held = [SchemaVersion(number, None) for number in range(3)]
+    told = "number 0 was deleted there, and would be taken for Git's version 0"
+    assert contradictions(target_versions(topic, None), held, recorded=()) == [told]
+    assert contradictions(target_versions(topic, None), held, recorded=(0,)) == []
+
+
+def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (estate.scratch.path / "schemactl.yaml").read_text()
+    text = text.replace("sqlite:.schemactl/registry.db", "http://127.0.0.1:9")
+    estate.scratch.commit({**BESIDE, "schemactl.yaml": text})
+    (estate.scratch.path / "schemactl.yaml").write_text(text)
+    capsys.readouterr()
+    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 0
+    out, error = capsys.readouterr()
+    assert json.loads(out) == {"id": "a", "foreign": 7777}
+    assert "warning: the version numbers of local are taken from Git and were not verified: " in error
+
+
+def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate: Estate) -> None:
+    gone = '  3: {deleted: true, reason: "cleaned up"}\n  4: {git: 1}\n'
+    estate.scratch.commit({**BESIDE, "numbers/local.yaml": NUMBERS + gone})
+    assert estate.run("generate", "--out", "out") == 0
+    with generated(estate, "out") as orders:
+        assert "Messages are those of the target local" in orders.__doc__
+        assert [(each.number, each.foreign) for each in orders.VERSIONS] == [
+            (0, False),
+            (1, True),
+            (2, False),
+            (4, False),
+        ]
+        assert orders.VERSIONS[2].commit == orders.CODEC.commit(4)
+        assert orders.decode_one(BY_FOREIGN, 1) == {"id": "a", "own": 0}
+        assert orders.read_as(1).decode_one(BY_FOREIGN, 1) == {"id": "a", "foreign": 7777}
+        assert orders.decode_one(BY_GIT, 2) == {"id": "b", "own": 99}
+        found = orders.decode_batch(
+            pa.array([BY_FOREIGN, BY_GIT, BY_FOREIGN, BY_GIT, BY_GIT]), pa.array([1, 2, 3, 5, -1])
+        )
+        assert found.rows.to_pylist() == [
+            {"id": "a", "own": 0},
+            {"id": "b", "own": 99},
+            *[{"id": None, "own": None}] * 3,
+        ]
+        singly = []
+        for number in (3, 5, -1):
+            with pytest.raises(Unreadable) as refused:
+                orders.decode_one(BY_GIT, number)
+            singly.append(refused.value.reason)
+        assert found.errors.to_pylist() == [None, None, *singly]
+        assert singly[0].endswith("was deleted, and nobody recorded its definition (cleaned up)")
+        assert orders.CODEC.number_written() == 4
+        with pytest.raises(UnknownVersion, match="cleaned up"):
+            orders.encode_one({"id": "b", "own": 99}, 3)
+        copied = pickle.loads(pickle.dumps(orders.CODEC))  # noqa: S301  what was pickled here
+        assert copied.decode_batch(pa.array([BY_GIT]), pa.array([3])).errors.to_pylist() == singly[:1]
+
+
+def test_a_changed_record_makes_the_package_stale(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    estate.scratch.commit(BESIDE)
+    assert estate.run("generate", "--out", "out") == 0
+    assert estate.run("generate", "--out", "out", "--check") == 0
+    estate.scratch.commit({"numbers/local.yaml": NUMBERS.replace("by hand", "by a script")})
+    assert estate.run("generate", "--out", "out", "--check") == 0
+    estate.scratch.commit({"numbers/local.yaml": NUMBERS + "  3: {deleted: true}\n"})
+    capsys.readouterr()
+    assert estate.run("generate", "--out", "out", "--check") == 100
+    assert "stale: out/" in capsys.readouterr().out
+
+
+def test_nothing_is_written_by_a_version_that_the_target_has_no_number_for() -> None:
+    schema = Definition("AVRO", record("id"))
+    codec = Codec([], reader=schema, numbers=Numbers("prod", unreadable={0: "it was deleted"}))
+    for write in (codec.encode_one, codec.encode_key):
+        with pytest.raises(UnknownVersion, match="prod has no number for the version that is written"):
+            write({"id": "a"})
+    with pytest.raises(UnknownVersion, match="prod has no number"):
+        codec.encode_batch(pa.RecordBatch.from_pylist([{"id": "a"}]))
+    with pytest.raises(Unreadable, match="schema version 0 cannot be read: it was deleted"):
+        codec.decode_one(payload(record("id"), id="a"), 0)
+    with pytest.raises(Unreadable, match=r"none that Git knows of prod \(0 to 0\)"):
+        codec.decode_one(payload(record("id"), id="a"), 1)
+
+
+def test_a_foreign_number_of_another_type_is_rejected_with_its_type(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = SchemaInfo(SchemaType.STRING)
+    with estate.registry() as registry:
+        topic = next(iter(registry.everything().topics))
+        registry.delete_topic(topic)
+    assert estate.put(info) == [0]
+    estate.scratch.commit(
+        {
+            "numbers/local.yaml": "shop/sales/orders:\n  0: {foreign: foreign/0.txt, type: STRING}\n  1: {git: 0}\n",
+            "numbers/foreign/0.txt": "",
+        }
+    )
+    capsys.readouterr()
+    assert decode(estate, b"abc", 0, "--target", "local") == 0
+    assert json.loads(capsys.readouterr().out) == "abc"
+    assert decode(estate, b"abc", 0, "--target", "local", "--read-as", "1") == 100
+    assert "written as STRING, which cannot be read as AVRO" in capsys.readouterr().err
