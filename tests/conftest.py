@@ -21,6 +21,12 @@ def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is kept for the user who runs the tests is not theirs to touch."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 SLOWEST = ("spark", "pulsar")
 """Folders of tests that wait for other processes."""
 

@@ -143,9 +143,10 @@ def _files(
 
 def _declared(repository: Repository, project: Project, files: IndexFiles | HashedFiles) -> Declared:
     """What the files say. Raises DeclarationError if they have problems."""
-    from schemactl import declare, history, staged
+    from schemactl import declare, history
+    from schemactl.history import kept
 
-    soundness = history.Soundness(repository, project, files, program=staged.program())
+    soundness = history.Soundness(repository, project, files, program=kept.program())
     declared = declare.read(files, project, soundness=soundness)
     soundness.keep()
     if declared.problems:

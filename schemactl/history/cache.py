@@ -1,7 +1,8 @@
 """What was derived from Git, kept in SQLite: how each path, each declared name and each topic stood after every step.
 
 Nothing is ever overwritten: a row says from which step on something holds, so that the state after any step can be read,
-and one topic's costs the same however long the history is. Deleting the file loses nothing but time.
+and one topic's costs the same however long the history is. The database is in memory; it is kept as one file, which is
+replaced as a whole, and taken for ours only as `kept` says. Deleting that loses nothing but time.
 
 The hook reads here, so this module imports next to nothing, `rows` not before one is asked for.
 """
@@ -12,16 +13,20 @@ import json
 import os
 import sqlite3
 
+from schemactl.history import kept
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.history.rows import Declared, Note, Standing, Step, Version
 
-FORMAT = 3
-"""Of the tables, and of what makes a version (what parses, what is equal); raised whenever either changes, so that files
-of older releases are made anew."""
-
 NEWEST = -1
 """In place of the number in force: each new version is in force at once, and needs no row that says so."""
+
+_KIND = "history"
+"""What it is kept as."""
+
+_CAN_BE_KEPT = hasattr(sqlite3.Connection, "deserialize")
+"""SQLite can be built without."""
 
 PERSISTENT, NON_PERSISTENT = 0, 1
 """The domains of topics; both share one list of versions, as in Pulsar."""
@@ -82,13 +87,11 @@ def derivation(
     *, roots: tuple[str, ...], previous_roots: tuple[str, ...], path: str, waivers: str | None
 ) -> str:
     """All that versions depend on besides the commits: facts of the project file, and how we derive them."""
-    return json.dumps([FORMAT, path, waivers, roots, previous_roots])
+    return json.dumps([kept.program(), path, waivers, roots, previous_roots])
 
 
 class Cache:
-    """The state after one step: the last one of the file, or another.
-
-    Every method may raise sqlite3.Error where the file is damaged: delete it then.
+    """The state after one step: the last one of the database, or another.
 
     Attributes:
         step: the number of that step; -1: before the first.
@@ -104,22 +107,19 @@ class Cache:
 
     @classmethod
     def open(cls, location: str, derivation: str) -> Cache | None:
-        """What is kept at `location`, to read; None where nothing is, or something else than that derivation."""
-        try:
-            connection = connect(f"file:{_quoted(location)}?mode=ro", uri=True)
-        except sqlite3.Error:
+        """What is kept at `location`; None where nothing is, or nothing of ours, or something else than that derivation."""
+        database = kept.read(location, _KIND) if _CAN_BE_KEPT else None
+        if database is None:
             return None
-        try:
-            if is_of(connection, derivation):
-                return cls(connection)
-        except sqlite3.Error:
-            pass
-        connection.close()
-        return None
+        connection = connect()
+        connection.deserialize(database)
+        found = connection.execute("SELECT value FROM fact WHERE name = 'derivation'").fetchone()
+        return cls(connection) if found == (derivation,) else None
 
-    def close(self) -> None:
-        """The file is released."""
-        self.connection.close()
+    def keep(self, location: str) -> None:
+        """The database is kept at `location`, where that can be."""
+        if _CAN_BE_KEPT:
+            kept.write(location, _KIND, self.connection.serialize())
 
     def at(self, step: int) -> Cache:
         """The state after another step."""
@@ -328,28 +328,9 @@ SELECT id, path, schema, step, topic, file, line, column, what, fix FROM note WH
 """
 
 
-class Connection(sqlite3.Connection):
-    """A connection that is closed when nobody has it any more."""
-
-    def __del__(self) -> None:
-        """The file is released, if it could be opened."""
-        try:
-            self.close()
-        except sqlite3.ProgrammingError:
-            return
-
-
-def connect(path: str, *, timeout_s: float = 5.0, uri: bool = False) -> sqlite3.Connection:
-    """A connection for any thread, without transactions of its own; it waits for another process so long."""
-    return sqlite3.connect(
-        path, timeout_s, isolation_level=None, check_same_thread=False, factory=Connection, uri=uri
-    )
-
-
-def is_of(connection: sqlite3.Connection, derivation: str) -> bool:
-    """Whether a database holds that derivation; sqlite3.Error where it is not one of ours."""
-    found = connection.execute("SELECT value FROM fact WHERE name = 'derivation'").fetchone()
-    return bool(found == (derivation,))
+def connect() -> sqlite3.Connection:
+    """A new database in memory, for any thread, without transactions of its own."""
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
 def path_bytes(path: str) -> bytes:
@@ -359,8 +340,3 @@ def path_bytes(path: str) -> bytes:
 
 def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
-
-
-def _quoted(path: str) -> str:
-    """A path in a `file:` URI."""
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -6,15 +6,17 @@ out of date. Deleting the file loses nothing but time.
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Final
 
+from schemactl.history import kept
 from schemactl.history.cache import location
 from schemactl.history.files import GitFiles, HashedFiles
 from schemactl.history.repository import Repository
 from schemactl.model import Project
+
+_KIND: Final = "soundness"
+"""What it is kept as."""
 
 _KEY_BYTES: Final = 20
 
@@ -52,15 +54,7 @@ class Soundness:
         """The definitions that were met are known the next time; where nothing can be written, as many as before are."""
         if self._met == self._known:
             return
-        beside = f"{self.path}.{os.getpid()}"
-        try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)  # noqa: PTH103, PTH120  the path is a text
-            with open(beside, "wb") as file:  # noqa: PTH123  as above
-                file.writelines(sorted(self._met))
-            os.replace(beside, self.path)  # noqa: PTH105  as above
-        except OSError:
-            with suppress(OSError):
-                os.unlink(beside)  # noqa: PTH108  as above
+        kept.write(self.path, _KIND, b"".join(sorted(self._met)))
 
     def _key(self, path: str, document: int, made_of: tuple[str, ...]) -> bytes:
         contents = [(each, self._files.entry(each)) for each in (path, *made_of)]
@@ -68,9 +62,5 @@ class Soundness:
 
 
 def _read(path: str) -> frozenset[bytes]:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123  as above
-            kept = file.read()
-    except OSError:
-        return frozenset()
-    return frozenset(kept[at : at + _KEY_BYTES] for at in range(0, len(kept), _KEY_BYTES))
+    known = kept.read(path, _KIND) or b""
+    return frozenset(known[at : at + _KEY_BYTES] for at in range(0, len(known), _KEY_BYTES))

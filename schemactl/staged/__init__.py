@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from schemactl.history import kept
 from schemactl.history.folders import USUAL, Folders, default_branches, find, is_shallow, stamp
 from schemactl.history.raw import DIFF_INDEX
 from schemactl.staged.git import Git
@@ -73,7 +74,7 @@ class Look:
             taken.close()
 
     def _answer(self, folders: Folders, standing: Standing) -> str | None:
-        if (standing.program, standing.prefix) != (program().encode(), os.fsencode(folders.prefix)):
+        if (standing.program, standing.prefix) != (kept.program().encode(), os.fsencode(folders.prefix)):
             return None
         told = Git(*DIFF_INDEX, standing.base.decode()).output()
         if told is None:
@@ -118,13 +119,6 @@ class Look:
         if head is None or tips[:1] != [(os.fsdecode(standing.ref), tip)]:
             return False
         return parting(read, head=head[0], tip=tip, limit=_MAX_COMMITS).fork == standing.base.decode()
-
-
-def program() -> str:
-    """What tells this installation from the next one, which may judge differently."""
-    package = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__init__.py")
-    found = os.stat(package)
-    return f"{package} {found.st_ino} {found.st_mtime_ns}"
 
 
 def _is_colored() -> bool:

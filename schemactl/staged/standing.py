@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from schemactl.history import kept
 from schemactl.history.folders import Folders
 
 TYPE_CHECKING = False
@@ -19,6 +20,9 @@ SUFFIXES = (b".yaml", b".yml", b".avsc", b".json", b".proto", b".binpb")
 
 _PROJECT_FILE = b"schemactl.yaml"
 _FILES = (b"100644", b"100755")
+
+_KIND = "staged"
+"""What it is kept as."""
 
 _MAGIC = b"schemactl staged 1"
 _NAMES = (
@@ -54,7 +58,7 @@ class Standing:
     """The last check that did not fail. All texts are bytes as they come from Git.
 
     Attributes:
-        program: see `staged.program`.
+        program: see `history.kept.program`.
         prefix: the folder below the top of the working tree where it ran.
         approved: the ref that the project names, b"" for none; `ref`: the one that was read.
         defaults: the remotes' default branches, one a line.
@@ -95,14 +99,12 @@ class Standing:
 
     @classmethod
     def read(cls, folders: Folders) -> Self | None:
-        """What was left in this working tree; None: something else.
+        """What was left in this working tree; None: nothing, or nothing of ours.
 
         Raises:
-            OSError: nothing was left.
             ValueError: something else was.
         """
-        with open(_path(folders), "rb") as file:
-            data = file.read()
+        data = kept.read(_path(folders), _KIND) or b""
         head, _, rest = data.partition(b"\n")
         if not head.startswith(_MAGIC):
             return None
@@ -119,19 +121,8 @@ class Standing:
     def write(self, folders: Folders) -> None:
         """It is left in this working tree, or what was there before is: where nothing can be written, nothing is lost."""
         fields = [getattr(self, name) for name in self.__slots__]
-        path = _path(folders)
-        beside = f"{path}.{os.getpid()}"
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(beside, "wb") as file:
-                file.write(_MAGIC + b"".join(b" %d" % len(field) for field in fields) + b"\n")
-                file.writelines(fields)
-            os.replace(beside, path)
-        except OSError:
-            from contextlib import suppress
-
-            with suppress(OSError):
-                os.unlink(beside)
+        sizes = _MAGIC + b"".join(b" %d" % len(field) for field in fields) + b"\n"
+        kept.write(_path(folders), _KIND, sizes + b"".join(fields))
 
     def topics_of(self, path: bytes) -> list[TopicLine]:
         """The topics that the file `path` declares, or that have a definition made of it."""

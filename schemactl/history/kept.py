@@ -1,0 +1,208 @@
+"""What is kept between runs in Git's folder, and how it is known to be ours.
+
+That folder is also brought by others: a CI system may restore it from a run on somebody's branch. So each file begins with a
+keyed digest of the rest, and its key is in the user's own state folder ($XDG_STATE_HOME/schemactl), where no such copy
+leads. What has another digest is as good as missing, and is not even looked at. Without a key nothing is kept.
+
+The hook reads here, so this module imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+# `hashlib` brings all of OpenSSL with it, which takes as long as the hook may take as a whole.
+from _blake2 import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_KEY_BYTES = 32
+_DIGEST_BYTES = 32
+_MAX_BYTES = 1 << 30
+"""No file of ours is larger: the history of 50,000 commits has 20 MB."""
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+_programs: list[str] = []
+"""What `program` has answered."""
+
+
+def read(path: str, kind: str) -> bytes | None:
+    """What was kept at `path` as that kind of thing; None where nothing is, or something that is not ours."""
+    key = _key()
+    if key is None:
+        return None
+    try:
+        data = _content(path, _MAX_BYTES)
+    except OSError:
+        return None
+    content = data[_DIGEST_BYTES:]
+    return content if data[:_DIGEST_BYTES] == _digest(key, kind, content) else None
+
+
+def write(path: str, kind: str, content: bytes) -> bool:
+    """Whether `content` is kept at `path` now; if not, what was there before is."""
+    key = _key() or _new_key()
+    if key is None or len(content) > _MAX_BYTES - _DIGEST_BYTES:
+        return False
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.path.islink(folder):
+            return False
+        _replace(path, _digest(key, kind, content) + content)
+    except OSError:
+        return False
+    return True
+
+
+def program() -> str:
+    """What tells this installation's code from any other, which may judge differently; a digest, also of its version."""
+    if not _programs:
+        _programs.append(_program())
+    return _programs[0]
+
+
+def _digest(key: bytes, kind: str, content: bytes) -> bytes:
+    return blake2b(content, key=key, person=kind.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def _state() -> str | None:
+    """The folder that is the user's own; None: they have none."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        # As the XDG base directory specification has it.
+        base = os.path.expanduser("~/.local/state")
+    return os.path.join(base, "schemactl") if os.path.isabs(base) else None
+
+
+def _key() -> bytes | None:
+    """The key; None where there is none, or one that others could have put there or read."""
+    folder = _state()
+    if folder is None:
+        return None
+    try:
+        key = _content(os.path.join(folder, "key"), _KEY_BYTES, private=True)
+    except OSError:
+        return None
+    return key if len(key) == _KEY_BYTES else None
+
+
+def _new_key() -> bytes | None:
+    """A key that was just made, or that another process has made meanwhile; None where none can be kept."""
+    folder = _state()
+    if folder is None:
+        return None
+    path = os.path.join(folder, "key")
+    beside = f"{path}.{os.urandom(8).hex()}"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.path.lexists(path) and _key() is None:
+            os.unlink(path)
+        _create(beside, os.urandom(_KEY_BYTES))
+        try:
+            # As a whole, unless another process was faster: then its key counts.
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(beside)
+    except OSError:
+        return None
+    return _key()
+
+
+def _program() -> str:
+    """The digest of the code: remembered, as long as no file of it is another one."""
+    seen = blake2b(repr((_PACKAGE, sys.hexversion)).encode(), digest_size=_DIGEST_BYTES)
+    for path, found in sorted(_files(_PACKAGE)):
+        seen.update(f"{path}\0{found.st_size} {found.st_ctime_ns} {found.st_ino}\n".encode())
+    listing = seen.hexdigest()
+    folder = _state()
+    place = blake2b(os.fsencode(_PACKAGE), digest_size=8).hexdigest()
+    remembered = os.path.join(folder, f"code-{place}") if folder else ""
+    try:
+        before, _, digest = _content(remembered, 1 << 10, private=True).decode().partition(" ")
+        if before == listing and digest:
+            return digest
+    except (OSError, ValueError):
+        pass
+    digest = _code_digest()
+    try:
+        if folder:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            _replace(remembered, f"{listing} {digest}".encode())
+    except OSError:
+        # It is worked out again the next time.
+        pass
+    return digest
+
+
+def _code_digest() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        installed = version("pulsar-schemactl")
+    except PackageNotFoundError:
+        installed = ""
+    digest = blake2b(repr((installed, sys.hexversion)).encode(), digest_size=_DIGEST_BYTES)
+    for path, _ in sorted(_files(_PACKAGE)):
+        with open(path, "rb") as file:
+            content = file.read()
+        digest.update(f"{path[len(_PACKAGE) :]}\0{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The files of the code, without what Python compiles of it."""
+    with os.scandir(folder) as listed:
+        for each in listed:
+            if each.is_dir():
+                if each.name != "__pycache__":
+                    yield from _files(each.path)
+            else:
+                yield each.path, each.stat()
+
+
+def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
+    """What a plain file holds; with `private` only where it is ours alone to read and write.
+
+    Raises:
+        OSError: it cannot be read, or is something else, or larger.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if (
+            not stat.S_ISREG(found.st_mode)
+            or found.st_size > most_bytes
+            or (private and (found.st_uid != os.geteuid() or found.st_mode & 0o077))
+        ):
+            raise OSError(path)
+        return file.read(most_bytes)
+
+
+def _replace(path: str, content: bytes) -> None:
+    """The file holds `content`, or what it held before."""
+    beside = f"{path}.{os.urandom(8).hex()}"
+    try:
+        _create(beside, content)
+        os.replace(beside, path)
+    except BaseException:
+        from contextlib import suppress
+
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def _create(path: str, content: bytes) -> None:
+    """A new file that nobody else can read or write."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(content)
