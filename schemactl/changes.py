@@ -14,12 +14,14 @@ from enum import StrEnum
 from schemactl import formats
 from schemactl.broker import live
 from schemactl.errors import InvalidSchema
+from schemactl.formats.primitive import CHARSET
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
     NamespaceName,
     Policies,
     SchemaInfo,
+    SchemaType,
     SchemaVersion,
     Topic,
     TopicName,
@@ -174,9 +176,10 @@ def compare(base: Catalog, target: Catalog) -> tuple[Change, ...]:
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
     """Whether two definitions say the same, doc, aliases and properties included.
 
-    Layout does not count, nor the commit's stamp, nor the names that clients give to the halves of a KEY_VALUE.
+    Layout does not count, nor the commit's stamp, nor the names that clients give to the halves of a KEY_VALUE, nor how the
+    client of a language spells a primitive.
     """
-    one, other = (replace(each, properties=_own(each)) for each in (one, other))
+    one, other = (formats.declared(replace(each, properties=_own(each))) for each in (one, other))
     if one == other:
         return True
     try:
@@ -221,6 +224,7 @@ class Contents:
         self.live = live(versions)
         self._by_text: dict[Hashable, SchemaVersion] = {}
         self._by_identity: dict[Hashable, SchemaVersion] | None = None
+        self._by_spelling: dict[Hashable, SchemaVersion] = {}
         for version in self.live:
             if version.info is not None:
                 self._by_text.setdefault(_text(version.info), version)
@@ -231,7 +235,10 @@ class Contents:
         return self.live[-1] if self.live else None
 
     def find(self, info: SchemaInfo) -> SchemaVersion | None:
-        """The version with the content of `info`: the one alike to the byte, else the oldest with its identity."""
+        """The version with the content of `info`: the one alike to the byte, else the oldest with its identity.
+
+        Failing these, the oldest that is the same primitive in another client's spelling, which a broker tells apart.
+        """
         # Nearly every version is found by its text; only the others have to be parsed.
         found = self._by_text.get(_text(info))
         if found is not None or not self.live:
@@ -241,7 +248,12 @@ class Contents:
             for version in self.live:
                 if version.info is not None:
                     self._by_identity.setdefault(identity(version.info), version)
-        return self._by_identity.get(identity(info))
+                    if version.info.type is SchemaType.STRING:
+                        self._by_spelling.setdefault(_spelling(version.info), version)
+        found = self._by_identity.get(identity(info))
+        return (
+            self._by_spelling.get(_spelling(info)) if not found and info.type is SchemaType.STRING else found
+        )
 
 
 def _namespaces(base: Catalog, target: Catalog) -> Iterator[Change]:
@@ -322,6 +334,12 @@ def _versions(name: TopicName, held: Contents, wanted: Contents) -> Iterator[Cha
         yield VersionsUnknown(name, tuple(unknown))
     if pairs:
         yield NumbersDiffer(name, tuple(pairs))
+
+
+def _spelling(info: SchemaInfo) -> Hashable:
+    # With the charset, so that messages in one are never read in another.
+    spelled = formats.declared(info)
+    return spelled.schema, spelled.properties.get(CHARSET)
 
 
 def _text(info: SchemaInfo) -> Hashable:

@@ -11,13 +11,13 @@ from schemactl.adoption.reading_back import misread
 from schemactl.broker import live
 from schemactl.changes import identity, stamp
 from schemactl.errors import InvalidSchema
+from schemactl.formats import declared as spelled
 from schemactl.model import (
     WITHOUT_SCHEMA,
     Catalog,
     NamespaceName,
     Release,
     SchemaInfo,
-    SchemaType,
     SchemaVersion,
     Topic,
     TopicName,
@@ -194,9 +194,7 @@ class _Adopter:
             why |= wrong
         for name, version in layer.items():
             if name not in made:
-                self._leave_out(
-                    name, f"version {version.number}: {_reason(version.info, why[name])}", all_of_it=strictly
-                )
+                self._leave_out(name, f"version {version.number}: {why[name]}", all_of_it=strictly)
         return made
 
     def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
@@ -216,7 +214,7 @@ class _Adopter:
         if every_version:
             gits: dict[object, int] = {}
             pairs = [
-                (version.number, gits.setdefault(identity(version.info), len(gits)))
+                (version.number, gits.setdefault(identity(spelled(version.info)), len(gits)))
                 for version in kept
                 if version.info
             ]
@@ -247,9 +245,3 @@ def _in_time(topics: Sequence[Sequence[Revision]]) -> list[Revision]:
             latest_ms = max(latest_ms, revision.version.timestamp_ms or 0)
             timed.append(((latest_ms, revision.topic, revision.version.number), revision))
     return [revision for _, revision in sorted(timed, key=lambda each: each[0])]
-
-
-def _reason(info: SchemaInfo | None, why: str) -> str:
-    if info and info.type is SchemaType.STRING and info.schema:
-        return "STRING as the Python client registers it, with the text null for a definition, which cannot be declared"
-    return why

@@ -8,6 +8,7 @@ from typing import Literal
 from schemactl import declare
 from schemactl.adoption.declaring import Files
 from schemactl.changes import identity
+from schemactl.formats import declared as declared_as
 from schemactl.model import Project, Release, SchemaInfo, TopicName
 
 
@@ -45,7 +46,7 @@ def misread(
         read = declared.catalog.topics.get(name)
         if read is None:
             found[name] = "it cannot be declared"
-        elif (read.schema and identity(read.schema)) != (info and identity(info)):
+        elif (read.schema and identity(read.schema)) != (info and identity(declared_as(info))):
             found[name] = "read back, it is another content"
     for problem in reversed(declared.problems):
         owner = owners.get(problem.source.path)

@@ -287,6 +287,7 @@ def _name(text: str, context: Context) -> TopicName:
 def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
     """A word on standard error where Git does not declare what is being put."""
     from schemactl import formats
+    from schemactl.changes import Contents
     from schemactl.errors import InvalidSchema
 
     topic = context.approved().catalog.topics.get(place.declared)
@@ -296,11 +297,10 @@ def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
         )
         return
     try:
-        key = formats.identity(info)
-        approved = {formats.identity(version.info) for version in topic.versions if version.info}
+        formats.identity(info)
     except InvalidSchema:
         return  # the registry will say so
-    if key not in approved:
+    if Contents(topic.versions).find(info) is None:
         context.say(
             f"warning: this schema is no approved version of {place.declared}; if it is stored, numbers part from Git's. "
             "Declare it, have it approved, and `schemactl apply` does the rest"

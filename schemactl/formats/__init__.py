@@ -41,6 +41,11 @@ def identity(info: SchemaInfo) -> Hashable:
     return FORMATS[info.type].identity(info)
 
 
+def declared(info: SchemaInfo) -> SchemaInfo:
+    """`info` as a declaration spells it: of a primitive, clients of several languages register several spellings."""
+    return primitive.declared(info)
+
+
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
     """Every reason `reader` may fail on a message of `writer`; both have one type (see Format.resolve).
 

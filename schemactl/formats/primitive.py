@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from schemactl.errors import InvalidSchema
@@ -53,6 +54,22 @@ def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
 def identity(info: SchemaInfo) -> Hashable:
     """Type and bytes, as the broker compares them: STRING from Java (empty) and from Python (`null`) are two versions."""
     return info.type, info.schema
+
+
+def declared(info: SchemaInfo) -> SchemaInfo:
+    """`info` as a declaration spells it: a STRING without definition, and without the charset that all have by default.
+
+    The broker takes exactly two texts for a STRING: none, which the clients for Java, Go, C++, Node.js and .NET send, and
+    `null`, which the Python client sends. .NET always names the charset. All other primitives have one spelling.
+    """
+    if (
+        info.type is not SchemaType.STRING
+        or info.schema not in (b"", _PYTHON_NULL)
+        or charset(info) != "utf-8"
+    ):
+        return info
+    others = {key: value for key, value in info.properties.items() if key != CHARSET}
+    return replace(info, schema=b"", properties=others)
 
 
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:

@@ -42,6 +42,15 @@ def test_strings_of_java_and_python_are_two_versions() -> None:
     assert formats.identity(python) != formats.identity(string())
 
 
+def test_strings_of_all_clients_are_declared_alike() -> None:
+    for properties in ({}, {"__charset": "UTF-8"}, {"__charset": "utf8"}):
+        for text in (b"", b"null"):
+            assert formats.declared(SchemaInfo(SchemaType.STRING, text, properties)) == string()
+    other = SchemaInfo(SchemaType.STRING, b"null", {"__charset": "UTF-16", "owner": "ada"})
+    assert formats.declared(other) == other
+    assert formats.declared(SchemaInfo(SchemaType.JSON, b"null")).schema == b"null"
+
+
 def test_an_unknown_charset_is_refused() -> None:
     (problem,) = formats.problems(string("UTF-9"), Release.R4_0)
     assert "UTF-9" in problem.what
