@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import posixpath
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -133,6 +134,9 @@ def _files(
         project, top = declare.load_project(context.directory, context.config)
         worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
         files = history.HashedFiles(worktree, repository.object_format)
+    if repository.top:
+        folders = (posixpath.dirname(project.path), *project.roots)
+        repository.refuse_embedded(repository.top / folder for folder in folders)
     if project.waivers:
         raise SchemactlError(
             f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _MOVED = (
     *("GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE"),
-    *("GIT_CEILING_DIRECTORIES", "GIT_REF_STORAGE"),
+    *("GIT_CEILING_DIRECTORIES", "GIT_REF_STORAGE", "GIT_TEST_ASSUME_DIFFERENT_OWNER"),
 )
 """Variables that say where git finds something of a repository, or whether it does."""
 
@@ -65,7 +65,11 @@ class Facts:
 
 
 def find(here: str) -> Folders | None:
-    """The folders of the repository that the folder `here`, where git would run, is in; None: ask git itself."""
+    """The folders of the repository that the folder `here`, where git would run, is in; None: ask git itself.
+
+    They are told only where git, asked here, would find just these, and would trust them: whatever is started on them
+    afterwards takes them as given.
+    """
     if any(name in os.environ for name in _MOVED):
         return None
     top = here
@@ -80,6 +84,7 @@ def find(here: str) -> Folders | None:
                 # Nothing, or a bare repository.
                 return None
             top = above
+    git = own
     if os.path.isfile(own):
         # A linked working tree, or a submodule.
         pointer = read(own)
@@ -90,15 +95,49 @@ def find(here: str) -> Folders | None:
     common = os.path.join(own, os.fsdecode(shared.rstrip(b"\n"))) if shared else own
     if not read(os.path.join(own, "HEAD")):
         return None
+    if given is None and not _is_trusted(here, git, top, own, common):
+        return None
     return Folders(top, own, common, here[len(top) :].strip("/"))
+
+
+def _is_trusted(here: str, git: str, *places: str) -> bool:
+    """Whether all belongs to who runs this (safe.directory), and lies on one device, so that git looks for it."""
+    devices = {os.stat(here).st_dev, os.stat(places[0]).st_dev}
+    owners = {os.lstat(git).st_uid, *(os.stat(place).st_uid for place in places)}
+    return len(devices) == 1 and owners == {os.geteuid()}
+
+
+def enclosing(here: str) -> str | None:
+    """The nearest folder with `.git`, from the absolute path `here` upwards; None: there is none."""
+    while not os.path.lexists(os.path.join(here, ".git")):
+        above = os.path.dirname(here)
+        if above == here:
+            return None
+        here = above
+    return here
+
+
+def embedded(here: str, top: str) -> str | None:
+    """The nearest folder from `here` up to `top`, itself left out, that git would take for a repository; None: there is none.
+
+    A commit can hold such a folder, with settings that name programs; `.git` itself, however it is spelled, no commit can
+    hold, nor anything that belongs to a project.
+    """
+    while len(here) > len(top):
+        # Refs and objects are beside HEAD, or where `commondir` says.
+        inside = [os.path.lexists(os.path.join(here, name)) for name in ("commondir", "objects", "refs")]
+        is_git = os.path.lexists(os.path.join(here, "HEAD")) and (inside[0] or all(inside[1:]))
+        if is_git or os.path.basename(here).lower() == ".git":
+            return here
+        here = os.path.dirname(here)
+    return None
 
 
 def facts(folders: Folders) -> Facts | None:
     """The facts of the repository with these folders; None: ask git itself, which may also refuse to read it."""
     settings = _settings(os.path.join(folders.common, "config"))
     branches = default_branches(folders)
-    owners = {os.stat(folder).st_uid for folder in (folders.top, folders.own, folders.common)}
-    if settings is None or branches is None or owners != {os.geteuid()}:
+    if settings is None or branches is None:
         return None
     worktree = settings.get("core.worktree")
     extensions = {name.partition(".")[2] for name in settings if name.startswith("extensions.")}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from schemactl.errors import HistoryError
-from schemactl.history.process import GitFailed, run
+from schemactl.history.process import GitFailed
 from schemactl.history.stock import Stock
+
+
+class Fetch(Protocol):
+    """Runs `git fetch`."""
+
+    def __call__(self, *arguments: str, standard_input: bytes) -> bytes:
+        """Its standard output with these arguments; GitFailed when it ends with another status than 0."""
 
 
 class PartialClone:
@@ -18,10 +26,10 @@ class PartialClone:
         filter: what was left out: `blob:none`, `tree:0`.
     """
 
-    def __init__(self, directory: Path, remote: str, filter_: str, stock: Stock) -> None:
+    def __init__(self, remote: str, filter_: str, stock: Stock, fetch: Fetch) -> None:
         self.remote = remote
         self.filter = filter_
-        self._directory = directory
+        self._fetch = fetch
         self._stock = stock
         self._fetched: set[str] = set()
         self._wanted: set[str] = set()
@@ -29,24 +37,28 @@ class PartialClone:
     @classmethod
     def of(
         cls,
-        directory: Path,
         common_directory: Path,
         *,
         object_format: str,
-        promisors: Mapping[str, str] | None,
+        promisors: Callable[[], Mapping[str, str]],
+        fetch: Fetch,
     ) -> PartialClone | None:
-        """The facts of the clone around `directory`; None: nothing was left out of it.
+        """The facts of a clone; None: nothing was left out of it.
 
-        `promisors` are the remotes that promise to have the rest, with their filters; None: git is asked.
+        Args:
+            common_directory: Git's folder.
+            object_format: `sha1` or `sha256`.
+            promisors: tells the remotes that promise to have the rest, with their filters.
+            fetch: runs `git fetch`.
         """
         objects = common_directory / "objects"
         if not any((objects / "pack").glob("*.promisor")):
             return None
-        found = promisors or _promisors(directory)
+        found = promisors()
         if not found:
             return None
         remote, filter_ = next(iter(found.items()))
-        return cls(directory, remote, filter_, Stock(objects, object_format))
+        return cls(remote, filter_, Stock(objects, object_format), fetch)
 
     def refuse_without_trees(self) -> None:
         """The clone has the names of every commit's files: only contents are fetched when needed.
@@ -78,9 +90,9 @@ class PartialClone:
         self._wanted.clear()
         try:
             # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
-            run(
-                *(self._directory, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),
-                *("--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"),
+            self._fetch(
+                *("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),
+                "--recurse-submodules=no",
                 *("--filter=blob:none", "--stdin", self.remote),
                 standard_input="".join(f"{blob_id}\n" for blob_id in sorted(missing)).encode(),
             )
@@ -88,17 +100,22 @@ class PartialClone:
             raise HistoryError(
                 f"this partial clone lacks {len(missing)} files of the approved history, and {self.remote} does not give them: "
                 f"{' '.join(failure.words.split())}",
-                fix=f"see to it that `git fetch {self.remote}` works, or use a whole clone",
+                fix="name the protocol to fetch by in GIT_ALLOW_PROTOCOL, or use a whole clone"
+                if "not allowed" in failure.words
+                else f"see to it that `git fetch {self.remote}` works, or use a whole clone",
             ) from failure
         self._fetched |= missing
 
 
-def _promisors(directory: Path) -> dict[str, str]:
+SETTINGS = ("config", "--null", "--get-regexp", r"^remote\..*\.(promisor|partialclonefilter)$")
+"""The git command whose answer `promisors` reads."""
+
+
+def promisors(told: bytes) -> dict[str, str]:
     """The remotes that promise to have what is missing, with their filters."""
-    keys = r"^remote\..*\.(promisor|partialclonefilter)$"
     filters: dict[str, str] = {}
     promisors = []
-    for entry in run(directory, "config", "--null", "--get-regexp", keys).decode().split("\0"):
+    for entry in told.decode().split("\0"):
         key, _, value = entry.partition("\n")
         remote, _, name = key.removeprefix("remote.").rpartition(".")
         if name == "partialclonefilter":

@@ -1,15 +1,17 @@
-"""git as a process: started in one folder, with the caller's environment."""
+"""git as a process: started in one folder, with the caller's environment and what confines it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import cast
 
 from schemactl.errors import HistoryError
+from schemactl.history import confined
 
 CHUNK_BYTES = 1 << 16
 
@@ -29,17 +31,23 @@ class GitStopped(HistoryError):
     """The process that reads objects has ended."""
 
 
-def run(directory: Path, *arguments: str, standard_input: bytes = b"") -> bytes:
-    """The standard output of one git command.
+def run(
+    directory: Path,
+    *arguments: str,
+    standard_input: bytes = b"",
+    options: Sequence[str] = confined.OPTIONS,
+    variables: Mapping[str, str] = confined.VARIABLES,
+) -> bytes:
+    """The standard output of one git command, with these `options` before its name, and `variables` in its environment.
 
     Raises:
         GitFailed: it ended with another status than 0.
     """
     try:
         done = subprocess.run(  # noqa: S603  arguments are ours or hex ids, and there is no shell
-            ["git", *arguments],  # noqa: S607  git is the one on PATH, as everywhere
+            ["git", *options, *arguments],  # noqa: S607  git is the one on PATH, as everywhere
             cwd=directory,
-            env=_environment(),
+            env=_environment(variables),
             input=standard_input,
             capture_output=True,
             check=False,
@@ -57,13 +65,13 @@ class Process:
     Its standard error is ours: git explains its own trouble there, and a pipe nobody reads could block it.
     """
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, variables: Mapping[str, str]) -> None:
         self.command = arguments[0]
         try:
             self._process = subprocess.Popen(  # noqa: S603  as above
-                ["git", *arguments],  # noqa: S607  as above
+                ["git", *confined.OPTIONS, *arguments],  # noqa: S607  as above
                 cwd=directory,
-                env=_environment(),
+                env=_environment(variables),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=CHUNK_BYTES,
@@ -110,9 +118,9 @@ class Adopted:
         os.waitpid(self._process_id, 0)
 
 
-def _environment() -> dict[str, str]:
-    # Replace refs are one clone's private view of history. Git's messages are quoted in ours, so both speak English.
-    return {**os.environ, "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C", "LANGUAGE": "C"}
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    # Git's messages are quoted in ours, so both speak English.
+    return {**os.environ, **variables, "LC_ALL": "C", "LANGUAGE": "C"}
 
 
 def _no_git() -> HistoryError:

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
 DIFF_INDEX = (
     *("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative"),
-    *("--ignore-submodules=none", "--ita-invisible-in-index", "-O/dev/null"),
+    *(
+        "--ignore-submodules=none",
+        "--ita-invisible-in-index",
+        "-O/dev/null",
+        "--no-ext-diff",
+        "--no-textconv",
+    ),
 )
 """What of the index differs from a tree, whatever the user's settings. What `git add -N` noted is not in the index yet."""
 

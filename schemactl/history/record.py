@@ -15,7 +15,8 @@ from schemactl.model import Commit
 LOG: Final = (
     *("log", "--reverse", "-O/dev/null"),
     *("--raw", "-z", "--root", "--diff-merges=first-parent", "--no-renames", "--no-relative", "--no-abbrev"),
-    *("--ignore-submodules=none", "--no-show-signature", "--no-ext-diff", "--encoding=UTF-8"),
+    *("--ignore-submodules=none", "--no-show-signature", "--no-ext-diff", "--no-textconv"),
+    "--encoding=UTF-8",
 )
 """Every commit with what it changed against its first parent, for `steps` to read in the format HEAD%x00%s."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from io import BufferedReader
 from itertools import takewhile
@@ -13,14 +13,17 @@ from typing import NamedTuple, Self
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
-from schemactl.history import folders
-from schemactl.history.partial import PartialClone
+from schemactl.history import confined, folders
+from schemactl.history.partial import SETTINGS, PartialClone, promisors
 from schemactl.history.process import CHUNK_BYTES, FSCK, Adopted, GitFailed, GitStopped, Process, run
 from schemactl.model import Commit
 
 _GROUP_BYTES = 4096
 """How much is asked of `git cat-file` at once: what every pipe holds (PIPE_BUF), so that neither side ever waits for the
 other to read first."""
+
+_BETWEEN = "--schemactl-next"
+"""Stands between two answers of `git rev-parse`, which repeats options that it does not know."""
 
 
 class Blob(NamedTuple):
@@ -39,10 +42,12 @@ class Repository:
     """An open repository. Close it, or use it in a `with`: it may keep a git process.
 
     The environment goes to git as given, so that a hook sees what git wants it to see (GIT_DIR, GIT_INDEX_FILE, which are
-    relative to the folder the hook runs in). Replace refs are ignored: they are one clone's private view of history.
+    relative to the folder the hook runs in); which repository is read was settled when it was opened. Replace refs are
+    ignored: they are one clone's private view of history.
 
     Attributes:
         directory: where git runs.
+        own: absolute path of Git's folder for this working tree.
         top: absolute path of the working tree's top level; None in a bare repository.
         common_directory: absolute path of what all linked worktrees share.
         default_branches: full names of the branches that remotes call their default, `refs/remotes/origin/main`.
@@ -54,6 +59,7 @@ class Repository:
         self,
         directory: Path,
         *,
+        own: Path,
         top: Path | None,
         common_directory: Path,
         default_branches: Sequence[str],
@@ -62,12 +68,15 @@ class Repository:
         promisors: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
+        self.own = own
         self.top = top
         self.common_directory = common_directory
         self.default_branches = tuple(default_branches)
         self.shallow = shallow
         self.object_format = object_format
         self._promisors = promisors
+        self._pinned = confined.pinned(str(own), str(top) if top else None)
+        self._variables = {**confined.VARIABLES, **self._pinned}
         self._objects: Process | Adopted | None = None
 
     @classmethod
@@ -75,12 +84,14 @@ class Repository:
         """The repository that `directory` is in.
 
         Raises:
-            HistoryError: there is none, git refuses to read it (another owner's), with git's own advice, or it has grafts.
+            HistoryError: there is none, git refuses to read it (another owner's), with git's own advice, it has grafts, or
+                `directory` lies in a folder that git would take for a repository inside of it.
         """
         path = Path(directory).resolve()
         found = folders.find(str(path))
         facts = folders.facts(found) if found else None
         opened = cls._told(path, found, facts) if found and facts else cls._asked(path)
+        opened.refuse_embedded([path])
         grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
         if grafts.is_file() and grafts.read_bytes().strip():
             raise HistoryError(
@@ -94,6 +105,7 @@ class Repository:
         """What its folders tell of the repository that `path` is in."""
         return cls(
             path,
+            own=Path(found.own).resolve(),
             top=Path(found.top).resolve(),
             common_directory=Path(found.common).resolve(),
             default_branches=facts.default_branches,
@@ -104,25 +116,52 @@ class Repository:
 
     @classmethod
     def _asked(cls, path: Path) -> Repository:
-        """What git says of the repository that `path` is in."""
+        """What git says of the repository that `path` is in, which it finds and trusts by its own rules.
+
+        Raises:
+            HistoryError: as `open`.
+        """
+        top = folders.enclosing(str(path)) if "GIT_DIR" not in os.environ else None
+        if top and (inner := folders.embedded(str(path), top)):
+            raise _embedded(inner, top)
+        # Older Git knows nothing of this setting, and is kept from what it forbids by the lines above.
+        bare = "explicit" if top else "all"
         facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
         remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
         try:
-            # The one answer that may hold a newline comes last.
-            answer = run(path, "rev-parse", *facts, *remotes, "--git-common-dir")
+            # The answers that may hold a newline come last.
+            answer = run(
+                *(path, "-c", f"safe.bareRepository={bare}", "rev-parse", *facts, *remotes),
+                *("--absolute-git-dir", _BETWEEN, "--git-common-dir"),
+            )
         except GitFailed as failure:
             raise _cannot_open(path, failure.words) from failure
-        lines = answer.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
-        shallow, bare, object_format, up, *lines = lines
+        answered, _, common = answer.decode("utf-8", "surrogateescape").partition(f"\n{_BETWEEN}\n")
+        shallow, is_bare, object_format, up, *lines = answered.split("\n")
         branches = list(takewhile(lambda line: line.startswith("refs/"), lines))
+        own = Path("\n".join(lines[len(branches) :]))
+        if not top and "GIT_DIR" not in os.environ and is_bare != "true":
+            # Without `.git` it has no files of its own, whatever its settings say.
+            raise _embedded(str(own), str((path / up).resolve()))
         return cls(
             path,
-            top=None if bare == "true" else (path / up).resolve(),
-            common_directory=(path / "\n".join(lines[len(branches) :])).resolve(),
+            own=own,
+            top=None if is_bare == "true" else (path / up).resolve(),
+            common_directory=(path / common.removesuffix("\n")).resolve(),
             default_branches=branches,
             shallow=shallow == "true",
             object_format=object_format,
         )
+
+    def refuse_embedded(self, paths: Iterable[Path]) -> None:
+        """None of `paths`, in the working tree, lies in a folder that git would take for another repository.
+
+        Raises:
+            HistoryError: one does.
+        """
+        for path in paths if self.top else ():
+            if inner := folders.embedded(str(path), str(self.top)):
+                raise _embedded(inner, str(self.top))
 
     def __enter__(self) -> Self:
         return self
@@ -144,11 +183,25 @@ class Repository:
 
     def run(self, *arguments: str, standard_input: bytes = b"") -> bytes:
         """The standard output of one git command; GitFailed when it ends with another status than 0."""
-        return run(self.directory, *arguments, standard_input=standard_input)
+        return run(self.directory, *arguments, standard_input=standard_input, variables=self._variables)
+
+    def fetch(self, *arguments: str, standard_input: bytes = b"") -> bytes:
+        """As `run`, for `git fetch` with these arguments: the one command that may reach a remote."""
+        return run(
+            self.directory,
+            *arguments,
+            standard_input=standard_input,
+            options=confined.FETCH if self.top else confined.BARE_FETCH,
+            variables={**confined.fetch_variables(os.environ), **self._pinned},
+        )
+
+    def start(self, *arguments: str) -> Process:
+        """One git command that runs beside us."""
+        return Process(self.directory, *arguments, variables=self._variables)
 
     def stream(self, *arguments: str) -> Iterator[bytes]:
         """The NUL-terminated records of one git command's standard output, while it runs."""
-        process = Process(self.directory, *arguments)
+        process = self.start(*arguments)
         try:
             rest = b""
             while chunk := process.answers.read1(CHUNK_BYTES):
@@ -183,10 +236,10 @@ class Repository:
     def partial(self) -> PartialClone | None:
         """What was left out of the clone; None: nothing."""
         return PartialClone.of(
-            self.directory,
             self.common_directory,
             object_format=self.object_format,
-            promisors=self._promisors,
+            promisors=lambda: self._promisors or promisors(self.run(*SETTINGS)),
+            fetch=self.fetch,
         )
 
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
@@ -215,7 +268,7 @@ class Repository:
 
     def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
         if self._objects is None:
-            self._objects = Process(self.directory, "cat-file", "--batch")
+            self._objects = self.start("cat-file", "--batch")
         try:
             self._objects.requests.write(b"".join(lines))
             self._objects.requests.flush()
@@ -273,6 +326,18 @@ def _commit(found: Blob) -> Commit:
     # The subject is the first paragraph, its lines joined (git-log, %s).
     paragraph = message.lstrip("\n").split("\n\n", 1)[0]
     return Commit(found.id, time_s, " ".join(line.strip() for line in paragraph.split("\n")).strip())
+
+
+def _embedded(inner: str, top: str) -> HistoryError:
+    if Path(inner).name.lower() == ".git":
+        return HistoryError(
+            f"{inner} is Git's own folder, where no project can be", fix=f"work in {top}, or name it with -C"
+        )
+    return HistoryError(
+        f"{inner} is laid out as a Git directory inside the working tree of {top}: git would obey settings in it that a commit "
+        "may have brought",
+        fix="remove its files HEAD, objects and refs; for a bare repository of your own that is kept there, set GIT_DIR to it",
+    )
 
 
 def _cannot_open(directory: Path, words: str) -> HistoryError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from schemactl.errors import HistoryError
-from schemactl.history.process import GitFailed, Process
+from schemactl.history.process import GitFailed
 from schemactl.history.repository import Repository
 from schemactl.model import Commit
 
@@ -31,7 +31,7 @@ class NewCommit(NamedTuple):
 def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit | None:
     """The branch that HEAD names ends with `commits`, as does the working tree; its new tip, None without `commits`.
 
-    Git's hooks for commits do not run, and nothing is signed. Nothing is overwritten: where the working tree has other
+    Git's hooks do not run, and nothing is signed. Nothing is overwritten: where the working tree has other
     work in the way, git refuses, and everything is as it was.
 
     Raises:
@@ -49,7 +49,7 @@ def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit 
         ) from error
     identity = repository.run("var", "GIT_COMMITTER_IDENT").rsplit(b" ", 2)[0]
     head = repository.commit("HEAD")
-    process = Process(repository.top, "fast-import", "--quiet", "--date-format=raw")
+    process = repository.start("fast-import", "--quiet", "--date-format=raw")
     try:
         for part in _stream(commits, identity, head):
             process.requests.write(part)

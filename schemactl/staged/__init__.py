@@ -57,10 +57,10 @@ class Look:
             # Git is missing, or something else than git answered, or something else was left.
             return None
 
-    def objects(self) -> Git:
-        """The git process that reads objects here."""
+    def objects(self, folders: Folders) -> Git:
+        """The git process that reads objects of the repository with these folders."""
         if self._objects is None:
-            self._objects = Git("cat-file", "--batch", asks=True)
+            self._objects = Git(folders, "cat-file", "--batch", asks=True)
         return self._objects
 
     def take(self) -> Git | None:
@@ -76,7 +76,7 @@ class Look:
     def _answer(self, folders: Folders, standing: Standing) -> str | None:
         if (standing.program, standing.prefix) != (kept.program().encode(), os.fsencode(folders.prefix)):
             return None
-        told = Git(*DIFF_INDEX, standing.base.decode()).output()
+        told = Git(folders, *DIFF_INDEX, standing.base.decode()).output()
         if told is None:
             return None
         self.base, self.records = standing.base.decode(), told
@@ -92,7 +92,7 @@ class Look:
                 return None
             from schemactl.staged.judging import judged
 
-            return judged(standing, records, self.objects(), color=_is_colored())
+            return judged(standing, records, self.objects(folders), color=_is_colored())
         return (standing.colored if _is_colored() else standing.plain).decode()
 
     def _is_where_it_was(self, folders: Folders, standing: Standing) -> bool:
@@ -102,7 +102,7 @@ class Look:
             return False
 
         def read(names: Sequence[str]) -> list[bytes]:
-            found = [each[1] for each in self.objects().objects(names) if each]
+            found = [each[1] for each in self.objects(folders).objects(names) if each]
             if len(found) < len(names):
                 raise ValueError("a commit is missing")
             return found
@@ -113,7 +113,7 @@ class Look:
             candidates = [*branches[:1], *USUAL]
         from schemactl.history.ancestry import parting
 
-        head, *found = self.objects().objects([f"{name}^{{commit}}" for name in ("HEAD", *candidates)])
+        head, *found = self.objects(folders).objects([f"{name}^{{commit}}" for name in ("HEAD", *candidates)])
         tips = [(name, tip[0]) for name, tip in zip(candidates, found, strict=True) if tip]
         tip = standing.tip.decode()
         if head is None or tips[:1] != [(os.fsdecode(standing.ref), tip)]:

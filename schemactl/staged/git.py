@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 
+from schemactl.history import confined
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from schemactl.history.folders import Folders
 
 _CHUNK_BYTES = 1 << 16
 _ASKED_BYTES = 4096
@@ -17,7 +21,7 @@ _ASKED_BYTES = 4096
 
 
 class Git:
-    """A git command that runs in this folder, with the caller's environment. Close it.
+    """A git command on the repository with these folders, with the caller's environment. Close it.
 
     Its standard error goes nowhere: whoever asks here gives up on any trouble, and the complete way tells of it.
 
@@ -29,15 +33,15 @@ class Git:
         OSError: it cannot be started.
     """
 
-    def __init__(self, *arguments: str, asks: bool = False) -> None:
+    def __init__(self, folders: Folders, *arguments: str, asks: bool = False) -> None:
         answers, out = os.pipe()
         into, requests = os.pipe() if asks else (os.open(os.devnull, os.O_RDONLY), -1)
         try:
-            # Replace refs are one clone's private view of history.
-            environment = {**os.environ, "GIT_NO_REPLACE_OBJECTS": "1"}
+            pinned = confined.pinned(folders.own, folders.top)
+            environment = {**os.environ, **confined.VARIABLES, **pinned}
             self.id = os.posix_spawnp(
                 "git",
-                ["git", *arguments],
+                ["git", *confined.OPTIONS, *arguments],
                 environment,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, into, 0),

@@ -52,6 +52,7 @@ def keep(
     folders = beginning.folders
     if (
         os.path.realpath(folders.common) != str(repository.common_directory)
+        or os.path.realpath(folders.top) != str(repository.top)
         or approved.tip is None
         or fork.commit is None
         or approved.notes

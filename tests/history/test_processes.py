@@ -251,12 +251,12 @@ def test_what_the_folders_tell_is_what_git_tells(team: Team) -> None:
     team.git("update-ref", "refs/remotes/a/b/trunk", "main")
     team.git("symbolic-ref", "refs/remotes/a/b/HEAD", "refs/remotes/a/b/trunk")
     team.git("symbolic-ref", "refs/remotes/gone/HEAD", "refs/remotes/gone/main")
-    folders = [team.path, team.path / "topics", team.path / ".git", team.path / ".git" / "refs"]
+    folders = [team.path, team.path / "topics"]
     for change in (linked, submodule, unborn, shallow, sha256):
         team.path = team.scratch.path
         change(team)
         folders.append(team.path)
-    bare = Scratch(team.scratch.path / "bare", bare=True).path
+    bare = Scratch(team.scratch.path.parent / "bare", bare=True).path
     (team.scratch.path.parent / "link").symlink_to(team.scratch.path / "topics")
     moved = Scratch(team.scratch.path.parent / "moved")
     moved.git("config", "core.worktree", str(team.path))
@@ -266,6 +266,14 @@ def test_what_the_folders_tell_is_what_git_tells(team: Team) -> None:
             team.scratch.git("pack-refs", "--all")
         for folder in folders:
             found, told = Repository.open(folder), Repository._asked(folder.resolve())
-            names = ("directory", "top", "common_directory", "default_branches", "shallow", "object_format")
+            names = (
+                "directory",
+                "own",
+                "top",
+                "common_directory",
+                "default_branches",
+                "shallow",
+                "object_format",
+            )
             for name in names:
                 assert getattr(found, name) == getattr(told, name), (folder, name)
