@@ -61,6 +61,7 @@ class Context:
         quiet: no progress and no warnings on standard error.
         color: the report may use ANSI colours.
         look: what git has told of the index before.
+        trust_working_tree: targets may be taken from the project file here, as nobody has approved it.
     """
 
     directory: str
@@ -68,6 +69,7 @@ class Context:
     quiet: bool = False
     color: bool = False
     look: Look | None = None
+    trust_working_tree: bool = False
 
     def say(self, text: str) -> None:
         """`text` is on standard error, unless the user asked for quiet."""
@@ -240,7 +242,14 @@ def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
         directory = Path(args.directory).absolute()
         if not directory.is_dir():
             raise UsageError(f"-C {args.directory}: there is no such folder")
-        context = Context(str(directory), args.config, args.quiet, is_welcome(args.color), look)
+        context = Context(
+            str(directory),
+            args.config,
+            args.quiet,
+            is_welcome(args.color),
+            look,
+            getattr(args, "trust_working_tree", False),
+        )
         code = load(args.command).run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from schemactl.cli import Context
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
+from schemactl.cli.targets import add_trust
 from schemactl.cli.topics import HELP, Chosen, choose
 from schemactl.errors import UsageError
 
@@ -55,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--auto", action="store_true", help="the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one"
     )
     parser.add_argument("--target", metavar="NAME", help="the registry whose topic is asked about")
+    add_trust(parser)
     parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
     parser.add_argument(
         "--consumers", type=int, default=0, metavar="N", help="likewise, without AUTO_CONSUME ones"
@@ -132,7 +134,7 @@ def _state(
     """The topic as history or a registry has it, and what is in force there."""
     from schemactl import history
     from schemactl.broker import policies_in_force
-    from schemactl.cli.targets import choose_target, open_target
+    from schemactl.cli.targets import approved_target
     from schemactl.model import Topic
     from schemactl.plan import renamed_topic
     from schemactl.registry import Scope
@@ -145,15 +147,16 @@ def _state(
             topic.policies, space.policies if space else None, project.defaults, strategy=strategy
         )
         return topic, in_force, project.release
-    target = choose_target(project, args.target)
+    chosen = approved_target(args.target, project, top, context)
+    target = chosen.target
     name = renamed_topic(topic.name, target.namespaces)
-    with closing(open_target(target, project, top, context)) as registry:
+    with closing(chosen.open(context)) as registry:
         found = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
         strategy, release = registry.strategy(name), registry.release
     held = found.topics.get(name) or Topic(name)
     space = found.namespaces.get(name.namespace_name)
     in_force = policies_in_force(
-        held.policies, space.policies if space else None, project.defaults, strategy=strategy
+        held.policies, space.policies if space else None, chosen.project.defaults, strategy=strategy
     )
     return held, in_force, release
 

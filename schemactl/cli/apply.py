@@ -7,11 +7,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.plan import REFUSED, add_arguments, path_of, planned
-from schemactl.cli.targets import choose_target, open_target
+from schemactl.cli.targets import approved_target
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
@@ -103,13 +104,14 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     project, top = load_project(context.directory, context.config)
     if args.target not in (None, plan.origin.target):
         raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
-    target = choose_target(project, plan.origin.target)
+    chosen = approved_target(plan.origin.target, project, top, context)
+    target = chosen.target
     if target.registry != plan.origin.registry:
         raise SchemactlError(
             f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
             fix=f"make it again: schemactl plan --target {target.name} --out {args.plan}",
         )
-    with closing(open_target(target, project, top, context)) as registry:
+    with closing(chosen.open(context)) as registry:
         yield plan, registry
 
 
@@ -154,12 +156,15 @@ def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callabl
 
     git = Catalog()
     if plan.origin.tip is not None:
-        project, _ = history.load_project(context.directory, context.config)
+        project, top = history.load_project(context.directory, context.config)
         with history.Repository.open(context.directory) as repository:
             approved = history.read(
                 repository, project, plan.origin.tip.id, progress=context.reading_history()
             )
-        named = renamed(approved.catalog, choose_target(project, plan.origin.target).namespaces)
+        # What there is to be told of the target has been told.
+        quiet = replace(context, quiet=True)
+        target = approved_target(plan.origin.target, project, top, quiet).target
+        named = renamed(approved.catalog, target.namespaces)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 
     def told() -> list[Json] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.plan import CHANGES
-from schemactl.cli.targets import add_selection, choose_target, open_target, origin_of
+from schemactl.cli.targets import add_selection, approved_target, origin_of
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
@@ -56,10 +56,11 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
     from schemactl.registry import Scope
 
     project, top = history.load_project(context.directory, context.config)
-    target = choose_target(project, args.target)
+    place = approved_target(args.target, project, top, context)
+    target = place.target
     with (
         history.Repository.open(context.directory) as repository,
-        closing(open_target(target, project, top, context)) as registry,
+        closing(place.open(context)) as registry,
     ):
         approved = history.read(repository, project, progress=context.reading_history())
         context.note(approved.notes)

@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.targets import add_selection, choose_target, open_target
+from schemactl.cli.targets import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -70,9 +71,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
             )
         top = repository.top
         project, is_new = _project(args, context, top)
-        target = choose_target(project, args.target)
+        # Where there is no project file, the user has named the registry.
+        trusting = replace(context, trust_working_tree=is_new or context.trust_working_tree)
+        chosen = approved_target(args.target, project, str(top), trusting)
+        target = chosen.target
         root = _root(args, context, project, top)
-        with closing(open_target(target, project, str(top), context)) as registry:
+        with closing(chosen.open(context)) as registry:
             adoption = adopt(
                 _held(args, registry, target),
                 root=root,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.cli.numbering import reading
+from schemactl.cli.targets import add_trust
 from schemactl.cli.topics import HELP, find, number_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.report.style import paint, table
@@ -44,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="as this target's registry has them: its numbers beside Git's, where something else took one",
     )
+    add_trust(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
 
 
@@ -100,7 +102,7 @@ def _print_on_target(
     """The topics' numbers in Git and in the target's registry; or of one message's version only."""
     from contextlib import closing
 
-    from schemactl.cli.targets import choose_target, open_target
+    from schemactl.cli.targets import approved_target
     from schemactl.correspondence import pair_up
     from schemactl.correspondence.file import topic_value
     from schemactl.history import load_project
@@ -110,9 +112,10 @@ def _print_on_target(
     from schemactl.report.correspondence_text import render
 
     project, top = load_project(context.directory, context.config)
-    target = choose_target(project, args.target)
+    chosen = approved_target(args.target, project, top, context)
+    target = chosen.target
     names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}
-    with closing(open_target(target, project, top, context)) as registry:
+    with closing(chosen.open(context)) as registry:
         held = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
     pairs = {
         names[topic.name]: pair_up(

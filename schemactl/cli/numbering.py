@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.targets import ChosenTarget, add_trust, approved_target
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_numbers_of(parser: argparse.ArgumentParser, default: str = "Git's number
         metavar="NAME",
         help=f"the target that the messages come from: its version numbers are meant (default: {default})",
     )
+    add_trust(parser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Reading:
         project: the project file.
         top: the folder that its relative paths start from.
         approved: the approved history.
-        target: that the messages come from; None: the numbers are Git's.
+        place: the target that the messages come from; None: the numbers are Git's.
         numbers: what is recorded of the target's numbers; None: nothing.
         elsewhere: the topics of which targets record other numbers than Git's, with the names of these targets.
     """
@@ -52,9 +54,14 @@ class Reading:
     project: Project
     top: str
     approved: History
-    target: Target | None
+    place: ChosenTarget | None
     numbers: TargetNumbers | None
     elsewhere: Mapping[TopicName, tuple[str, ...]]
+
+    @property
+    def target(self) -> Target | None:
+        """The target that the messages come from; None: the numbers are Git's."""
+        return self.place.target if self.place else None
 
     def require_target(self, topics: Iterable[Topic]) -> None:
         """Nothing, if a target was named, or Git's numbers are those of every target.
@@ -109,21 +116,21 @@ class Reading:
         Raises:
             NumbersContradicted: it holds something else: what was not recorded took a number.
         """
-        from schemactl.cli.targets import open_target
         from schemactl.plan import renamed_topic
         from schemactl.registry import Scope
 
-        if self.target is None:
+        if self.place is None:
             return
-        there = renamed_topic(topic.name, self.target.namespaces)
+        target = self.place.target
+        there = renamed_topic(topic.name, target.namespaces)
         try:
-            with closing(open_target(self.target, self.project, self.top, context)) as registry:
+            with closing(self.place.open(context)) as registry:
                 found = registry.read(Scope(frozenset(), frozenset({there}))).topics.get(there)
         except UsageError:
             raise
         except SchemactlError as error:
             context.say(
-                f"warning: the version numbers of {self.target.name} are taken from Git and were not verified: {error.what}"
+                f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
             )
             return
         explicit = self.numbers.topics.get(topic.name) if self.numbers else None
@@ -133,7 +140,7 @@ class Reading:
             recorded=explicit.entries if explicit else (),
         )
         if wrong:
-            name = self.target.name
+            name = target.name
             raise NumbersContradicted(
                 "\n".join(
                     [
@@ -205,14 +212,14 @@ def reading(
         SchemactlError: there is no project, or Git cannot say which schemas were approved.
     """
     from schemactl import history
-    from schemactl.cli.targets import choose_target
     from schemactl.target_numbers import numbers_of, recorded_elsewhere
 
     found, top = project or history.load_project(context.directory, context.config)
-    chosen = choose_target(found, target) if target is not None else None
+    place = approved_target(target, found, top, context) if target is not None else None
     with history.Repository.open(context.directory) as repository:
         approved = history.read(repository, found, progress=context.reading_history())
-        if chosen is not None:
-            return Reading(found, top, approved, chosen, numbers_of(chosen, found, repository, approved), {})
+        if place is not None:
+            numbers = numbers_of(place.target, place.project, repository, approved)
+            return Reading(found, top, approved, place, numbers, {})
         elsewhere = recorded_elsewhere(approved.catalog.topics, found, repository, approved)
     return Reading(found, top, approved, None, None, elsewhere)

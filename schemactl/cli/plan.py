@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.targets import add_selection, choose_target, open_target, origin_of
+from schemactl.cli.targets import add_selection, approved_target, origin_of
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     )
 
     project, top = history.load_project(context.directory, context.config)
-    target = choose_target(project, args.target)
+    chosen = approved_target(args.target, project, top, context)
+    target = chosen.target
     approved = context.approved(project)
     context.note(approved.notes)
 
@@ -125,7 +126,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         addressed(args.allow_delete), addressed(args.force_delete), args.relax_while_replaying
     )
     catalog = renamed(selected, target.namespaces)
-    with closing(open_target(target, project, top, context)) as registry:
+    with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog))
         origin = origin_of(target, registry, approved)
         yield make_plan(state, catalog, origin=origin, permissions=permissions), registry

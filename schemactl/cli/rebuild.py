@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli import Context
 from schemactl.cli.apply import add_result, carry_out, confirmed
 from schemactl.cli.plan import REFUSED, path_of
-from schemactl.cli.targets import add_selection, choose_target, open_target, origin_of
+from schemactl.cli.targets import add_selection, approved_target, origin_of
 from schemactl.cli.topics import find
 from schemactl.errors import SchemactlError, UsageError
 
@@ -99,7 +99,8 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     from schemactl.plan.rebuild import around, make_rebuild
 
     project, top = history.load_project(context.directory, context.config)
-    target = choose_target(project, args.target)
+    found = approved_target(args.target, project, top, context)
+    target = found.target
     approved = context.approved(project)
     context.note(approved.notes)
     everything = renamed(approved.catalog, target.namespaces)
@@ -118,7 +119,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         if name not in git.topics and name not in lists:
             raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
     permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
-    with closing(open_target(target, project, top, context)) as registry:
+    with closing(found.open(context)) as registry:
         state = observe(registry, scope_of(around(applicable(git), lists)))
         origin = origin_of(target, registry, approved)
         interrupted = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.cli import Context
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
-from schemactl.cli.targets import add_target, choose_target, open_target
+from schemactl.cli.targets import add_target, approved_target
 from schemactl.cli.topics import find
 from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.layout import stored_text
@@ -264,10 +264,11 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     from schemactl.registry import Scope
 
     project, top = history.load_project(context.directory, context.config)
-    target = choose_target(project, args.target)
+    chosen = approved_target(args.target, project, top, context)
+    target = chosen.target
     declared = _name(args.topic, context)
     name = renamed_topic(declared, target.namespaces)
-    with closing(open_target(target, project, top, context)) as registry:
+    with closing(chosen.open(context)) as registry:
         found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
         yield _Place(registry, target.name, declared, name, found)
 

@@ -1,8 +1,9 @@
-"""The registry that a command is about: one of the project file's targets."""
+"""The registry that a command is about: one of the targets of the approved project file."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,18 @@ if TYPE_CHECKING:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """The argument that says of which registry a command speaks."""
     parser.add_argument(
-        "--target", metavar="NAME", help="one of the project file's targets (default: the only one)"
+        "--target", metavar="NAME", help="one of the approved project file's targets (default: the only one)"
+    )
+    add_trust(parser)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """The argument that takes targets from the files at hand."""
+    parser.add_argument(
+        "--trust-working-tree",
+        action="store_true",
+        help="take the target from the project file here, not from the approved one: it may name any registry, and any "
+        "variable or file as its secret",
     )
 
 
@@ -38,8 +50,80 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenTarget:
+    """A target, and where it stands.
+
+    Attributes:
+        target: says which registry, and with which credentials.
+        project: the one that has the target; its release and defaults stand for what the registry does not tell.
+        top: the folder that the project's own is relative to.
+    """
+
+    target: Target
+    project: Project
+    top: str
+
+    def open(self, context: Context) -> Registry:
+        """The registry; a relative path in its URL starts at the project file's folder."""
+        from schemactl.registry import open_registry
+
+        return open_registry(
+            self.target,
+            release=self.target.release or self.project.release,
+            defaults=self.project.defaults,
+            folder=Path(self.top, self.project.folder),
+            progress=context.progress(f"reading {self.target.name}", "topics"),
+        )
+
+
+def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
+    """The target called `name` (None: the only one), as the approved ref has it.
+
+    Only where nothing has been approved yet, or the user trusts the working tree, it is the one of `project`, which the files at hand declare:
+    whoever proposes a change could otherwise send any secret anywhere. Where they say otherwise, that is told.
+
+    Raises:
+        UsageError: there is no such target, or more than one.
+        SchemactlError: what was approved cannot be told.
+    """
+    from schemactl import history
+
+    approved = None
+    if not context.trust_working_tree:
+        approved = history.approved_project(context.directory, context.config, project)
+    if approved is None:
+        return ChosenTarget(choose_target(project, name), project, top)
+    try:
+        chosen = ChosenTarget(choose_target(approved.project, name), approved.project, top)
+    except UsageError as error:
+        own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
+        if not own:
+            raise
+        raise UsageError(
+            f"target {', '.join(sorted(own))} is not in {approved.project.path} as {approved.ref} has it",
+            fix="have it approved first; or, if you trust the project file here, give --trust-working-tree",
+        ) from error
+    if _differ(chosen, project):
+        context.say(
+            f"warning: target {chosen.target.name} is taken as {approved.ref} has it; {project.path} here says otherwise "
+            "(--trust-working-tree takes that)"
+        )
+    return chosen
+
+
+def _differ(chosen: ChosenTarget, project: Project) -> bool:
+    """Whether `project` has another target of that name, or says otherwise what stands for the registry's own settings."""
+    ours = chosen.project
+    return (
+        project.targets.get(chosen.target.name) != chosen.target
+        or project.defaults != ours.defaults
+        or (chosen.target.release is None and project.release != ours.release)
+    )
+
+
 def choose_target(project: Project, name: str | None) -> Target:
-    """The target called `name`; None: the only one.
+    """The target of `project` called `name`; None: the only one.
 
     Raises:
         UsageError: there is none, or more than one.
@@ -57,16 +141,6 @@ def choose_target(project: Project, name: str | None) -> Target:
     if name not in project.targets:
         raise UsageError(f"--target {name}: {project.path} has {known}")
     return project.targets[name]
-
-
-def open_target(target: Target, project: Project, top: str, context: Context) -> Registry:
-    """The registry of `target`; a relative path in its URL starts at the project file's folder."""
-    from schemactl.registry import open_registry
-
-    release = target.release or project.release
-    folder = Path(top, project.folder)
-    progress = context.progress(f"reading {target.name}", "topics")
-    return open_registry(target, release=release, defaults=project.defaults, folder=folder, progress=progress)
 
 
 def origin_of(target: Target, registry: Registry, approved: History) -> Origin:

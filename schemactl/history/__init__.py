@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from schemactl.history.reading import Forked, read, read_forked, read_here
     from schemactl.history.record import Step
     from schemactl.history.repository import Repository
+    from schemactl.history.reviewed import ApprovedProject, approved_project
     from schemactl.history.soundness import Soundness
     from schemactl.history.state import History, Note, Standing
 
 __all__ = [
+    "ApprovedProject",
     "Branch",
     "CommitFiles",
     "Forked",
@@ -36,6 +38,7 @@ __all__ = [
     "Soundness",
     "Standing",
     "Step",
+    "approved_project",
     "load_project",
     "read",
     "read_forked",
@@ -43,6 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ApprovedProject": "reviewed",
     "Branch": "branch",
     "CommitFiles": "files",
     "Forked": "reading",
@@ -54,6 +58,7 @@ _HOMES = {
     "Soundness": "soundness",
     "Standing": "state",
     "Step": "record",
+    "approved_project": "reviewed",
     "load_project": "bare",
     "read": "reading",
     "read_forked": "reading",

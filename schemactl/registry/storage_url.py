@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 from urllib.parse import parse_qsl
 
 from schemactl.errors import RegistryError, UsageError
@@ -18,6 +19,12 @@ from schemactl.registry.storage import MemoryStorage, SchemaStorage
 _OWN = re.compile(
     r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII
 )
+
+ALLOWED: Final = "SCHEMACTL_ALLOW_STORAGE"
+"""The environment variable that names the storages to import, as `module:Class`, separated by commas.
+
+A URL stands in the repository, and importing a module, or calling a class with options, can run anything.
+"""
 
 
 def open_embedded(
@@ -34,7 +41,7 @@ def open_embedded(
 
     Raises:
         UsageError: the options of a storage are wrong.
-        RegistryError: the storage cannot be imported or made.
+        RegistryError: the user has not allowed the storage, or it cannot be imported or made.
     """
     scheme, _, rest = url.partition(":")
     if scheme == "sqlite" and rest:
@@ -44,6 +51,7 @@ def open_embedded(
     own = _OWN.fullmatch(url)
     if own is None or scheme == "sqlite":
         return None
+    _refuse_unless_allowed(f"{own['module']}:{own['name']}")
     options = dict(parse_qsl(own["options"] or "", keep_blank_values=True))
     metadata = options.pop("metadata", "")
     if not metadata:
@@ -54,6 +62,15 @@ def open_embedded(
     storage = _own_storage(own["module"], own["name"], folder, options)
     path = _path(metadata, folder)
     return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
+
+
+def _refuse_unless_allowed(storage: str) -> None:
+    allowed = [each.strip() for each in os.environ.get(ALLOWED, "").split(",")]
+    if storage not in allowed:
+        raise RegistryError(
+            f"the schema storage {storage} is code of its own, and nobody allowed it to run",
+            fix=f"if you trust it, set {ALLOWED}={storage} where schemactl runs",
+        )
 
 
 def _path(text: str, folder: Path) -> str:

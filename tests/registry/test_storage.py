@@ -102,6 +102,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The documented storage as an importable module."""
     (tmp_path / "folder_storage.py").write_text(documented())
     monkeypatch.syspath_prepend(str(tmp_path))
+    allowed = ("folder_storage:FolderStorage", " folder_storage:Other", "no_such_module:Storage")
+    monkeypatch.setenv("SCHEMACTL_ALLOW_STORAGE", ",".join(allowed))
     yield "folder_storage"
     sys.modules.pop("folder_storage", None)
 
@@ -144,6 +146,23 @@ def test_a_storage_that_cannot_be_made_is_one_error(
     with pytest.raises(kind, match=what):
         opened(url, tmp_path)
     assert not (tmp_path / "m.db").exists()
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [None, "", "folder_storage", "folder_storage:", "folder_storage:Folder", "x:FolderStorage", "*"],
+)
+def test_a_storage_that_nobody_allowed_by_its_full_name_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str | None
+) -> None:
+    (tmp_path / "folder_storage.py").write_text("raise AssertionError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv("SCHEMACTL_ALLOW_STORAGE", raising=False)
+    if allowed is not None:
+        monkeypatch.setenv("SCHEMACTL_ALLOW_STORAGE", allowed)
+    with pytest.raises(RegistryError, match="storage folder_storage:FolderStorage is code") as raised:
+        opened("folder_storage:FolderStorage?metadata=m.db&path=x", tmp_path)
+    assert "SCHEMACTL_ALLOW_STORAGE=folder_storage:FolderStorage" in raised.value.fix
 
 
 def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
