@@ -130,16 +130,16 @@ def test_a_clone_that_is_behind_plans_nothing_until_it_has_fetched(
     for name in ("behind", "ahead"):
         project = tmp_path / name / "schemactl.yaml"
         project.write_text(project.read_text().replace("sqlite:registry.db", registry))
-    assert run(tmp_path / "ahead", "apply", "--auto-approve") == 0
+    assert run(tmp_path / "ahead", "apply", "--auto-approve", "--trust-working-tree") == 0
     capsys.readouterr()
-    assert run(tmp_path / "behind", "plan") == 100
+    assert run(tmp_path / "behind", "plan", "--trust-working-tree") == 100
     said = capsys.readouterr().out
     assert "or this clone is behind" in said
     assert "git fetch" in said
     behind = Scratch.__new__(Scratch)
     behind.path, behind._stream = tmp_path / "behind", b""
     behind.git("fetch", "-q")
-    assert run(tmp_path / "behind", "plan", "--detailed-exitcode") == 0
+    assert run(tmp_path / "behind", "plan", "--detailed-exitcode", "--trust-working-tree") == 0
 
 
 def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(

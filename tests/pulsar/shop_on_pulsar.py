@@ -28,7 +28,7 @@ class OnPulsar:
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """What the command prints, and its exit code."""
-        command = [sys.executable, "-m", "schemactl", *arguments, "--target", "prod"]
+        command = [sys.executable, "-m", "schemactl", *arguments, "--target", "prod", "--trust-working-tree"]
         surroundings = {**os.environ, **environment}
         return subprocess.run(
             command, cwd=self.folder, env=surroundings, capture_output=True, text=True, check=False
