@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from schemactl.changes import identity, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
-from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, TopicName
+from schemactl.model import Catalog, CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTopic,
@@ -53,7 +53,8 @@ def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step]
     happens. `progress` is told each step when it is done, with its number from 1.
 
     Raises:
-        StalePlan: the registry is no longer as it was when the plan was made. Nothing was changed.
+        StalePlan: the registry is no longer as it was when the plan was made. Nothing was changed, but topics that a killed
+            `apply` left relaxed are restored.
         SchemactlError: the plan expects refusals. Nothing was changed.
         RegistryError: the registry cannot be read. Nothing was changed.
     """
@@ -63,8 +64,9 @@ def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step]
         )
     state = observe(registry, plan.scope)
     if digest(state) != plan.state_digest:
+        restored = "".join(f"; {told_restored(*each)}" for each in restore_left(registry, state.relaxed))
         raise StalePlan(
-            f"{registry.url} is no longer as it was when the plan was made; nothing was changed",
+            f"{registry.url} is no longer as it was when the plan was made; nothing {'else ' if restored else ''}was changed{restored}",
             fix="look at a new plan: schemactl plan",
         )
     done = 0
@@ -87,6 +89,26 @@ def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step]
             SchemactlError("interrupted", fix="run apply again: it goes on where this one stopped"),
         )
     return Result(plan, done)
+
+
+def restore_left(
+    registry: Registry, names: Iterable[TopicName]
+) -> Iterator[tuple[TopicName, CompatibilityStrategy]]:
+    """Those of `names` that a killed `apply` left relaxed are restored, one after the other; with their own strategy.
+
+    Whatever else a command that writes would do there, or would refuse to do, this comes first: a topic must not go on
+    accepting everything.
+    """
+    for name in sorted(names):
+        own = registry.relaxed(name)
+        if own is not None:
+            _restore(registry, name)
+            yield name, own
+
+
+def told_restored(name: TopicName, own: CompatibilityStrategy) -> str:
+    """What was restored, in words."""
+    return f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, and its own strategy is {own} again"
 
 
 @contextmanager

@@ -65,20 +65,32 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if plan.refusals or not plan.steps or not args.plan:
             print(render(plan, color=context.color))
         if plan.refusals:
+            print_restored(plan, registry)
             return REFUSED
         if plan.steps and args.require_approved is not None:
-            _expect_approved(plan, args.require_approved)
+            _expect_approved(plan, registry, args.require_approved)
         elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
             print("Nothing was applied.")
             return SchemactlError.exit_code
         return carry_out(plan, registry, args, context)
 
 
-def _expect_approved(plan: Plan, approved: str) -> None:
+def print_restored(plan: Plan, registry: Registry) -> None:
+    """What of `plan` is never left undone is done and told: topics that a killed `apply` left relaxed are restored."""
+    from schemactl.apply import restore_left, told_restored
+    from schemactl.plan import RestoreStrategy
+
+    names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
+    for name, own in restore_left(registry, names):
+        print(told_restored(name, own))
+
+
+def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
     from schemactl.plan.file import plan_digest
 
     found = plan_digest(plan)
     if found != approved:
+        print_restored(plan, registry)
         raise StalePlan(
             f"this is not the plan that was approved: its digest is {found}, approved was {approved[:80]}; nothing was changed",
             fix="have the new plan reviewed: schemactl plan",

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.apply import add_result, carry_out, confirmed
+from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
 from schemactl.cli.plan import REFUSED, path_of
 from schemactl.cli.targets import add_selection, approved_target, origin_of
 from schemactl.cli.topics import find
@@ -72,6 +72,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         print(render(plan, color=context.color))
         print("\n".join(["", *sources]))
         if plan.refusals:
+            if not args.out:
+                print_restored(plan, registry)
             return REFUSED
         if args.out:
             write(plan, path_of(args.out, context))

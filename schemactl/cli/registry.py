@@ -139,6 +139,7 @@ def _list(place: _Place, args: argparse.Namespace, context: Context) -> int:
 def _put(place: _Place, args: argparse.Namespace, context: Context) -> int:
     info = read_schema(args, context, place.declared)
     _warn(place, info, context)
+    _restore(place, context)
     before = {version.number for version in place.topic.versions} if place.topic else set()
     try:
         number = place.registry.put_schema(place.name, info)
@@ -218,8 +219,17 @@ def _broken(breakage: Breakage) -> str:
     return f"{found.rule} at {found.pointer or 'the whole'}: {who}"
 
 
+def _restore(place: _Place, context: Context) -> None:
+    """The topic's own strategy judges, also where a killed `apply` left another."""
+    from schemactl.apply import restore_left, told_restored
+
+    for name, own in restore_left(place.registry, [place.name]):
+        context.say(told_restored(name, own))
+
+
 def _delete(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    del context
+    if args.allow_delete or args.force_delete:
+        _restore(place, context)
     stored = place.topic.versions if place.topic else ()
     if not stored:
         # A delete of nothing is not nothing: a broker writes a tombstone, and the first version would be 1.
