@@ -85,6 +85,13 @@ class Context:
         for note in notes:
             self.say(f"note: {note}")
 
+    @property
+    def top(self) -> str:
+        """The real path of the repository to work in: below it, no link leads to what is written."""
+        from schemactl.output import top_of
+
+        return top_of(self.directory)
+
     def approved(self, project: Project | None = None) -> History:
         """The approved history of `project`, or of the project that the folder belongs to.
 

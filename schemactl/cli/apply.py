@@ -141,7 +141,7 @@ def carry_out(plan: Plan, registry: Registry, args: argparse.Namespace, context:
 
     def record(result: Result) -> None:
         if topics:
-            write_json(result_document(result, topics()), path_of(args.result, context))
+            write_json(result_document(result, topics()), path_of(args.result, context), below=context.top)
 
     # Before the first step: a file that cannot be written must stop the apply, and a killed one must leave a trace.
     record(Result(plan, 0))

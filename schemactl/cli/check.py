@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import posixpath
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.output import write
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if path is None:
             print(text)
         else:
-            _write(Path(context.directory) / path, text + "\n")
+            _write(Path(context.directory) / path, text + "\n", context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)
     return FINDINGS if failing else 0
 
@@ -247,15 +246,10 @@ def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
     return outputs
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, context: Context) -> None:
     """The whole text is in the file, or the file is as it was."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        beside.replace(path)
+        write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
     print(f"wrote {path}", file=sys.stderr)

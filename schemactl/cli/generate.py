@@ -97,19 +97,19 @@ def run(args: argparse.Namespace, context: Context) -> int:
     )
     out = Path(top, generate.out) if args.out is None else Path(context.directory, args.out)
     if args.check:
-        difference = on_disk.compare(files, out)
+        difference = on_disk.compare(files, out, below=context.top)
         stale = [*difference.changed, *difference.extra, *difference.foreign]
         for name in sorted(stale):
             print(f"stale: {generate.out if args.out is None else args.out}/{name}")
         print(_summary(len(files), len(stale), checked=True))
         return STALE if stale else 0
     made = _wheel(args, files, generate.package, topics, approved.tip) if args.wheel else None
-    difference = on_disk.write(files, out)
+    difference = on_disk.write(files, out, below=context.top)
     if args.zip:
-        on_disk.pack(files, Path(context.directory, args.zip))
+        on_disk.pack(files, Path(context.directory, args.zip), below=context.top)
         print(args.zip)
     if made:
-        on_disk.pack(made.files, Path(context.directory, args.wheel, made.name))
+        on_disk.pack(made.files, Path(context.directory, args.wheel, made.name), below=context.top)
         print(Path(args.wheel, made.name))
     print(_summary(len(files), len(difference.changed) + len(difference.extra), checked=False))
     return 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli import Context
 from schemactl.cli.targets import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
+from schemactl.output import write
 
 if TYPE_CHECKING:
     from schemactl.adoption import Adoption
@@ -207,7 +208,7 @@ def _write(
         return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
     # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
     for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
-        _create(Path(repository.top or "", path), files[path])
+        _create(Path(repository.top or "", path), files[path], top=str(repository.top))
         context.say(f"wrote {path}")
     return None
 
@@ -242,12 +243,10 @@ def _commits(around: dict[str, bytes], adoption: Adoption, target: Target) -> It
         )
 
 
-def _create(path: Path, data: bytes) -> None:
-    """The file is there with this content; one that exists is never touched."""
+def _create(path: Path, data: bytes, *, top: str) -> None:
+    """The file is there with this content; one that exists is never touched, and no link leads out of `top`."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
-            file.write(data)
+        write(path, data, below=top, is_new=True)
     except OSError as error:
         raise SchemactlError(
             f"{path} cannot be written: {error.strerror}",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 
+from schemactl import output
 from schemactl.cli import Context
 from schemactl.errors import SchemactlError, UsageError
 
@@ -85,22 +87,20 @@ def run(args: argparse.Namespace, context: Context) -> int:
             "namespaces/default/greetings.yaml": TOPIC,
             "namespaces/default/greetings.avsc": DEFINITION,
         }
-    taken = [name for name in files if (folder / name).exists()]
+    taken = [name for name in files if os.path.lexists(folder / name)]
     if taken:
         raise SchemactlError(
             f"{', '.join(taken)} exists already in {folder}: nothing was written",
             fix="edit it, or start in another folder with -C DIR",
         )
-    hooked = (folder / ".pre-commit-config.yaml").exists()
+    hooked = os.path.lexists(folder / ".pre-commit-config.yaml")
     if not hooked:
         files[".pre-commit-config.yaml"] = HOOK
     try:
         for name, text in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            output.write(folder / name, text.encode(), below=context.top, is_new=True)
             print(f"wrote {name}")
-        if _ignore(folder):
+        if _ignore(folder, context.top):
             print("added .schemactl/ to .gitignore")
     except OSError as error:
         raise SchemactlError(
@@ -125,12 +125,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _ignore(folder: Path) -> bool:
+def _ignore(folder: Path, top: str) -> bool:
     """Whether a line had to be added to .gitignore for the embedded registry, which must not be committed."""
     path = folder / ".gitignore"
-    present = path.read_text(encoding="utf-8") if path.exists() else ""
-    if ".schemactl/" in present.splitlines():
+    present = output.read(path, below=top) or b""
+    if b".schemactl/" in present.splitlines():
         return False
-    joint = "" if not present or present.endswith("\n") else "\n"
-    path.write_text(f"{present}{joint}.schemactl/\n", encoding="utf-8")
+    joint = b"" if not present or present.endswith(b"\n") else b"\n"
+    output.write(path, present + joint + b".schemactl/\n", below=top)
     return True

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     with planned(args, context) as (plan, _):
         if args.out:
-            write(plan, path_of(args.out, context))
+            write(plan, path_of(args.out, context), below=context.top)
         render = plan_json.render if args.format == "json" else plan_text.render
         print(render(plan, color=context.color and args.format == "text"))
         applicable = plan.steps and not plan.refusals

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 print_restored(plan, registry)
             return REFUSED
         if args.out:
-            write(plan, path_of(args.out, context))
+            write(plan, path_of(args.out, context), below=context.top)
             context.say(f"To carry out exactly this: schemactl apply {args.out}")
             return 0
         if plan.steps and not args.auto_approve and not confirmed():

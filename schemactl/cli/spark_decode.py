@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.cli import Context
 from schemactl.cli.spark_messages import columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.output import refuse_links
 
 if TYPE_CHECKING:
     from schemactl.cli.spark_messages import Subject
@@ -75,6 +76,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     out = located(args.out, context)
     refused = located(args.refused, context) if args.refused else None
+    for place in (
+        out,
+        refused or f"{out}/{REFUSED}",
+        located(args.checkpoint or f"{out}/_checkpoints", context),
+    ):
+        if "://" not in place or place.startswith("file://"):
+            refuse_links(place.removeprefix("file://"), below=context.top)
     with running(args, context, read.there) as messages:
         checkpoint = (
             located(args.checkpoint, context)

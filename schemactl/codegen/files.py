@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import io
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from schemactl import output
 from schemactl.codegen.names import LICENSE
 from schemactl.codegen.topic_module import MARK
 from schemactl.errors import SchemactlError
@@ -36,31 +36,36 @@ class Difference:
         return bool(self.changed or self.extra or self.foreign)
 
 
-def compare(files: Mapping[str, str], out: Path) -> Difference:
+def compare(files: Mapping[str, str], out: Path, *, below: str | None = None) -> Difference:
     """How the folder `out` differs from `files`.
 
+    Args:
+        files: what should be there.
+        out: the folder.
+        below: a real path; no link below it is followed (`output.write`).
+
     Raises:
-        SchemactlError: a file cannot be read.
+        SchemactlError: a file cannot be read, or a link is in its place or on the way to it.
     """
     changed: list[str] = []
     foreign: list[str] = []
     for name, text in files.items():
-        found = _read(out / name)
+        found = _read(out / name, below)
         if found == text:
             continue
         # An empty file (py.typed, an __init__.py made by hand) holds nothing that could be lost.
         (foreign if found and not _is_ours(found) else changed).append(name)
-    return Difference(tuple(changed), tuple(_extra(files, out)), tuple(foreign))
+    return Difference(tuple(changed), tuple(_extra(files, out, below)), tuple(foreign))
 
 
-def write(files: Mapping[str, str], out: Path) -> Difference:
-    """Makes `out` hold exactly `files` among what was generated; says what was different before.
+def write(files: Mapping[str, str], out: Path, *, below: str | None = None) -> Difference:
+    """Makes `out` hold exactly `files` among what was generated; says what was different before. For `below` see `compare`.
 
     Raises:
-        SchemactlError: a file that was not generated stands in the way (nothing is written then), or the folder cannot
-            be written.
+        SchemactlError: a file that was not generated, or a link, stands in the way (nothing is written then), or the
+            folder cannot be written.
     """
-    difference = compare(files, out)
+    difference = compare(files, out, below=below)
     if difference.foreign:
         raise SchemactlError(
             f"these files were not generated and are left alone: {', '.join(difference.foreign)}",
@@ -68,77 +73,69 @@ def write(files: Mapping[str, str], out: Path) -> Difference:
         )
     try:
         for name in difference.changed:
-            with _replacing(out / name) as beside:
-                beside.write_bytes(files[name].encode())
+            output.write(out / name, files[name].encode(), below=below)
         for name in difference.extra:
-            (out / name).unlink()
+            output.remove(out / name, below=below)
             _remove_if_empty((out / name).parent, out)
     except OSError as error:
         raise SchemactlError(f"{out} cannot be written: {error}") from None
     return difference
 
 
-def pack(files: Mapping[str, str], path: Path) -> None:
+def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> None:
     """The files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
 
-    Equal files make equal bytes.
+    Equal files make equal bytes. For `below` see `compare`.
 
     Raises:
         SchemactlError: it cannot be written.
     """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in files.items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED, compresslevel=9)
     try:
-        with _replacing(path) as beside, zipfile.ZipFile(beside, "w") as archive:
-            for name, text in files.items():
-                entry = zipfile.ZipInfo(name, _EPOCH)
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED, compresslevel=9)
+        output.write(path, packed.getvalue(), below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be written: {error}") from None
 
 
-def _extra(files: Mapping[str, str], out: Path) -> list[str]:
+def _extra(files: Mapping[str, str], out: Path, below: str | None) -> list[str]:
     roots = {name.split("/")[0] for name in files}
     kinds = ("*.py", LICENSE)
     found = (path for root in sorted(roots) for kind in kinds for path in (out / root).rglob(kind))
-    names = {path.relative_to(out).as_posix(): path for path in found if path.is_file()}
-    return sorted(name for name, path in names.items() if name not in files and _is_ours(_read(path) or ""))
+    names = {
+        path.relative_to(out).as_posix(): path for path in found if path.is_file() and not path.is_symlink()
+    }
+    return sorted(
+        name for name, path in names.items() if name not in files and _is_ours(_read(path, below) or "")
+    )
 
 
 def _is_ours(text: str) -> bool:
     return text.startswith(MARK)
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path, below: str | None) -> str | None:
     """The text of a file, None if there is none."""
     try:
-        return path.read_bytes().decode(errors="replace")
-    except FileNotFoundError:
-        return None
+        found = output.read(path, below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be read: {error}") from None
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A file to write beside `path`, which it is at the end; where that is not reached, `path` is as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    return None if found is None else found.decode(errors="replace")
 
 
 def _remove_if_empty(folder: Path, out: Path) -> None:
     """Removes folders that hold nothing but what Python compiled, up to `out`."""
     while folder != out:
-        left = [path for path in folder.iterdir() if path.name != "__pycache__"]
-        if left:
+        compiled = folder / "__pycache__"
+        if compiled.is_symlink() or any(path != compiled for path in folder.iterdir()):
             return
-        for compiled in (folder / "__pycache__").glob("*.pyc"):
-            compiled.unlink()
-        if (folder / "__pycache__").is_dir():
-            (folder / "__pycache__").rmdir()
+        for path in compiled.glob("*.pyc"):
+            path.unlink()
+        if compiled.is_dir():
+            compiled.rmdir()
         folder.rmdir()
         folder = folder.parent

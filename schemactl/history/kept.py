@@ -16,6 +16,8 @@ import sys
 # `hashlib` brings all of OpenSSL with it, which takes as long as the hook may take as a whole.
 from _blake2 import blake2b
 
+from schemactl import output
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +56,7 @@ def write(path: str, kind: str, content: bytes) -> bool:
         os.makedirs(folder, exist_ok=True)
         if os.path.islink(folder):
             return False
-        _replace(path, _digest(key, kind, content) + content)
+        output.write(path, _digest(key, kind, content) + content, below=None, mode=output.OWN)
     except OSError:
         return False
     return True
@@ -98,19 +100,14 @@ def _new_key() -> bytes | None:
     if folder is None:
         return None
     path = os.path.join(folder, "key")
-    beside = f"{path}.{os.urandom(8).hex()}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if os.path.lexists(path) and _key() is None:
             os.unlink(path)
-        _create(beside, os.urandom(_KEY_BYTES))
-        try:
-            # As a whole, unless another process was faster: then its key counts.
-            os.link(beside, path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(beside)
+        # Unless another process was faster: then its key counts.
+        output.write(path, os.urandom(_KEY_BYTES), below=None, mode=output.OWN, is_new=True)
+    except FileExistsError:
+        pass
     except OSError:
         return None
     return _key()
@@ -135,7 +132,7 @@ def _program() -> str:
     try:
         if folder:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            _replace(remembered, f"{listing} {digest}".encode())
+            output.write(remembered, f"{listing} {digest}".encode(), below=None, mode=output.OWN)
     except OSError:
         # It is worked out again the next time.
         pass
@@ -185,24 +182,3 @@ def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
         ):
             raise OSError(path)
         return file.read(most_bytes)
-
-
-def _replace(path: str, content: bytes) -> None:
-    """The file holds `content`, or what it held before."""
-    beside = f"{path}.{os.urandom(8).hex()}"
-    try:
-        _create(beside, content)
-        os.replace(beside, path)
-    except BaseException:
-        from contextlib import suppress
-
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
-
-
-def _create(path: str, content: bytes) -> None:
-    """A new file that nobody else can read or write."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(content)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from schemactl import output
 from schemactl.errors import SchemactlError
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, read_commit, read_schema, schema_value
@@ -100,33 +100,24 @@ def step_document(step: Step) -> Json:
             return {"action": "take_number", "topic": str(name), "number": number}
 
 
-def write(plan: Plan, path: Path) -> None:
-    """`plan` is in the file at `path`, whole: whoever reads it meanwhile sees the old file or the new one."""
-    write_json(document(plan), path)
+def write(plan: Plan, path: Path, *, below: str | None = None) -> None:
+    """`plan` is in the file at `path`, whole: no link below `below` leads there (`output.write`)."""
+    write_json(document(plan), path, below=below)
 
 
-def write_json(value: Json, path: Path) -> None:
-    """`value` is in the file at `path`, whole, as indented JSON.
+def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
+    """`value` is in the file at `path`, whole, as indented JSON; no link below `below` leads there (`output.write`).
 
     Raises:
         SchemactlError: the file cannot be written.
     """
     text = json_text(value) + "\n"
-    temporary = ""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = file.name
-            file.write(text)
-        Path(temporary).replace(path)
+        output.write(path, text.encode(), below=below, mode=output.OWN, make_folders=False)
     except OSError as error:
         raise SchemactlError(
             f"{path} cannot be written: {error.strerror}", fix="name a file in a folder you may write"
         ) from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def read(path: Path) -> Plan:

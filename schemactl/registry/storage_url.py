@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import BrokerDefaults, Release
+from schemactl.output import refuse_links, top_of
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.storage import MemoryStorage, SchemaStorage
@@ -42,6 +43,7 @@ def open_embedded(
     Raises:
         UsageError: the options of a storage are wrong.
         RegistryError: the user has not allowed the storage, or it cannot be imported or made.
+        SchemactlError: the SQLite file is a link, or lies behind one, in the repository.
     """
     scheme, _, rest = url.partition(":")
     if scheme == "sqlite" and rest:
@@ -74,7 +76,17 @@ def _refuse_unless_allowed(storage: str) -> None:
 
 
 def _path(text: str, folder: Path) -> str:
-    return text if text == MEMORY else str(folder / text)
+    """Where SQLite keeps the registry: no link that came with a repository leads there, nor to what SQLite puts beside it.
+
+    Raises:
+        SchemactlError: one does.
+    """
+    if text == MEMORY:
+        return text
+    top = top_of(str(folder))
+    for beside in ("", "-journal", "-wal", "-shm"):
+        refuse_links(folder / f"{text}{beside}", below=top)
+    return str(folder / text)
 
 
 def _own_storage(module: str, name: str, folder: Path, options: dict[str, str]) -> SchemaStorage:

@@ -123,8 +123,9 @@ def _write(home: Path, text: str) -> Path:
     launcher = home / "bin" / "java"
     if not launcher.is_file() or launcher.read_text() != text:
         launcher.parent.mkdir(parents=True, exist_ok=True)
-        beside = launcher.with_name(f".java.{os.getpid()}")
-        beside.write_text(text)
-        beside.chmod(0o755)
-        beside.replace(launcher)
+        descriptor, beside = tempfile.mkstemp(prefix=".java.", dir=launcher.parent)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        Path(beside).chmod(0o755)
+        Path(beside).replace(launcher)
     return home

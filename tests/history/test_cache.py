@@ -208,7 +208,7 @@ def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch:
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     scratch.flush()
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     before = kept(scratch.path).read_bytes()

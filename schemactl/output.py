@@ -1,0 +1,248 @@
+"""Files that the tool writes: whole or not at all, and never through a link that came with a repository."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import NoReturn
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SHARED = 0o666
+"""The permissions of a new file, from which the process's umask takes some away."""
+
+OWN = 0o600
+"""The permissions of a file that concerns nobody else."""
+
+
+def top_of(directory: str) -> str:
+    """The real path of the repository that `directory` lies in; of the folder itself, where it lies in none."""
+    start = folder = os.path.realpath(directory)
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return start
+        folder = above
+    return folder
+
+
+def write(
+    path: str | os.PathLike[str],
+    data: bytes | Iterable[bytes],
+    *,
+    below: str | None,
+    mode: int = _SHARED,
+    is_new: bool = False,
+    make_folders: bool = True,
+) -> None:
+    """`data` is in the file at `path`, whole; whoever reads it meanwhile sees the old file or the new one.
+
+    Args:
+        path: a relative one starts in the folder of the process.
+        data: what the file holds.
+        below: a real path; no link below it is followed. None: links are followed on the way to the file's folder.
+        mode: the file's permissions, before the umask.
+        is_new: a file that is there already is left alone.
+        make_folders: the folders on the way are made where they are missing.
+
+    Raises:
+        FileExistsError: it is there already, with `is_new`.
+        SchemactlError: below `below` a link is on the way to it, or it is one, a pipe or a device.
+        OSError: the file cannot be written.
+    """
+    place = _open(path, below, make=make_folders)
+    try:
+        place.is_file()
+        beside = f".schemactl.{os.urandom(12).hex()}.part"
+        descriptor = os.open(beside, _NEW, mode, dir_fd=place.folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.writelines((data,) if isinstance(data, bytes) else data)
+            if is_new:
+                _take_free_place(beside, place)
+            else:
+                os.replace(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            _unlink(beside, place)
+            raise
+    finally:
+        os.close(place.folder)
+
+
+def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
+    """What the file at `path` holds; None: there is none. For the arguments see `write`.
+
+    Raises:
+        SchemactlError: below `below` a link is on the way to it, or it is one, a pipe or a device.
+        OSError: it cannot be read.
+    """
+    try:
+        place = _open(path, below)
+    except FileNotFoundError:
+        return None
+    try:
+        if not place.is_file():
+            return None
+        kept = 0 if place.inside is None else os.O_NOFOLLOW
+        descriptor = os.open(
+            place.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | kept, dir_fd=place.folder
+        )
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(place.folder)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def remove(path: str | os.PathLike[str], *, below: str | None) -> None:
+    """The file at `path` is gone; a link there is, not what it names. For the arguments see `write`.
+
+    Raises:
+        SchemactlError: below `below` a link is on the way to it.
+        OSError: it cannot be removed.
+    """
+    place = _open(path, below)
+    try:
+        os.unlink(place.name, dir_fd=place.folder)
+    finally:
+        os.close(place.folder)
+
+
+def refuse_links(path: str | os.PathLike[str], *, below: str) -> None:
+    """Neither `path` nor anything on the way to it is a link below `below`: for what somebody else writes there.
+
+    Raises:
+        SchemactlError: something is.
+    """
+    start, names = _split(os.path.join(os.getcwd(), path), below)
+    for at in range(1, len(names) + 1):
+        if os.path.islink(os.path.join(start, *names[:at])):
+            _refuse("/".join(names[:at]), "a symbolic link")
+
+
+class _Place:
+    """Where a file is or will be.
+
+    Attributes:
+        folder: the descriptor of its folder.
+        name: what it is called there.
+        inside: the parts of the way to its folder from where links are no longer followed; None: it lies outside.
+    """
+
+    __slots__ = ("folder", "inside", "name")
+
+    def __init__(self, folder: int, name: str, inside: list[str] | None) -> None:
+        self.folder = folder
+        self.name = name
+        self.inside = inside
+
+    def is_file(self) -> bool:
+        """Whether something is there that may be a file; outside it is not asked for, and may be a link."""
+        if self.inside is None:
+            return True
+        try:
+            found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return False
+        if not (stat.S_ISREG(found) or stat.S_ISDIR(found)):
+            kind = "a symbolic link" if stat.S_ISLNK(found) else "a pipe or a device"
+            _refuse("/".join([*self.inside, self.name]), kind)
+        return True
+
+
+def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False) -> _Place:
+    """The place of `path`; with `make`, its folders are made.
+
+    Each folder in `below` is opened from the one before it, so that nobody puts a link in between.
+    """
+    before, name = os.path.split(os.path.join(os.getcwd(), path))
+    start, names = (before, []) if below is None else _split(before, below)
+    if start != below:
+        if make:
+            os.makedirs(start, exist_ok=True)
+        return _Place(os.open(start, _FOLDER), name, None)
+    folder = os.open(start, _FOLDER)
+    for at in range(len(names)):
+        try:
+            inner = _enter(folder, names[: at + 1], make=make)
+        finally:
+            os.close(folder)
+        folder = inner
+    return _Place(folder, name, names)
+
+
+def _split(path: str, below: str) -> tuple[str, list[str]]:
+    """Where an absolute path leads: `below` and the parts of the way from there; or a real path outside, and none."""
+    inside = below.rstrip("/") + "/"
+    reached = "/"
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        if part == "..":
+            reached = os.path.dirname(reached)
+        elif reached == below or reached.startswith(inside):
+            reached = os.path.join(reached, part)
+        else:
+            reached = os.path.realpath(os.path.join(reached, part))
+    if not f"{reached}/".startswith(inside):
+        return reached, []
+    return below, reached[len(inside) :].split("/") if len(reached) > len(inside) else []
+
+
+def _enter(folder: int, names: list[str], *, make: bool) -> int:
+    """The last of `names`, opened in `folder`, to which the others led."""
+    name = names[-1]
+    try:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+    except OSError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            _refuse("/".join(names), "a symbolic link")
+        raise
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        # Somebody else made it, or a link, meanwhile.
+        pass
+    return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+
+
+def _take_free_place(beside: str, place: _Place) -> None:
+    """The file `beside` is called as the place says, where nothing was called so."""
+    try:
+        os.link(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some file systems have no second names. What is there is looked for, then.
+        try:
+            os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            return
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place.name) from None
+    _unlink(beside, place)
+
+
+def _unlink(name: str, place: _Place) -> None:
+    try:
+        os.unlink(name, dir_fd=place.folder)
+    except OSError:
+        pass
+
+
+def _refuse(place: str, kind: str) -> NoReturn:
+    from schemactl.errors import SchemactlError
+
+    raise SchemactlError(
+        f"{place} is {kind}: schemactl neither reads nor writes its own files through it",
+        fix="remove it, or name another file or folder",
+    )

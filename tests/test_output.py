@@ -1,0 +1,333 @@
+"""What the tool writes goes where it is said to, whole, and never through a link that a pull request brought."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import shop
+from scratch import Scratch, declared, record
+
+from schemactl.errors import SchemactlError
+from schemactl.output import OWN, read, refuse_links, remove, top_of, write
+
+PROJECT = """\
+version: 1
+roots: [topics]
+targets: {local: {registry: "sqlite:.schemactl/registry.db"}}
+generate: {package: shop_schemas, out: generated}
+"""
+KEPT = "what nobody may overwrite\n"
+
+
+class Attacked:
+    """A repository whose pull request may bring links, and files outside it that they lead to."""
+
+    def __init__(self, folder: Path) -> None:
+        made = Scratch(folder / "shop")
+        made.commit(
+            {
+                "schemactl.yaml": PROJECT,
+                "topics/orders.yaml": declared(),
+                "topics/orders.avsc": record("id"),
+            },
+            "approved",
+        )
+        made.flush()
+        self.path = made.path
+        self.outside = folder / "outside"
+        self.outside.mkdir()
+        self.victim = self.outside / "victim"
+        self.victim.write_text(KEPT)
+
+    def link(self, name: str, to: Path) -> None:
+        """A link `name` of the repository leads to `to`."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(to)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return shop.schemactl(self.path, *arguments)
+
+    def is_unharmed(self) -> bool:
+        """Outside, nothing has changed and nothing has been added."""
+        return [path.name for path in self.outside.iterdir()] == [
+            "victim"
+        ] and self.victim.read_text() == KEPT
+
+
+@pytest.fixture
+def attacked(tmp_path: Path) -> Attacked:
+    return Attacked(tmp_path)
+
+
+WRITERS = {
+    "check": (["check", "--format", "sarif=reports/out.sarif"], "reports/out.sarif"),
+    "generate": (["generate"], "generated/shop_schemas/__init__.py"),
+    "generate --out": (["generate", "--out", "elsewhere"], "elsewhere/shop_schemas/shop/__init__.py"),
+    "generate --zip": (["generate", "--zip", "dist/package.zip"], "dist/package.zip"),
+    "generate --wheel": (
+        ["generate", "--wheel", "--wheel-version", "1.0"],
+        "dist/shop_schemas-1.0-py3-none-any.whl",
+    ),
+    "plan --out": (["plan", "--target", "local", "--out", "plans/plan.json"], "plans/plan.json"),
+    "apply --result": (
+        ["apply", "--yes", "--target", "local", "--result", "results/r.json"],
+        "results/r.json",
+    ),
+    "registry": (["apply", "--yes", "--target", "local"], ".schemactl/registry.db"),
+    "registry's log": (["apply", "--yes", "--target", "local"], ".schemactl/registry.db-wal"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_link_in_place_of_the_file_is_refused_with_its_place(attacked: Attacked, writer: str) -> None:
+    arguments, file = WRITERS[writer]
+    attacked.link(file, attacked.victim)
+    done = attacked.run(*arguments)
+    assert (done.returncode, attacked.is_unharmed()) == (1, True), done.stderr
+    assert f"{file} is a symbolic link: " in done.stderr
+    assert (attacked.path / file).is_symlink()
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_linked_folder_is_refused_with_its_place(attacked: Attacked, writer: str) -> None:
+    arguments, file = WRITERS[writer]
+    folder = file.split("/")[0]
+    attacked.link(folder, attacked.outside)
+    done = attacked.run(*arguments)
+    assert (done.returncode, attacked.is_unharmed()) == (1, True), done.stderr
+    assert f"{folder} is a symbolic link: " in done.stderr
+
+
+def test_without_links_the_files_are_there_and_nothing_beside_them(attacked: Attacked) -> None:
+    done = attacked.run("generate", "--zip", "package.zip", "--wheel", "--wheel-version", "1.0")
+    assert done.returncode == 0, done.stderr
+    assert attacked.run("plan", "--out", "plan.json").returncode == 0
+    assert {path.name for path in attacked.path.iterdir()} - {".git", "topics"} == {
+        "schemactl.yaml",
+        "generated",
+        "package.zip",
+        "dist",
+        "plan.json",
+    }
+    assert len(list((attacked.path / "dist").iterdir())) == 1
+
+
+def test_a_link_that_leads_nowhere_yet_is_refused_too(attacked: Attacked) -> None:
+    attacked.link("out.sarif", attacked.outside / "new")
+    assert attacked.run("check", "--format", "sarif=out.sarif").returncode == 1
+    assert attacked.is_unharmed()
+
+
+def test_a_link_in_the_way_of_generate_check_is_refused_and_not_read(attacked: Attacked) -> None:
+    attacked.link("generated/shop_schemas/__init__.py", Path("/dev/zero"))
+    done = attacked.run("generate", "--check")
+    assert done.returncode == 1
+    assert "generated/shop_schemas/__init__.py is a symbolic link" in done.stderr
+
+
+def test_a_compiled_folder_that_is_a_link_is_left_alone(attacked: Attacked) -> None:
+    assert attacked.run("generate").returncode == 0
+    (attacked.outside / "victim").rename(attacked.outside / "victim.pyc")
+    attacked.link("generated/shop_schemas/shop/sales/__pycache__", attacked.outside)
+    (attacked.path / "topics" / "orders.yaml").write_text(declared("shop/other/orders"))
+    shop.git(attacked.path, "add", ".")
+    shop.git(attacked.path, "commit", "-q", "-m", "moved")
+    assert attacked.run("generate").returncode == 0
+    assert (attacked.outside / "victim.pyc").read_text() == KEPT
+
+
+def test_names_that_a_pull_request_can_foresee_are_never_used(attacked: Attacked) -> None:
+    # The command's process id is not known before; so each one that it may have is taken.
+    program = (
+        "import os, pathlib, sys\n"
+        "for name in ('out.sarif', 'plan.json', 'package.zip'):\n"
+        f"    pathlib.Path(f'.{{name}}.{{os.getpid()}}').symlink_to({str(attacked.victim)!r})\n"
+        f"os.execv({sys.executable!r}, [{sys.executable!r}, '-m', 'schemactl', *sys.argv[1:]])\n"
+    )
+    for arguments in (
+        ["check", "--format", "sarif=out.sarif"],
+        ["generate", "--zip", "package.zip"],
+        ["plan", "--target", "local", "--out", "plan.json"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            cwd=attacked.path,
+            env=shop.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert attacked.is_unharmed()
+
+
+def test_init_writes_through_no_link(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text(KEPT)
+    for name in ("namespaces/default/greetings.avsc", ".gitignore", "namespaces", ".pre-commit-config.yaml"):
+        folder = tmp_path / name.replace("/", "-")
+        (folder / name).parent.mkdir(parents=True)
+        to = tmp_path / "outside" if name == "namespaces" else tmp_path / "new" if "pre" in name else victim
+        (folder / name).symlink_to(to)
+        done = shop.schemactl(folder, "init")
+        assert "Traceback" not in done.stderr
+        assert name.startswith(".pre") or done.returncode == 1
+        assert victim.read_text() == KEPT
+        assert not (tmp_path / "outside").exists()
+        assert not (tmp_path / "new").exists()
+
+
+def test_import_writes_through_no_link(attacked: Attacked) -> None:
+    assert attacked.run("apply", "--yes", "--target", "local").returncode == 0
+    fresh = Scratch(attacked.path.parent / "fresh").path
+    (fresh / "namespaces").symlink_to(attacked.outside)
+    registry = f"sqlite:{attacked.path}/.schemactl/registry.db"
+    done = shop.schemactl(fresh, "import", "--registry", registry)
+    assert (done.returncode, attacked.is_unharmed()) == (1, True), done.stdout
+    assert "namespaces is a symbolic link" in done.stderr
+
+
+def test_outside_the_repository_a_path_may_hold_links(attacked: Attacked, tmp_path: Path) -> None:
+    (tmp_path / "short").symlink_to(attacked.outside)
+    done = attacked.run("check", "--format", f"json={tmp_path}/short/report.json")
+    assert done.returncode == 0, done.stderr
+    assert (attacked.outside / "report.json").is_file()
+
+
+def test_a_repository_may_be_reached_through_a_link_and_its_own_are_still_refused(
+    attacked: Attacked, tmp_path: Path
+) -> None:
+    (tmp_path / "short").symlink_to(attacked.path)
+    assert shop.schemactl(tmp_path, "-C", "short", "check", "--format", "json=a.json").returncode == 0
+    attacked.link("linked", attacked.outside)
+    for path in (f"{tmp_path}/short/linked/b.json", "linked/b.json", "topics/../linked/b.json"):
+        done = shop.schemactl(tmp_path, "-C", "short", "check", "--format", f"json={path}")
+        assert "linked is a symbolic link" in done.stderr
+        assert attacked.is_unharmed()
+
+
+# The function itself.
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_permissions_are_the_umask_s(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write(tmp_path / "a", b"x", below=str(tmp_path))
+        write(tmp_path / "b", b"x", below=None, mode=OWN)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o666 & ~umask
+    assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o600 & ~umask
+
+
+def test_a_new_file_takes_no_other_s_place(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"old", below=None)
+    with pytest.raises(FileExistsError):
+        write(tmp_path / "a", b"new", below=None, is_new=True)
+    write(tmp_path / "b", b"new", below=None, is_new=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old", "b": b"new"}
+
+
+def test_where_files_have_one_name_a_new_one_takes_no_other_s_place_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", no_links)
+    test_a_new_file_takes_no_other_s_place(tmp_path)
+
+
+def test_what_fails_halfway_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    def parts() -> object:
+        yield b"half"
+        raise OSError("the disk is full")
+
+    write(tmp_path / "a", b"old", below=None)
+    with pytest.raises(OSError, match="disk is full"):
+        write(tmp_path / "a", parts(), below=None)  # type: ignore[arg-type]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
+
+
+def test_a_process_that_is_killed_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from schemactl.output import write\n"
+        "def parts():\n"
+        "    yield b'x' * 1_000_000\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write(sys.argv[1], parts(), below=None, is_new=sys.argv[2] == 'new')\n"
+    )
+    (tmp_path / "old").write_bytes(b"old")
+    for name, kind in (("old", "replaced"), ("fresh", "new")):
+        done = subprocess.run([sys.executable, "-c", program, str(tmp_path / name), kind], check=False)
+        assert done.returncode < 0
+    assert (tmp_path / "old").read_bytes() == b"old"
+    assert not (tmp_path / "fresh").exists()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path, top: write(path, b"x", below=top),
+        lambda path, top: read(path, below=top),
+        lambda path, top: remove(path, below=top),
+        lambda path, top: refuse_links(path, below=top),
+    ],
+)
+def test_a_link_is_refused_however_the_path_is_written(
+    tmp_path: Path, use: Callable[[Path, str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = tmp_path / "top"
+    (top / "plain" / "deep").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text(KEPT)
+    (top / "plain" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "way").symlink_to(top / "plain" / "deep")
+    monkeypatch.chdir(top)
+    for path in (
+        top / "plain/link/file",
+        Path("plain/link/file"),
+        Path("./plain//deep/../link/file"),
+        tmp_path / "outside/../top/plain/link/file",
+        tmp_path / "way/../link/file",
+    ):
+        with pytest.raises(SchemactlError, match=r"^plain/link is a symbolic link"):
+            use(path, str(top))
+    assert (tmp_path / "outside" / "file").read_text() == KEPT
+
+
+def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, refused in (("pipe", SchemactlError), ("folder", IsADirectoryError)):
+        with pytest.raises(refused):
+            read(tmp_path / name, below=str(tmp_path))
+        with pytest.raises(refused):
+            write(tmp_path / name, b"x", below=str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "folder"}
+
+
+def test_what_is_missing_is_none_and_makes_no_folder(tmp_path: Path) -> None:
+    for below in (None, str(tmp_path)):
+        assert read(tmp_path / "no" / "file", below=below) is None
+        assert read(tmp_path / "file", below=below) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_top_is_the_nearest_repository_s(tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    (tmp_path / "one" / "two" / "three").mkdir(parents=True)
+    (tmp_path / "one" / "two" / ".git").write_text("gitdir: elsewhere")
+    (tmp_path / "short").symlink_to(tmp_path / "one" / "two" / "three")
+    real = os.path.realpath(tmp_path)
+    assert top_of(str(tmp_path / "one")) == f"{real}/one"
+    assert top_of(str(tmp_path / "short")) == f"{real}/one/two"
