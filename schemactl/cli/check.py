@@ -20,7 +20,7 @@ from schemactl.report import CHECK_FORMATS, render_check
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, Fork
     from schemactl.declare import Declared
-    from schemactl.history import Forked, HashedFiles, History, IndexFiles, Repository
+    from schemactl.history import CommitFiles, Forked, HashedFiles, History, IndexFiles, Repository
     from schemactl.model import Catalog, Project, TopicName
     from schemactl.staged import Look
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  schemactl check                          the working tree\n"
         "  schemactl check --staged                 what `git commit` would commit: the pre-commit hook\n"
-        "  schemactl check --base origin/main       a pull request, against the branch it goes to\n"
+        "  schemactl check --base origin/main       a pull request: HEAD, against the branch it goes to\n"
         "  schemactl check --format github --format sarif=schemactl.sarif\n"
         "  schemactl check --topic 'shop/sales/*'\n"
     )
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--base",
         metavar="REF",
-        help="the approved ref to compare with (default: `approved` of the project file)",
+        help="judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
     )
     parser.add_argument(
         "--format",
@@ -95,6 +95,9 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         context.note(approved.notes)
         fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
         report = _compared(args, project, declared, forked, fork)
+        if args.base and isinstance(files, history.CommitFiles):
+            notes = _not_judged(repository, project, files, declared)
+            report = replace(report, notes=(*report.notes, *notes))
         if beginning and isinstance(files, history.IndexFiles):
             keeping.keep(
                 beginning,
@@ -111,24 +114,24 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
 
 def _files(
     args: argparse.Namespace, context: Context, repository: Repository
-) -> tuple[Project, IndexFiles | HashedFiles]:
-    """The project, and the files to check: the index, or the working tree.
+) -> tuple[Project, CommitFiles | HashedFiles]:
+    """The project, and the files to check: the index, HEAD, or the working tree.
 
     Raises:
         SchemactlError: there are none, or the project asks for what cannot be done with them.
     """
     from schemactl import declare, history
 
-    files: IndexFiles | HashedFiles
-    if args.staged:
-        files = _index(repository, context.look)
-        project = declare.load_project(context.directory, context.config, files=files)[0]
-        files.folders = project.roots
-    elif repository.top is None:
+    files: CommitFiles | HashedFiles
+    if repository.top is None and not args.staged:
         raise SchemactlError(
             "a bare repository has no files to check",
             fix="check in a clone; `schemactl log` and `plan` work here",
         )
+    if args.staged or args.base:
+        files = _index(repository, context.look) if args.staged else _head(repository)
+        project = declare.load_project(context.directory, context.config, files=files)[0]
+        files.folders = project.roots
     else:
         project, top = declare.load_project(context.directory, context.config)
         worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
@@ -144,17 +147,59 @@ def _files(
     return project, files
 
 
-def _declared(repository: Repository, project: Project, files: IndexFiles | HashedFiles) -> Declared:
+def _head(repository: Repository) -> CommitFiles:
+    """What is committed here."""
+    from schemactl.history import CommitFiles
+
+    head = repository.commit("HEAD")
+    if head is None:
+        raise SchemactlError(
+            "--base judges what is committed, and nothing is committed here yet",
+            fix="commit first, or leave --base out to check the working tree",
+        )
+    return CommitFiles(repository, head)
+
+
+def _declared(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> Declared:
     """What the files say. Raises DeclarationError if they have problems."""
     from schemactl import declare, history
-    from schemactl.history import kept
+    from schemactl.history import attributes, kept
 
     soundness = history.Soundness(repository, project, files, program=kept.program())
     declared = declare.read(files, project, soundness=soundness)
     soundness.keep()
-    if declared.problems:
-        raise DeclarationError(declared.problems)
+    judged = {project.path, *_paths(declared), *(each.source.path for each in declared.problems)}
+    if problems := [*declared.problems, *attributes.problems(repository, files, judged)]:
+        raise DeclarationError(problems)
     return declared
+
+
+def _paths(declared: Declared) -> Iterator[str]:
+    """The files that the declarations are made of."""
+    sources = (
+        *(each.source for each in declared.catalog.namespaces.values()),
+        *(each.source for each in declared.catalog.topics.values()),
+    )
+    yield from (source.path for source in sources if source)
+    yield from chain.from_iterable(declared.dependencies.values())
+
+
+def _not_judged(
+    repository: Repository, project: Project, files: CommitFiles, declared: Declared
+) -> Iterator[str]:
+    """That files of the working tree are not as HEAD has them."""
+    from schemactl import declare, history
+    from schemactl.history import uncommitted
+
+    worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
+    here = history.HashedFiles(worktree, repository.object_format)
+    paths = uncommitted.among(files, here, {project.path, *_paths(declared)})
+    if paths:
+        named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
+        yield (
+            f"not judged: {len(paths)} file{'s' if len(paths) > 1 else ''} that differ{'' if len(paths) > 1 else 's'} from HEAD "
+            f"({named}); commit them, or leave --base out"
+        )
 
 
 def _compared(

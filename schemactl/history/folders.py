@@ -208,7 +208,7 @@ def stamp(folders: Folders, approved: str) -> bytes:
         if part.startswith(b"ref: ")
     ]
     parts.append(read(os.path.join(folders.common, "reftable", "tables.list")))
-    parts += [_seen(os.path.join(folders.common, name)) for name in ("packed-refs", "shallow", "info/grafts")]
+    parts += [seen(os.path.join(folders.common, name)) for name in ("packed-refs", "shallow", "info/grafts")]
     return b"\n".join([*map(os.fsencode, names), *parts])
 
 
@@ -278,7 +278,7 @@ def _whole(path: str) -> bytes:
         return b""
 
 
-def _seen(path: str) -> bytes:
+def seen(path: str) -> bytes:
     """What tells a file from the one that replaces it."""
     try:
         found = os.stat(path)

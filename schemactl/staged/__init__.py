@@ -10,7 +10,7 @@ import os
 import sys
 
 from schemactl.history import kept
-from schemactl.history.folders import USUAL, Folders, default_branches, find, is_shallow, stamp
+from schemactl.history.folders import USUAL, Folders, default_branches, find, is_shallow, seen, stamp
 from schemactl.history.raw import DIFF_INDEX
 from schemactl.staged.git import Git
 from schemactl.staged.standing import Standing, concerning
@@ -74,7 +74,7 @@ class Look:
             taken.close()
 
     def _answer(self, folders: Folders, standing: Standing) -> str | None:
-        if (standing.program, standing.prefix) != (kept.program().encode(), os.fsencode(folders.prefix)):
+        if (standing.program, standing.prefix) != (program(folders), os.fsencode(folders.prefix)):
             return None
         told = Git(folders, *DIFF_INDEX, standing.base.decode()).output()
         if told is None:
@@ -119,6 +119,11 @@ class Look:
         if head is None or tips[:1] != [(os.fsdecode(standing.ref), tip)]:
             return False
         return parting(read, head=head[0], tip=tip, limit=_MAX_COMMITS).fork == standing.base.decode()
+
+
+def program(folders: Folders) -> bytes:
+    """What tells this installation, and the attributes that one repository has beside its files, from others."""
+    return kept.program().encode() + b" " + seen(os.path.join(folders.common, "info", "attributes"))
 
 
 def _is_colored() -> bool:

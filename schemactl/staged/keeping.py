@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from schemactl import staged
 from schemactl.check import CheckReport, Fork
 from schemactl.declare import PROJECT_FILE, Declared
-from schemactl.history import History, IndexFiles, Repository, kept
+from schemactl.history import History, IndexFiles, Repository
 from schemactl.history.cache import derivation, location
 from schemactl.history.folders import Folders, find, stamp
 from schemactl.model import AVRO_PAYLOADS, Catalog, Project
@@ -62,7 +63,7 @@ def keep(
     ):
         return
     standing = Standing()
-    standing.program = kept.program().encode()
+    standing.program = staged.program(folders)
     standing.prefix = os.fsencode(folders.prefix)
     standing.approved = os.fsencode(project.approved or "")
     standing.ref = os.fsencode(project.approved or _full(approved.ref))

@@ -19,6 +19,7 @@ SUFFIXES = (b".yaml", b".yml", b".avsc", b".json", b".proto", b".binpb")
 """How the names of all files end that declarations can consist of (declare.files.SUFFIXES)."""
 
 _PROJECT_FILE = b"schemactl.yaml"
+_ATTRIBUTES = b".gitattributes"
 _FILES = (b"100644", b"100755")
 
 _KIND = "staged"
@@ -58,7 +59,7 @@ class Standing:
     """The last check that did not fail. All texts are bytes as they come from Git.
 
     Attributes:
-        program: see `history.kept.program`.
+        program: see `staged.program`.
         prefix: the folder below the top of the working tree where it ran.
         approved: the ref that the project names, b"" for none; `ref`: the one that was read.
         defaults: the remotes' default branches, one a line.
@@ -193,6 +194,6 @@ def concerning(told: bytes, *, roots: bytes, outside: bytes) -> list[bytes]:
             concerns = other or path.endswith(SUFFIXES)
         else:
             concerns = path in others or path.endswith(_PROJECT_FILE)
-        if concerns:
+        if concerns or path.endswith(_ATTRIBUTES):
             found += [facts, path]
     return found

@@ -92,6 +92,7 @@ def test_a_team_that_rebases_makes_a_broken_commit_an_error_and_one_that_squashe
     switch(repository, "work")
     for severity, errors, found in (("error", 1, 1), ("off", 0, 0), ("warning", 0, 1)):
         repository.write({"schemactl.yaml": f"{PROJECT}severities: {{STEP_REFUSED: {severity}}}\n"})
+        repository.git("commit", "-qam", severity)
         report = check(repository, capsys)
         assert (report["errors"], len(report["findings"])) == (errors, found)
 

@@ -1,0 +1,215 @@
+"""What is judged is the text that Git records, whatever the working tree shows in its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl.__main__ import main as start
+from schemactl.cli import main
+
+FINE, ERROR, BAD = 0, 1, 100
+PROJECT_FILE = (
+    "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
+)
+MONEY = record("amount", name="Money")
+ORDERS = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scratch:
+    """Two topics, one of them with a reference outside of the roots, and a branch for work, where commands run."""
+    made = Scratch(tmp_path / "r")
+    made.commit(
+        {
+            "schemactl.yaml": PROJECT_FILE,
+            "common/money.avsc": MONEY,
+            "topics/orders.yaml": declared(more="  references: [../common/money.avsc]\n"),
+            "topics/orders.avsc": ORDERS,
+            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.avsc": record("id", name="Refund"),
+        }
+    )
+    made.git("checkout", "-q", "-b", "work")
+    monkeypatch.chdir(made.path)
+    for name, value in ENVIRONMENT.items():
+        if name.startswith("GIT_"):
+            monkeypatch.setenv(name, value)
+    return made
+
+
+def commit(scratch: Scratch) -> None:
+    scratch.git("add", "--all")
+    scratch.git("commit", "-q", "-m", "work")
+
+
+def test_with_base_the_commit_is_judged_and_what_differs_is_said(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch.write({"topics/refunds.avsc": record("number", name="Refund")})
+    assert main(["check"]) == BAD
+    capsys.readouterr()
+    assert main(["check", "--base", "main"]) == FINE
+    assert (
+        "not judged: 1 file that differs from HEAD (topics/refunds.avsc); commit" in capsys.readouterr().out
+    )
+    commit(scratch)
+    scratch.write({"topics/refunds.avsc": record("id", name="Refund"), "topics/more.yaml": "topic: a/b/c\n"})
+    assert main(["check"]) == FINE
+    capsys.readouterr()
+    assert main(["check", "--base", "main"]) == BAD
+    out = capsys.readouterr().out
+    assert "not judged: 2 files that differ from HEAD (topics/more.yaml, topics/refunds.avsc); commit" in out
+    assert "a/b/c" not in out
+
+
+def test_with_base_the_project_file_is_that_of_the_commit(scratch: Scratch) -> None:
+    scratch.write({"topics/refunds.avsc": record("number", name="Refund")})
+    commit(scratch)
+    assert main(["check", "--base", "main"]) == BAD
+    lax = PROJECT_FILE + "severities: {BROKER_INCOMPATIBLE: off}\nroots: [common]\n"
+    scratch.write({"schemactl.yaml": lax})
+    assert main(["check", "--base", "main"]) == BAD
+    scratch.write({"schemactl.yaml": None})
+    assert main(["check", "--base", "main"]) == BAD
+
+
+def test_line_ends_that_git_converts_are_no_difference(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch.write({".gitattributes": "*.avsc text eol=crlf\n*.png filter=lfs diff=lfs\n"})
+    commit(scratch)
+    scratch.write({"common/money.avsc": MONEY.replace(", ", ",\r\n"), "topics/refunds.avsc": None})
+    scratch.git("add", "common")
+    scratch.git("commit", "-q", "-m", "money")
+    scratch.git("checkout", "-q", "--", ".")
+    assert b"\r\n" in (scratch.path / "common" / "money.avsc").read_bytes()
+    assert main(["check", "--base", "main"]) == FINE
+    assert "not judged" not in capsys.readouterr().out
+    assert main(["check"]) == FINE
+    assert main(["check", "--staged"]) == FINE
+
+
+def test_with_base_where_nothing_is_committed_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Scratch(tmp_path / "new")
+    made.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
+    assert main(["-C", str(made.path), "check", "--base", "main"]) == ERROR
+    assert "nothing is committed here yet" in capsys.readouterr().err
+
+
+def test_an_encoding_of_the_working_tree_hides_nothing(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown, stored = record("id", name="Refund"), record("number", name="Refund")
+    scratch.write({".gitattributes": "refunds.avsc working-tree-encoding=UTF-16\n"})
+    scratch.git("add", ".gitattributes")
+    blob = scratch.path / "blob"
+    blob.write_text(stored)
+    stored_id = scratch.git("hash-object", "-w", "--no-filters", "blob")
+    blob.unlink()
+    scratch.git("update-index", "--cacheinfo", f"100644,{stored_id},topics/refunds.avsc")
+    scratch.git("commit", "-q", "-m", "break")
+    scratch.write({"topics/refunds.avsc": shown})
+    for arguments in ([], ["--staged"], ["--base", "main"]):
+        capsys.readouterr()
+        assert main(["check", *arguments]) == ERROR
+        said = capsys.readouterr().err
+        assert (
+            ".gitattributes:1:1: the attribute `working-tree-encoding=UTF-16` of topics/refunds.avsc" in said
+        )
+        assert "Fix: take it off that file: `topics/refunds.avsc !working-tree-encoding`" in said
+    scratch.write({".gitattributes": "refunds.avsc -diff\n"})
+    scratch.git("commit", "-q", "-m", "attributes", ".gitattributes")
+    assert main(["check", "--base", "main"]) == BAD
+    assert main(["check", "--staged"]) == BAD
+
+
+@pytest.mark.parametrize(
+    ("attributes", "place"),
+    [
+        ({".gitattributes": "*.png filter=lfs\n\n*.avsc  filter=x\n"}, ".gitattributes:3:1"),
+        ({"topics/.gitattributes": "/refunds.avsc\tident\n"}, "topics/.gitattributes:1:1"),
+        ({".gitattributes": "[attr]odd ident\n*.yaml odd\n"}, ".gitattributes:2:1"),
+        ({".gitattributes": "schemactl.yaml ident\n"}, ".gitattributes:1:1"),
+        ({"common/.gitattributes": '"mon*.avsc" filter=x -text\n'}, "common/.gitattributes:1:1"),
+        ({".gitattributes": "topics/** filter=x\ntopics/*.avsc -filter\n"}, ".gitattributes:1:1"),
+        ({".git/info/attributes": "common/money.avsc filter=x\n"}, "attributes:1:1"),
+    ],
+)
+def test_what_converts_a_judged_file_is_an_error_at_its_line(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], attributes: dict[str, str], place: str
+) -> None:
+    assert main(["check", "--staged"]) == FINE
+    capsys.readouterr()
+    scratch.write(attributes)
+    assert main(["check"]) == ERROR
+    assert f"{place}: the attribute `" in capsys.readouterr().err
+    is_committed = ".git/info/attributes" not in attributes
+    if is_committed:
+        scratch.git("add", "--all")
+    # As the hook runs: also where the last check had left that all is fine.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["schemactl", "check", "--staged"])
+        assert start() == ERROR
+    assert place in capsys.readouterr().err
+    if is_committed:
+        scratch.git("commit", "-q", "-m", "attributes")
+    assert main(["check", "--base", "main"]) == ERROR
+    assert place in capsys.readouterr().err
+
+
+def test_attributes_of_other_files_do_not_matter(scratch: Scratch, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    scratch.git("config", "filter.x.clean", f"touch {ran}; cat")
+    scratch.git("config", "filter.x.smudge", f"touch {ran}; cat")
+    scratch.write(
+        {
+            ".gitattributes": "* text=auto filter=x ident\n*.yaml !filter !ident\n*.avsc -filter -ident\n",
+            "README.md": "readme",
+        }
+    )
+    commit(scratch)
+    ran.unlink()
+    scratch.write({"README.md": "more", "topics/notes.txt": "x"})
+    os.utime(scratch.path / "topics" / "orders.avsc")
+    for arguments in ([], ["--staged"], ["--base", "main"]):
+        assert main(["check", *arguments]) == FINE
+    assert not ran.exists()
+
+
+def test_no_filter_of_a_judged_file_is_run(scratch: Scratch, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    scratch.git("config", "filter.x.clean", f"touch {ran}; cat")
+    scratch.git("config", "filter.x.process", f"touch {ran}")
+    scratch.write({".gitattributes": "*.avsc filter=x\n"})
+    os.utime(scratch.path / "topics" / "orders.avsc")
+    for arguments in ([], ["--staged"], ["--base", "main"]):
+        main(["check", *arguments])
+    assert not ran.exists()
+
+
+@pytest.mark.usefixtures("scratch")
+def test_attributes_of_the_user_count_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "own"
+    own.write_text("*.avsc ident\n")
+    settings = tmp_path / "settings"
+    settings.write_text(f"[core]\n\tattributesFile = {own}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    assert main(["check"]) == ERROR
+    assert "topics/orders.avsc:1:1: the attribute `ident` of topics/orders.avsc" in capsys.readouterr().err
+
+
+def test_in_a_folder_below_the_top_attributes_are_found(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch.write({".gitattributes": "/common/*.avsc ident\n"})
+    monkeypatch.chdir(scratch.path / "topics")
+    assert main(["check"]) == ERROR
+    assert ".gitattributes:1:1: the attribute `ident` of common/money.avsc" in capsys.readouterr().err
