@@ -17,7 +17,7 @@ def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]
     """A strategy changed together with a schema that the old strategy would have refused."""
     name, release = proposal.topic.name, run.project.release
     (old, _), _ = run.strategies(name)
-    if name not in run.approved.topics or old == proposal.strategy or is_refused(verdict):
+    if run.former(name) is None or old == proposal.strategy or is_refused(verdict):
         return
     if is_refused(replace(proposal, strategy=old).verdict(release)):
         yield from run.find(

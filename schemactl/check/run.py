@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from schemactl.errors import Source
 from schemactl.model import (
@@ -35,9 +35,20 @@ class Run:
     project: Project
     rules: Mapping[str, Rule] = field(default_factory=rules)
 
+    def former(self, name: TopicName) -> Topic | None:
+        """The topic as it was approved, or its namesake in the other domain, with which it shares one list of versions.
+
+        Of two that both were, the one that is declared still; None: neither was.
+        """
+        other: Literal["persistent", "non-persistent"]
+        other = "non-persistent" if name.domain == "persistent" else "persistent"
+        topics = (self.approved.topics.get(each) for each in (name, replace(name, domain=other)))
+        known = [topic for topic in topics if topic]
+        return next((topic for topic in known if not topic.deleted), known[0] if known else None)
+
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """The approved versions of a topic, also of one that is declared no longer."""
-        known = self.approved.topics.get(name)
+        known = self.former(name)
         return known.versions if known else ()
 
     def strategies(
@@ -45,7 +56,9 @@ class Run:
     ) -> tuple[tuple[CompatibilityStrategy, Level], tuple[CompatibilityStrategy, Level]]:
         """The strategy in force before and now, each with the level that sets it."""
         defaults = self.project.defaults
-        return self.approved.strategy(name, defaults), self.target.strategy(name, defaults)
+        former = self.former(name)
+        before = self.approved.strategy(former.name if former else name, defaults)
+        return before, self.target.strategy(name, defaults)
 
     def strategy_place(self, topic: Topic) -> Source | None:
         """Where the strategy of `topic` is declared, or was: in its own declaration or in its namespace's."""

@@ -1,0 +1,127 @@
+"""A topic that is declared in the other domain: the registry has one list of versions for both."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl.cli import main
+
+PROJECT = (
+    "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
+    "defaults: {schema_compatibility_strategy: BACKWARD}\n"
+)
+DOMAINS = ["persistent", "non-persistent"]
+BREAKING, FINE = record("id", "reason"), record("id", reason=1)
+STRICT = "schema_compatibility_strategy: FULL\n"
+
+
+def name(domain: str) -> str:
+    return f"{domain}://shop/sales/orders"
+
+
+class Work:
+    """A topic that was approved in one domain, registered, and redeclared in the other on a branch."""
+
+    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str], domain: str, more: str = "") -> None:
+        self.capsys = capsys
+        self.domain = domain
+        self.other = DOMAINS[1 - DOMAINS.index(domain)]
+        self.scratch = Scratch(path / "r")
+        self.path = self.scratch.path
+        files = {"topics/orders.yaml": declared(name(domain), more=more), "topics/orders.avsc": record("id")}
+        self.scratch.commit({"schemactl.yaml": PROJECT, **files}, "approved")
+        self.scratch.git("symbolic-ref", "HEAD", "refs/heads/work")
+
+    def redeclare(self, definition: str, more: str = "") -> None:
+        """The topic is in the other domain now."""
+        own = declared(name(self.other), "other.avsc", more=more)
+        gone = {"topics/orders.yaml": None, "topics/orders.avsc": None}
+        files = {"topics/other.yaml": own, "topics/other.avsc": definition, **gone}
+        self.scratch.commit(files, "redeclared", branch="work", start=1)
+        self.scratch.flush()
+
+    def run(self, *command: str) -> tuple[int, Any]:
+        """Exit code, and the report."""
+        self.capsys.readouterr()
+        code = main(["-C", str(self.path), *command, "--format", "json"])
+        return code, json.loads(self.capsys.readouterr().out or "null")
+
+    def hook(self) -> int:
+        """The exit code of the hook, in a process of its own."""
+        command = [sys.executable, "-m", "schemactl", "check", "--staged"]
+        return subprocess.run(
+            command, cwd=self.path, env=ENVIRONMENT, capture_output=True, check=False
+        ).returncode
+
+
+def rules(report: Any) -> set[str]:
+    return {finding["rule"] for finding in report["findings"] if finding["severity"] == "error"}
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: str
+) -> None:
+    work = Work(tmp_path, capsys, domain)
+    work.redeclare(BREAKING)
+    for option in ([], ["--staged"], ["--base", "main"]):
+        code, report = work.run("check", *option)
+        assert code == 100
+        assert rules(report) == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
+        (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
+        assert (seen["change"], seen["version"]) == ("new version", 1)
+    assert work.hook() == 100
+    # Approved all the same, the plan says what the check had said.
+    assert main(["-C", str(work.path), "apply", "--auto-approve"]) == 0
+    work.scratch.git("branch", "-f", "main", "work")
+    assert work.run("plan")[0] == 100
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: str
+) -> None:
+    work = Work(tmp_path, capsys, domain)
+    work.redeclare(FINE)
+    assert main(["-C", str(work.path), "apply", "--auto-approve"]) == 0
+    code, report = work.run("check", "--base", "main")
+    assert code == 0
+    (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
+    assert (seen["change"], seen["version"]) == ("new version", 1)
+    assert [work.hook() for _ in range(2)] == [0, 0]
+    work.scratch.git("branch", "-f", "main", "work")
+    code, told = work.run("log", name(work.other))
+    assert [each["version"] for each in told["topics"][0]["versions"]] == [0, 1]
+    assert main(["-C", str(work.path), "apply", "--auto-approve"]) == 0
+    assert main(["-C", str(work.path), "plan", "--detailed-exitcode"]) == 0
+    code, numbers = work.run("log", name(work.other), "--target", "local")
+    assert code == 0
+    assert [(each["git"], each["registry"]) for each in numbers["topics"][0]["versions"]] == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_strategy_is_relaxed_in_the_other_domain_as_in_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: str
+) -> None:
+    work = Work(tmp_path, capsys, domain, more=STRICT)
+    work.redeclare(BREAKING, more=STRICT.replace("FULL", "ALWAYS_COMPATIBLE"))
+    code, report = work.run("check", "--base", "main")
+    assert (code, rules(report)) == (100, {"STRATEGY_RELAXED"})
+
+
+def test_the_same_definition_in_the_other_domain_is_the_version_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = Work(tmp_path, capsys, "persistent")
+    work.redeclare(record("id"))
+    code, report = work.run("check", "--base", "main")
+    assert code == 0
+    (seen,) = (each for each in report["topics"] if each["topic"] == name("non-persistent"))
+    assert (seen["version"], rules(report)) == (0, set())
