@@ -53,8 +53,9 @@ def moment(timestamp_ms: int | None) -> str:
 
 
 def day(commit: Commit) -> str:
-    """The commit's day in UTC: 2026-03-02."""
-    return datetime.fromtimestamp(commit.time_s, tz=UTC).date().isoformat()
+    """The commit's day in UTC: 2026-03-02; of a time beyond the calendar its first or last."""
+    seconds = min(max(commit.time_s, 0), _YEAR_10000_MS // 1000 - 1)
+    return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
 
 
 def cite(version: SchemaVersion) -> str:

@@ -238,7 +238,8 @@ def _commits(around: dict[str, bytes], adoption: Adoption, target: Target) -> It
         yield NewCommit(
             f"{revision.topic}: version {number} of {target.name}\n\n"
             f"Imported from {target.registry}{uploaded}.\n",
-            uploaded_ms // 1000 if uploaded_ms else now_s,
+            # What a registry says may be anything; nothing was uploaded after now, as far as Git is concerned.
+            min(max(uploaded_ms // 1000, 0), now_s) if uploaded_ms else now_s,
             revision.files,
         )
 

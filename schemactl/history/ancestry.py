@@ -16,6 +16,21 @@ if TYPE_CHECKING:
 
 _HEAD, _TIP, _COMMON = 1, 2, 4
 
+LATEST_S = 253_402_300_799
+"""The last second that a calendar has a day for: the end of the year 9999."""
+
+
+def time_of(written: bytes) -> int:
+    """The committer's time as a commit says it, in seconds since the epoch.
+
+    Anything can be written there, by who wants to or by a clock that is wrong: what is no number is 0, and what is beyond
+    the calendar its end.
+    """
+    try:
+        return min(max(int(written), 0), LATEST_S)
+    except ValueError:
+        return 0
+
 
 class Node:
     """A commit: its tree, its parents as far as they are there, and the committer's time."""
@@ -33,7 +48,7 @@ class Node:
             elif word == b"parent":
                 self.parents.append(rest.decode())
             elif word == b"committer":
-                self.time_s = int(rest.rsplit(b" ", 2)[1])
+                self.time_s = time_of(rest.rpartition(b"> ")[2].partition(b" ")[0])
                 return
 
 

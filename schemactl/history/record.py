@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from schemactl.errors import HistoryError
+from schemactl.history.ancestry import time_of
 from schemactl.history.repository import Repository
 from schemactl.model import Commit
 
@@ -75,9 +76,11 @@ def steps(tokens: Iterator[bytes]) -> Iterator[tuple[list[bytes], Step]]:
         if token.startswith(b"\x01"):
             if step:
                 yield further, step
-            commit_id, time_s, *further = token[1:].split()
+            # Git tells no time where the commit has none that it can read.
+            commit_id, time_s, *words = token[1:].split(b" ")
+            further = [word for word in words if word]
             subject = next(tokens).decode("utf-8", "replace")
-            step = Step(Commit(commit_id.decode(), int(time_s), subject), [])
+            step = Step(Commit(commit_id.decode(), time_of(time_s), subject), [])
         elif step and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
             _, mode, _, blob, _ = token.decode().split(" ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -484,3 +485,21 @@ def test_other_work_in_the_way_stops_it_whole(registry: EmbeddedRegistry, run: R
     assert scratch.git("log", "--format=%s") == "change"
     assert scratch.git("for-each-ref", "refs/schemactl") == ""
     assert (scratch.path / "namespaces").read_text() == "a file where the folder has to be"
+
+
+def test_a_time_that_a_registry_should_not_have_told_makes_an_ordinary_commit(
+    scratch: Scratch, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times_ms = iter([-5_000, 10**18, 10**30, 1_700_000_000_000])
+    path = scratch.path / ".schemactl/registry.db"
+    with closing(EmbeddedRegistry(str(path), clock_ms=lambda: next(times_ms))) as registry:
+        registry.create_namespace(SALES)
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
+        for number in range(4):
+            put(registry, TopicName("shop", "sales", f"t{number}"), STRING)
+    settled(run, capsys, "--commit-each-version")
+    times_s = [int(each) for each in scratch.git("log", "--format=%ct", "-4").splitlines()]
+    assert 0 in times_s
+    assert 1_700_000_000 in times_s
+    assert all(0 <= each <= time.time() for each in times_s)
+    assert scratch.git("fsck", "--strict") == ""

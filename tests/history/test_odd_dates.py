@@ -1,0 +1,87 @@
+"""Commits whose dates are none: they are read like any other, and shown with a day that there is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl.cli import main
+
+PROJECT = (
+    "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
+    "generate: {package: shop_schemas, out: generated}\n"
+)
+LAST_S = 253_402_300_799
+
+DATES = {
+    "-5 +0000": (0, "1970-01-01"),
+    "-99999999999 +0000": (0, "1970-01-01"),
+    "253402300800 +0000": (LAST_S, "9999-12-31"),
+    "18446744073709551614 +9999": (LAST_S, "9999-12-31"),
+    f"{'9' * 40} +0000": (LAST_S, "9999-12-31"),
+    "yesterday": (0, "1970-01-01"),
+    "": (0, "1970-01-01"),
+}
+
+
+def commit(made: Scratch, files: dict[str, str], date: str) -> str:
+    """One more commit on main, with that date, as `git commit` would never make it."""
+    made.write(files)
+    made.git("add", "-A")
+    tree = made.git("write-tree")
+    parent = made.git("rev-parse", "-q", "--verify", "main", check=False)
+    who = f"Ada <ada@example.com> {date}"
+    head = f"tree {tree}\n" + (f"parent {parent}\n" if parent else "")
+    done = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
+        cwd=made.path,
+        env=ENVIRONMENT,
+        input=f"{head}author {who}\ncommitter {who}\n\nodd {len(files)}\n".encode(),
+        capture_output=True,
+        check=True,
+    )
+    made_id = done.stdout.decode().strip()
+    made.git("update-ref", "refs/heads/main", made_id)
+    return made_id
+
+
+@pytest.mark.parametrize("date", DATES, ids=lambda date: date[:12] or "none")
+def test_every_command_reads_a_commit_of_any_date(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], date: str
+) -> None:
+    made = Scratch(tmp_path / "r")
+    files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
+    commit(made, {**files, ".gitignore": "registry.db*\ngenerated/\n.schemactl/\n"}, date)
+    made.git("checkout", "-q", "-f", "-B", "work", "main")
+    made.git("branch", "-f", "old", "main")
+    commit(made, {"topics/orders.avsc": record("id", a=0)}, date)
+    made.git("checkout", "-q", "-f", "-B", "work", "old")
+    made.write({"topics/other.yaml": "topic: shop/sales/other\n"})
+    made.git("add", "-A")
+    made.git("commit", "-qm", "work")
+    seconds, shown = DATES[date]
+
+    def run(*command: str) -> str:
+        capsys.readouterr()
+        assert main(["-C", str(made.path), *command]) == 0, command
+        return capsys.readouterr().out
+
+    for _ in range(2):
+        # Worked out, and from what was kept.
+        for option in ([], ["--staged"], ["--base", "main"]):
+            run("check", *option)
+        told = json.loads(run("log", "orders", "--format", "json"))["topics"][0]["versions"]
+        assert [each["commit"]["time_s"] for each in told] == [seconds, seconds]
+        assert run("log", "orders").count(shown) >= 2
+    assert shown in run("diff", "orders")
+    assert shown in run("plan")
+    run("apply", "--auto-approve")
+    assert shown in run("log", "orders", "--target", "local")
+    run("drift")
+    assert run("show", "orders@0")
+    run("generate")
+    run("generate", "--wheel", "dist")
