@@ -30,6 +30,7 @@ def _look() -> Look:
     import os
 
     from schemactl import staged
+    from schemactl.printing import clean
 
     # Looking for garbage and tidying up at the end would take longer than the answer itself.
     gc.disable()
@@ -38,7 +39,7 @@ def _look() -> Look:
     gc.enable()
     if report is not None:
         try:
-            print(report, flush=True)
+            print(clean(report, styled=True), flush=True)
         except OSError:
             # The command line knows what to do when nobody listens.
             return look

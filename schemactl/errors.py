@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from schemactl.printing import on_one_line
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
@@ -28,7 +30,7 @@ class Source:
     column: int = 1
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{on_one_line(self.path)}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,7 +45,8 @@ class Problem:
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.source}: {self.what}" + (f"\n  Fix: {self.fix}" if self.fix else "")
+        fix = f"\n  Fix: {on_one_line(self.fix)}" if self.fix else ""
+        return f"{self.source}: {on_one_line(self.what)}{fix}"
 
 
 class SchemactlError(Exception):

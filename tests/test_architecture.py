@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).parent.parent / "schemactl"
 
 # What each room may import. A room is a module or a folder of `schemactl`; inside a folder anything goes.
 ROOMS: dict[str, set[str]] = {
-    "errors": set(),
+    "printing": set(),
+    "errors": {"printing"},
     "rules": set(),
     "installation": set(),
     "output": {"errors"},
@@ -31,8 +32,19 @@ ROOMS: dict[str, set[str]] = {
     "target_numbers": {"errors", "model", "source", "formats", "declare", "history"},
     "changes": {"errors", "model", "formats", "broker"},
     "correspondence": {"errors", "model", "broker", "changes", "json_values"},
-    "check": {"errors", "model", "verdicts", "rules", "formats", "broker", "compat", "wording", "tables"},
-    "registry": {"errors", "output", "model", "verdicts", "formats", "broker"},
+    "check": {
+        "errors",
+        "printing",
+        "model",
+        "verdicts",
+        "rules",
+        "formats",
+        "broker",
+        "compat",
+        "wording",
+        "tables",
+    },
+    "registry": {"errors", "output", "printing", "model", "verdicts", "formats", "broker"},
     "serve": {"errors", "model", "verdicts", "formats", "broker", "registry"},
     "plan": {
         "errors",
@@ -78,8 +90,9 @@ ROOMS: dict[str, set[str]] = {
         "correspondence",
         "drift",
         "target_numbers",
+        "printing",
     },
-    "staged": {"model", "declare", "history", "check", "report", "tables"},
+    "staged": {"model", "declare", "history", "check", "report", "tables", "printing"},
     "codec": set(),
     "spark": {"codec"},
     "codegen": {"errors", "installation", "output", "model", "formats", "target_numbers"},

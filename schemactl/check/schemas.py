@@ -14,6 +14,7 @@ from schemactl.errors import Source
 from schemactl.formats import explain, on_the_wire, problems, witness
 from schemactl.formats.base import Explanation
 from schemactl.model import Release, SchemaInfo
+from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.wording import duty, whence
 
@@ -48,7 +49,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         yield from run.find(
             what.rule,
             proposal.topic,
-            f"{said}\n{told.reason}",
+            f"{said}\n{on_one_line(told.reason)}",
             source=source,
             fix=told.fix,
             severity="warning" if what.strict_only else None,
@@ -126,7 +127,7 @@ def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[F
         answer = broker.put(proposal.versions, schema, proposal.strategy, release)
         problem = None if known else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
-            words = problem.what if problem else _short(answer.message)
+            words = on_one_line(problem.what) if problem else _short(answer.message)
             key = answer.outcome.value, words, problem.pointer if problem else ""
             answers.setdefault(key, []).append(release)
     for (outcome, words, pointer), releases in answers.items():
@@ -142,7 +143,7 @@ def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[F
 
 
 def _short(words: str) -> str:
-    words = " ".join(words.split())
+    words = on_one_line(" ".join(words.split()))
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]} ..."
 
 

@@ -7,13 +7,15 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO, cast
 
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.printing import CleanStream, on_one_line, uncleaned
 from schemactl.report.style import is_welcome
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ class Progress:
     """
 
     def __init__(self, what: str, of: str) -> None:
-        self._what = what
+        self._what = on_one_line(what)
         self._of = of
         self._next_s = 0.0
         self._shown = False
@@ -128,11 +130,13 @@ class Progress:
         if done <= 1:
             self._next_s = now_s + 0.5
         elif done == total and self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
             self._shown = False
         elif now_s >= self._next_s and done != total:
             number = f"{done}" if total is None else f"{done} of {total}"
-            print(f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=uncleaned(sys.stderr), flush=True
+            )
             self._next_s, self._shown = now_s + 0.1, True
 
 
@@ -239,9 +243,26 @@ def load(name: str) -> Command:
 def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
     """The exit code of one run of the command line `argv` (without the program's name), after a `look` at the index."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Half a surrogate pair, which JSON may escape, has no UTF-8: it goes out as it would be escaped.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    with _cleaned_output():
+        return _run(arguments, look)
+
+
+@contextmanager
+def _cleaned_output() -> Iterator[None]:
+    """Meanwhile nothing reaches standard output or error that a terminal or a build server would obey."""
+    before = sys.stdout, sys.stderr
+    # A process may have been started without them.
+    sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _run(arguments: list[str], look: Look | None) -> int:
+    if isinstance(stream := uncleaned(sys.stdout), io.TextIOWrapper):
+        # A path that is not UTF-8 goes out as it would be escaped.
+        stream.reconfigure(errors="backslashreplace")
     # Only the named command's module is imported: the hook must not pay for the others.
     named = [word for word in arguments if word in COMMANDS][:1]
     try:
@@ -257,6 +278,8 @@ def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
             look,
             getattr(args, "trust_working_tree", False),
         )
+        if isinstance(sys.stdout, CleanStream):
+            sys.stdout.styled = context.color
         code = load(args.command).run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:

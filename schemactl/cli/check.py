@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from schemactl.cli import Context
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.output import write
-from schemactl.report import CHECK_FORMATS, render_check
+from schemactl.printing import uncleaned
+from schemactl.report import CHECK_FORMATS, OBEYED, render_check
 
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, Fork
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for name, path in outputs:
         text = render_check(report, name, color=context.color and path is None)
         if path is None:
-            print(text)
+            print(text, file=uncleaned(sys.stdout) if name == OBEYED else sys.stdout)
         else:
             _write(Path(context.directory) / path, text + "\n", context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from schemactl.cli import Context, build_parser
+from schemactl.printing import uncleaned
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,5 +23,5 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
     """0, after the script is printed."""
     import shtab
 
-    print(shtab.complete(build_parser(), args.shell))
+    print(shtab.complete(build_parser(), args.shell), file=uncleaned(sys.stdout))
     return 0

@@ -257,10 +257,12 @@ def _create(path: Path, data: bytes, *, top: str) -> None:
 
 def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewhere: str | None) -> None:
     """What was declared, what one should know about it, and what comes next."""
-    from schemactl.report.style import printable
+    from schemactl.printing import on_one_line
 
     if adoption.remarks:
-        print("\n".join(printable(f"{remark.name}: {remark.message}.") for remark in adoption.remarks) + "\n")
+        print(
+            "\n".join(on_one_line(f"{remark.name}: {remark.message}.") for remark in adoption.remarks) + "\n"
+        )
     done = "Nothing to import: everything there is declared." if not any(adoption.counts) else ""
     print(done or f"Imported {_counted(adoption)} from {target.name}.")
     older = sum(1 for revision in adoption.revisions if revision.version.number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from schemactl.cli.targets import add_target, approved_target
 from schemactl.cli.topics import find
 from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.layout import stored_text
+from schemactl.printing import redirected
 from schemactl.wording import moment, numbers, versions
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"the definition of {place.name} is no text", fix="`--format json` shows its bytes in Base64"
         )
-    print(text, end="" if text.endswith("\n") or not text else "\n")
+    print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from schemactl.cli import Context
 from schemactl.cli.readers import Gap, gaps
 from schemactl.cli.topics import HELP, Chosen, choose
 from schemactl.errors import SchemactlError
+from schemactl.printing import redirected
 from schemactl.wording import cite, versions
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             fix="`--format json` shows its bytes in Base64",
         )
     # Text goes out as it is stored: a definition's own last newline is not doubled.
-    print(text, end="" if text.endswith("\n") or not text else "\n")
+    print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
     return 0
 
 

@@ -34,6 +34,6 @@ def lines(info: SchemaInfo) -> list[str]:
     except InvalidSchema:
         text = info.schema.decode(errors="replace")
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines()
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n")
     except (ValueError, RecursionError):
-        return text.splitlines()
+        return text.removesuffix("\n").split("\n") if text else []

@@ -360,8 +360,8 @@ def _reason(
         old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
         if old is not None:
             return formats.explain(breakage, new=new, old=old).reason
-    words = answer.message.strip().splitlines()
-    return f"The registry says: {words[0][:_WORDS]}" if words else ""
+    words = answer.message.strip().partition("\n")[0]
+    return f"The registry says: {words[:_WORDS]}" if words else ""
 
 
 def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[Refusal]:

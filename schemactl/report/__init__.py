@@ -19,9 +19,15 @@ CHECK_FORMATS: dict[str, str] = {
 """`--format` of `check` to the module that renders it; only the modules asked for are imported."""
 
 
+OBEYED = "github"
+"""The format that a build server is to obey: what stands on standard output is written as it is."""
+
+
 def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:
-    """The report in the format `name`, without a final newline."""
+    """The report in the format `name`, without a final newline; names and texts in it are cleaned."""
     from importlib import import_module
 
+    from schemactl.printing import clean
+
     rendered: str = import_module(CHECK_FORMATS[name]).render(report, color=color)
-    return rendered
+    return rendered if name == OBEYED else clean(rendered, styled=color)

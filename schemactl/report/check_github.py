@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemactl.check import CheckReport
+from schemactl.printing import clean
 from schemactl.report.check_text import summary
 from schemactl.verdicts import Finding
 
@@ -22,7 +23,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
         if len(shown) < len(findings):
             more = len(findings) - len(shown)
             lines.append(f"::{level} title=schemactl::{more} more: run `schemactl check` to see all of them")
-    return "\n".join([*lines, summary(report)])
+    return "\n".join([*lines, clean(summary(report))])
 
 
 def _command(level: str, finding: Finding) -> str:
@@ -39,7 +40,7 @@ def _command(level: str, finding: Finding) -> str:
 
 
 def _message(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return clean(text, starts_line=False).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

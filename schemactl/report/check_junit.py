@@ -50,7 +50,7 @@ def _case(topic: TopicCheck, finding: Finding) -> str:
     )
     name = f"{finding.rule} {finding.pointer} {finding.direction or ''}".strip()
     fix = f"\nFix: {finding.fix}" if finding.fix else ""
-    first = finding.message.splitlines()[0]
+    first = finding.message.partition("\n")[0]
     return (
         f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(name)}{place}>"
         f"<failure type={_attribute(finding.rule)} message={_attribute(first)}>{_text(finding.message + fix)}</failure></testcase>"

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from schemactl.check import CheckReport
+from schemactl.printing import on_one_line
 from schemactl.report.check_text import change, summary, tables, tables_head, verdicts
 from schemactl.verdicts import Finding
 
 MARKER = "<!-- schemactl:report:check -->"
 """Its first line, so that a comment can be found again and replaced."""
+
+_NOTHING = "\u200b"
+"""A space of no width."""
+
+_REFERENCES = {ord(mark): f"&#{ord(mark)};" for mark in f"\\`*_{{}}[]<>#|~&@${_NOTHING}"}
+
+_BLOCK = re.compile(r"^(?=[-+=])|(?<=^\d)(?=\d{0,8}[.)])")
+"""Where a line would begin a list, a heading or a rule."""
+
+_LINKED = re.compile(
+    r"[@#]|(?i:(?<=http):(?=//)|(?<=https):(?=//)|(?<=ftp):(?=//))|(?i:(?<!\w)(?:www(?=\.)|GH(?=-\d)))|:(?=[\w+-]+:)"
+)
+"""What GitHub makes a mention, a reference, a link or a picture of together with what follows it."""
 
 _LIMIT = 60_000
 """GitHub cuts a comment at 65,536 characters; whole findings are left out before that."""
@@ -18,11 +34,11 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
-            _row(f"`{t.topic}`", change(t), str(t.strategy), *verdicts(t), *tables(t, report))
+            _row(_code(str(t.topic)), *map(_plain, (change(t), t.strategy, *verdicts(t), *tables(t, report))))
             for t in report.topics
         ]
         names = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
-        blocks.append("\n".join([_row(*names), "|" + "---|" * len(names), *rows]))
+        blocks.append("\n".join([_row(*map(_plain, names)), "|" + "---|" * len(names), *rows]))
     size = sum(len(block) for block in blocks)
     for position, finding in enumerate(report.findings):
         block = _finding(finding)
@@ -41,14 +57,24 @@ def _row(*cells: str) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    where = f" at <code>{_plain(str(finding.source))}</code>" if finding.source else ""
+    where = f" at {_code(str(finding.source))}" if finding.source else ""
     lines = [f"<details><summary><b>{finding.rule}</b> ({finding.severity}){where}</summary>", ""]
-    lines += [_plain(line) + "  " for line in finding.message.splitlines()]
+    lines += [_plain(line.strip()) + "  " for line in finding.message.split("\n")]
     if finding.fix:
         lines.append(f"**Fix:** {_plain(finding.fix)}")
     return "\n".join([*lines, "", "</details>"])
 
 
 def _plain(text: str) -> str:
-    """Text from schemas can neither open HTML, nor a comment, nor mention anybody."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("@", "@\u200b").replace("`", "\u02cb")
+    """`text` as text: whatever it holds is no Markdown, no HTML and no link, mentions nobody and refers to no issue.
+
+    A character reference (CommonMark 0.31, section 2.5) stands for the character and never for what it would begin. GitHub
+    looks for mentions, references and emoji in the rendered page, so what begins one is cut off from what follows.
+    """
+    text = _LINKED.sub(lambda found: f"{found[0]}{_NOTHING}", on_one_line(text))
+    return _BLOCK.sub(_NOTHING, text).translate(_REFERENCES)
+
+
+def _code(text: str) -> str:
+    """`text` as code, where GitHub looks for neither mentions nor references."""
+    return f"<code>{on_one_line(text).translate(_REFERENCES)}</code>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table
 
 # The hook prints with this, and imports neither `typing` nor what a report is made of.
@@ -31,15 +32,17 @@ def _finding(finding: Finding, *, color: bool) -> str:
     rule = paint(finding.rule, _SHADES[finding.severity], color=color)
     aside = "" if finding.severity == "error" else f" ({finding.severity})"
     lines = [f"{paint(where, 'bold', color=color)}{rule}{aside}"]
-    lines += [f"  {line}" for line in finding.message.splitlines()]
+    lines += [f"  {line}" for line in finding.message.split("\n")]
     if finding.older:
         lines.append(f"  In the older version: {finding.older}")
     if finding.witness:
         message, size = finding.witness.message, len(finding.witness.data)
         shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
-        lines.append(f"  Proof: {shown} ({size} byte{'' if size == 1 else 's'}): {finding.witness.result}")
+        lines.append(
+            f"  Proof: {shown} ({size} byte{'' if size == 1 else 's'}): {on_one_line(finding.witness.result)}"
+        )
     if finding.fix:
-        lines.append(f"  Fix: {finding.fix}")
+        lines.append(f"  Fix: {on_one_line(finding.fix)}")
     lines.append(paint(f"  More: schemactl explain {finding.rule}", "dim", color=color))
     return "\n".join(lines)
 

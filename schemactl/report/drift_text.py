@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from schemactl.drift import Difference, DriftReport, Kind
 from schemactl.drift.nearest import differences
 from schemactl.model import NamespaceName, TopicName
-from schemactl.report.style import paint, printable
+from schemactl.printing import on_one_line
+from schemactl.report.style import paint
 from schemactl.wording import cite, day
 
 _SHOWN = 40
@@ -59,7 +60,7 @@ def _listed(unmanaged: Sequence[Difference], target: str) -> Iterator[str]:
     """One line each: there may be many, and the same holds for all of them."""
     yield "Not declared in Git, so that `apply` never touches it:"
     for difference in unmanaged:
-        yield f"  {printable(str(difference.name))}: {difference.message}"
+        yield f"  {on_one_line(str(difference.name))}: {difference.message}"
     yield f"  Next: schemactl import --target {target}, with --namespace or --topic for a part of it; or leave it."
 
 
@@ -70,7 +71,7 @@ def _difference(difference: Difference, *, color: bool) -> Iterator[str]:
         yield f"  Against Git's {cite(near)}, the nearest:"
         told = differences(old=near.info, new=entry.info)
         for sign, what in told[:_SHOWN]:
-            yield f"    {paint(sign, _SHADES[sign], color=color)} {printable(what)}"
+            yield f"    {paint(sign, _SHADES[sign], color=color)} {on_one_line(what)}"
         if len(told) > _SHOWN:
             yield f"    and {len(told) - _SHOWN} more"
     yield f"  Cause: {difference.cause}."

@@ -83,7 +83,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
     if result.failure is None:
         done = _sums(result.plan.steps, "registered", "deleted")
         return paint(f"Applied: {done}.", "green", color=color)
-    lines = [f"Stopped at {describe(result.left[0])}", *_indented(str(result.failure).splitlines())]
+    lines = [f"Stopped at {describe(result.left[0])}", *_indented(str(result.failure).split("\n"))]
     if result.left[1:]:
         lines += ["Not tried:", *_indented([describe(step) for step in result.left[1:]])]
     total = len(result.plan.steps)

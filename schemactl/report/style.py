@@ -13,13 +13,6 @@ def paint(text: str, style: str, *, color: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color else text
 
 
-def printable(text: str) -> str:
-    """`text` on one line, with what a terminal would obey or cannot show as escapes: others wrote it."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
-    )
-
-
 def table(rows: list[tuple[str, ...]]) -> list[str]:
     """The rows with their columns aligned, two blanks between them; the last column is not padded."""
     if not rows:

@@ -104,7 +104,7 @@ def explained(decoded: DataFrame, codec: Codec) -> DataFrame:
 
 
 def _advice(error: Exception) -> str:
-    lines = str(error).splitlines()
+    lines = str(error).split("\n")
     if "AVRO_NOT_LOADED" in lines[0]:
         return (
             "Spark's Avro module is not there: start Spark with --packages org.apache.spark:spark-avro_2.13:VERSION, the "

@@ -47,7 +47,7 @@ def first_line(error: BaseException) -> str:
     told, _, while_telling = str(error).partition(_WHILE_HANDLED)
     # A data source that cannot be made is followed by PySpark's own slip over the reader that it then does not have.
     text = told if "UnboundLocalError: " in while_telling else str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         return type(error).__name__
     frames = [at for at, line in enumerate(lines) if line.startswith('File "')]

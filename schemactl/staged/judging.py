@@ -354,7 +354,7 @@ def _report(
     report: Any = SimpleNamespace(
         findings=findings,
         topics=topics,
-        notes=standing.notes.decode().splitlines(),
+        notes=[each for each in standing.notes.decode().split("\n") if each],
         release=standing.release.decode(),
         base=standing.label.decode(),
         merge_base=SimpleNamespace(short=left[:9]) if left != standing.tip.decode() else None,

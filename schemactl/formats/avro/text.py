@@ -263,5 +263,5 @@ def shown(value: Any) -> str:
 def _excerpt(text: str) -> str:
     if not text:
         return ""
-    shown = text[:20].splitlines()[0]
+    shown = text[:20].partition("\n")[0]
     return repr(shown) + ("..." if len(text) > len(shown) else "")

@@ -226,7 +226,7 @@ def _outcome(job: Path, code: str) -> bytes | InvalidSchema:
     if not code:
         return InvalidSchema(f"protoc gave no answer within {TIMEOUT_S:.0f} s, or crashed on it")
     words = (job / "err").read_text(encoding="utf-8", errors="replace").replace(f"{job}/in/", "")
-    for line in words.splitlines():
+    for line in words.split("\n"):
         placed = _PLACED.fullmatch(line)
         if placed and not placed["what"].startswith("warning: "):
             name, what = placed["name"], placed["what"]

@@ -17,6 +17,7 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from schemactl.errors import RegistryError
+from schemactl.printing import on_one_line
 from schemactl.registry.pulsar.answers import (
     MAX_REFUSAL_BYTES,
     Reply,
@@ -172,7 +173,7 @@ class Connection:
             fix = "check the target's credentials, and what its role may do: docs/pulsar.md lists the permissions"
         elif reply.status == _FORBIDDEN:
             fix = "give the role the permission: docs/pulsar.md lists those that plan and apply need"
-        said = self.words(reply)
+        said = on_one_line(self.words(reply))
         raise RegistryError(f"{self.url}: {what} answers {reply.status}{': ' if said else ''}{said}", fix=fix)
 
     def words(self, reply: Reply) -> str:

@@ -1,0 +1,354 @@
+"""Whatever a pull request or a registry writes, those who read our output obey nothing of it and are told nothing false."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from consumers import markdown_faults, screen, workflow_commands
+from hypothesis import given
+from hypothesis import strategies as st
+from scratch import Scratch
+
+from schemactl.cli import main
+from schemactl.printing import CleanStream, clean, on_one_line
+
+SEEDS = int(os.environ.get("SCHEMACTL_WORDS_SEEDS", "6"))
+
+OBEYED = [
+    "\x1b[2J",
+    "\x1b]0;title\x07",
+    "\x1b[31m",
+    "\x9b2J",
+    "\x9d0;title\x9c",
+    "\r",
+    "\x08\x08\x08",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\u202e",
+    "\u2066",
+    "\x00",
+    "\x7f",
+]
+COMMANDS = [
+    "::stop-commands::tok",
+    "::add-mask::x",
+    "  ::error ::x",
+    "##[add-path]/x",
+    "##vso[task.complete]x",
+    "##VSO[a]",
+]
+MARKDOWN = [
+    "|",
+    " | ok | compatible |",
+    "`",
+    "**all fine**",
+    "![x](http://evil.example/x.png)",
+    "[x](javascript:1)",
+    "<img src=//evil.example>",
+    "</details>",
+    "<!--",
+    "@acme/team",
+    "#12",
+    "GH-12",
+    ":white_check_mark:",
+    "https://evil.example",
+    "www.evil.example",
+    "~~x~~",
+    "&lt;",
+    "\\",
+]
+CONTROLS = {chr(code) for code in range(0xA0) if unicodedata.category(chr(code)) == "Cc"} - {"\t", "\n"} | {
+    *"\u2028\u2029\u202e\u2066"
+}
+FORGED = "FORGED: all fine."
+
+
+def _word(chance: random.Random, *, lines: bool = True) -> str:
+    parts = chance.choices(OBEYED + COMMANDS + MARKDOWN, k=chance.randint(1, 4))
+    if lines:
+        parts.insert(chance.randint(0, len(parts)), f"\n{FORGED}")
+        parts.insert(chance.randint(0, len(parts)), f"\n{chance.choice(COMMANDS)}")
+    return "a" + "".join(parts)
+
+
+def _run(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    out, error = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(error):
+        try:
+            code = main(["-C", str(folder), *arguments])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return code, out.getvalue(), error.getvalue()
+
+
+def _judge(text: str, allowed: frozenset[str] = frozenset()) -> None:
+    assert set(workflow_commands(text)) <= allowed
+    assert not set(text) & CONTROLS
+    if len(text) < 20_000:
+        shown, title = screen(text)
+        assert (shown, title) == ([line.expandtabs(8).rstrip() for line in text.split("\n")], "")
+    assert not re.findall(r".*\n\W*FORGED.*", text)
+
+
+def _record(chance: random.Random, symbols: list[str], extra: str) -> str:
+    """An AVRO definition with somebody's words wherever it can have them."""
+    space = "n" + _word(chance)
+    return json.dumps(
+        {
+            "type": "record",
+            "name": "Order",
+            "namespace": space,
+            "doc": _word(chance),
+            _word(chance): _word(chance),
+            "fields": [
+                {
+                    "name": "status",
+                    "doc": _word(chance),
+                    "type": {"type": "enum", "name": "S", "symbols": symbols},
+                },
+                {
+                    "name": "note",
+                    "type": "string",
+                    "default": _word(chance),
+                    "aliases": ["b" + _word(chance)],
+                },
+                {
+                    "name": "of",
+                    "type": {
+                        "type": "fixed",
+                        "name": "F",
+                        "namespace": "m" + _word(chance),
+                        "size": len(extra),
+                    },
+                },
+                {"name": extra, "type": ["null", {"type": "map", "values": "long"}]},
+            ],
+        },
+        ensure_ascii=chance.random() < 0.5,
+    )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _repository(path: Path, chance: random.Random) -> Scratch:
+    """A repository whose approved version is broken by the working tree, with hostile words in all that is named freely."""
+    repository = Scratch(path)
+    topic = "shop/sales/" + re.sub(r"[\x00-\x1f\x7f/]", "", _word(chance, lines=False)).strip()
+    # A file's name with other characters is refused, which is a test of its own.
+    name = "".join(letter for letter in _word(chance) if letter.isprintable() and letter not in "/\\")
+    other = name.replace(":", "")
+    project = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n'
+    files: dict[str, str | bytes | None] = {
+        "schemactl.yaml": project,
+        "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n",
+        "namespaces/first.yaml": f"topic: {_quoted(topic)}\nschema: {{type: AVRO, definition: first.avsc}}\n",
+        "namespaces/first.avsc": _record(chance, ["A", "B"], "xy"),
+        f"namespaces/{name}.yaml": "topic: shop/sales/second\n"
+        f"schema: {{type: AVRO, definition: {_quoted(other + '.avsc')}, properties: {{{_quoted(_word(chance))}: {_quoted(_word(chance))}}}}}\n",
+        f"namespaces/{other}.avsc": _record(chance, ["A"], "z"),
+    }
+    repository.commit(files, message=re.sub("\x00", "", _word(chance)))
+    repository.flush()
+    repository.write(
+        {
+            "namespaces/first.avsc": _record(chance, ["A"], "xyz"),
+            f"namespaces/{other}.avsc": _record(chance, ["B"], "w"),
+        }
+    )
+    return repository
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  seeded
+    folder = _repository(tmp_path / "repository", chance).path
+    for style in ("never", "always"):
+        code, text, error = _run(folder, "--color", style, "check")
+        assert code == 100, error
+        plain = re.sub(r"\x1b\[\d+m", "", text)
+        assert style == "always" or plain == text
+        _judge(plain)
+        _judge(error)
+    for form in ("github", "json", "sarif", "gitlab", "junit", "markdown"):
+        code, text, error = _run(folder, "check", "--format", form)
+        assert code == 100, error
+        _judge(error)
+        _judge(text, frozenset({"error", "warning", "notice"}) if form == "github" else frozenset())
+        if form in ("json", "sarif", "gitlab"):
+            json.loads(text)
+        if form == "markdown":
+            assert markdown_faults(text) == []
+        wrote = _run(folder, "check", "--format", f"{form}=out/{form}")
+        assert wrote[0] == code, wrote
+        written = (folder / "out" / form).read_bytes().decode()
+        assert written == text
+    for command in (
+        "log --all",
+        "log --all --format json",
+        "plan",
+        "plan --format json",
+        "drift",
+        "apply --auto-approve",
+        "drift",
+    ):
+        _, text, error = _run(folder, *command.split())
+        _judge(text)
+        _judge(error)
+    for command in (
+        "show second@0",
+        "diff second@0 second",
+        "generate",
+        "decode second --version 0 --base64 AAAA",
+        "decode second --version 9 --base64 AAAA",
+    ):
+        _, text, error = _run(folder, *command.split())
+        _judge(error)
+        if not command.startswith("show"):
+            _judge(text)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(1_000 + seed)  # noqa: S311  seeded
+
+    def word() -> str:
+        return _quoted(_word(chance))
+
+    project = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n'
+    mistakes: dict[str, str] = {
+        "topic": f"topic: {word()}\n",
+        "key": f"topic: shop/sales/a\n{word()}: {word()}\n",
+        "strategy": f"namespace: shop/sales\nschema_compatibility_strategy: {word()}\n",
+        "type": f"topic: shop/sales/a\nschema: {{type: {word()}}}\n",
+        "path": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {word()}}}\n",
+        "inline": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {{type: {word()}, name: {word()}}}}}\n",
+        "symbols": "topic: shop/sales/a\nschema: {type: AVRO, definition: {type: enum, name: E, symbols: ["
+        + word()
+        + "]}}\n",
+        "default": "topic: shop/sales/a\nschema: {type: AVRO, definition: {type: record, name: E, fields: [{name: a, type: int, default: "
+        + word()
+        + "}]}}\n",
+        "syntax": f"topic: [{_word(chance)}\n",
+        "anchor": f"topic: *{_word(chance)}\n",
+        "proto": "topic: shop/sales/a\nschema: {type: PROTOBUF_NATIVE, definition: a.proto, message: "
+        + word()
+        + "}\n",
+        "severity": project + f"severities: {{{word()}: {word()}}}\n",
+        "registry": f"version: 1\ntargets: {{{word()}: {{registry: {word()}}}}}\n",
+        "approved": f"version: 1\napproved: {word()}\n",
+        "roots": f"version: 1\nroots: [{word()}]\n",
+    }
+    repository = Scratch(tmp_path / "repository")
+    repository.commit({"schemactl.yaml": project})
+    repository.flush()
+    for name, text in mistakes.items():
+        is_project = text.startswith("version")
+        repository.write(
+            {
+                "schemactl.yaml": text if is_project else project,
+                "namespaces/a.yaml": "namespace: shop/sales\n" if is_project else text,
+                "namespaces/a.proto": f'syntax = "proto3";\nimport {word()};\nmessage A {{ {_word(chance)} }}\n',
+            }
+        )
+        for command in ("check", "plan", "check --format github", "check --format markdown"):
+            code, out, error = _run(repository.path, *command.split())
+            assert code in (0, 1, 64, 100), (name, error)
+            _judge(
+                out, frozenset({"error", "warning", "notice"}) if command.endswith("github") else frozenset()
+            )
+            _judge(error)
+
+
+@contextmanager
+def _talking(words: bytes, status: int) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response_only(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(words)))
+            self.end_headers()
+            self.wfile.write(words)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_a_hostile_registry_answers_is_only_read(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(2_000 + seed)  # noqa: S311  seeded
+    words = _word(chance)
+    body = chance.choice(
+        [json.dumps({"reason": words}), json.dumps(words), json.dumps([words]), words]
+    ).encode()
+    with _talking(body, chance.choice([200, 400, 403, 404, 409, 412, 422])) as registry:
+        repository = Scratch(tmp_path / "repository")
+        repository.commit(
+            {
+                "schemactl.yaml": f"version: 1\ntargets: {{local: {{registry: {_quoted(registry)}}}}}\n",
+                "namespaces/a.yaml": "namespace: shop/sales\n---\ntopic: shop/sales/a\nschema: {type: STRING}\n",
+            }
+        )
+        repository.flush()
+        for command in (
+            "plan",
+            "drift --unmanaged",
+            "import",
+            "registry list shop/sales/a",
+            "log a --target local",
+        ):
+            _, out, error = _run(repository.path, *command.split())
+            _judge(out)
+            _judge(error)
+
+
+@given(st.text(st.sampled_from(":#[]vso\x1b\x9b0m1;\n\r\t \xa0\u2028\u202eab"), max_size=40), st.booleans())
+def test_cleaning_leaves_nothing_to_obey_and_is_done_once(text: str, starts_line: bool) -> None:  # noqa: FBT001
+    cleaned = clean(text, starts_line=starts_line)
+    if starts_line:
+        _judge(cleaned)
+    assert clean(cleaned, starts_line=starts_line) == cleaned
+    assert "\n" not in on_one_line(text)
+
+
+@given(st.lists(st.text(st.sampled_from(":#[ \n\x1bab"), max_size=6), max_size=8))
+def test_a_stream_cleans_what_is_written_in_parts(parts: list[str]) -> None:
+    below = io.StringIO()
+    stream = CleanStream(below)
+    for part in parts:
+        stream.write(part)
+    commands = [each for each in workflow_commands(below.getvalue()) if each]
+    assert not [each for each in below.getvalue().split("\n") if each.lstrip().startswith("::") and commands]
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_json_stays_json_and_means_the_same(value: dict[str, str]) -> None:
+    value = json.loads(json.dumps(value))
+    for indent in (None, 2):
+        assert json.loads(clean(json.dumps(value, indent=indent, ensure_ascii=False))) == value
