@@ -19,6 +19,7 @@ from schemactl.plan import (
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
+    State,
     Step,
     TakeNumber,
     observe,
@@ -46,11 +47,22 @@ class Result:
         return self.plan.steps[self.done :]
 
 
-def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step], None]) -> Result:
+def as_planned(_state: State) -> None:
+    """The plan was made here, and needs no second look."""
+
+
+def apply_plan(
+    plan: Plan,
+    registry: Registry,
+    *,
+    progress: Callable[[int, Step], None],
+    review: Callable[[State], None] = as_planned,
+) -> Result:
     """What became of `plan`: its steps carried out in order, stopping at the first that fails.
 
     A step that is found done already (by another `apply`) counts as done. A relaxed strategy is restored whatever
-    happens. `progress` is told each step when it is done, with its number from 1.
+    happens. `progress` is told each step when it is done, with its number from 1. `review` is shown what the registry holds
+    before the first step, and may raise.
 
     Raises:
         StalePlan: the registry is no longer as it was when the plan was made. Nothing was changed, but topics that a killed
@@ -69,6 +81,7 @@ def apply_plan(plan: Plan, registry: Registry, *, progress: Callable[[int, Step]
             f"{registry.url} is no longer as it was when the plan was made; nothing {'else ' if restored else ''}was changed{restored}",
             fix="look at a new plan: schemactl plan",
         )
+    review(state)
     done = 0
     try:
         with _relaxing(registry) as relaxed:

@@ -6,16 +6,18 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.plan import REFUSED, add_arguments, path_of, planned
+from schemactl.cli.reviewed_plan import reviewed
 from schemactl.cli.targets import approved_target
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.cli.reviewed_plan import Review
     from schemactl.json_values import Json
     from schemactl.plan import Plan, Step
     from schemactl.registry import Registry
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """0: applied; 1: not applied; 3: partly applied; 4: the plan is stale; 100: something would be refused."""
     from schemactl.report.plan_text import render
 
-    with _planned(args, context) as (plan, registry):
+    with _planned(args, context) as (plan, registry, review):
         if plan.refusals or not plan.steps or not args.plan:
             print(render(plan, color=context.color))
         if plan.refusals:
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
             print("Nothing was applied.")
             return SchemactlError.exit_code
-        return carry_out(plan, registry, args, context)
+        return carry_out(plan, registry, args, context, review)
 
 
 def print_restored(plan: Plan, registry: Registry) -> None:
@@ -98,38 +100,21 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
 
 @contextmanager
-def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
-    """The plan to carry out, from its file or new, and the registry it is for."""
+def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, Review | None]]:
+    """The plan to carry out, from its file or new, and the registry it is for; for one from a file, what looks it over again."""
     if args.plan is None:
         with planned(args, context) as found:
-            yield found
+            yield *found, None
         return
-    from schemactl.history import load_project
-    from schemactl.plan.file import read
-
-    for option in ("topic", "namespace", "allow_delete", "force_delete", "relax_while_replaying"):
-        if getattr(args, option):
-            raise UsageError(
-                f"--{option.replace('_', '-')} belongs to the making of a plan: give it to `schemactl plan`"
-            )
-    plan = read(path_of(args.plan, context))
-    project, top = load_project(context.directory, context.config)
-    if args.target not in (None, plan.origin.target):
-        raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
-    chosen = approved_target(plan.origin.target, project, top, context)
-    target = chosen.target
-    if target.registry != plan.origin.registry:
-        raise SchemactlError(
-            f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
-            fix=f"make it again: schemactl plan --target {target.name} --out {args.plan}",
-        )
-    with closing(chosen.open(context)) as registry:
-        yield plan, registry
+    with reviewed(args, context) as found:
+        yield found
 
 
-def carry_out(plan: Plan, registry: Registry, args: argparse.Namespace, context: Context) -> int:
+def carry_out(
+    plan: Plan, registry: Registry, args: argparse.Namespace, context: Context, review: Review | None = None
+) -> int:
     """The exit code of `apply` after the plan was carried out, with its result in the file that --result names."""
-    from schemactl.apply import Result, apply_plan
+    from schemactl.apply import Result, apply_plan, as_planned
     from schemactl.plan.file import write_json
     from schemactl.report.plan_json import result_document
     from schemactl.report.plan_text import describe, render_result
@@ -147,7 +132,7 @@ def carry_out(plan: Plan, registry: Registry, args: argparse.Namespace, context:
     record(Result(plan, 0))
     try:
         with _terminated_as_interrupted():
-            result = apply_plan(plan, registry, progress=progress)
+            result = apply_plan(plan, registry, progress=progress, review=review or as_planned)
     except SchemactlError as error:
         record(Result(plan, 0, error))
         raise

@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused."""
+    from schemactl.cli.reviewed_plan import command_for
     from schemactl.plan.file import plan_digest, write
     from schemactl.report import plan_json, plan_text
 
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if applicable and args.format == "text":
             print(f"Digest: {plan_digest(plan)}")
         if args.out and applicable:
-            context.say(f"To carry out exactly this: schemactl apply {args.out}")
+            context.say(f"To carry out exactly this: {command_for(plan, args.out)}")
     if plan.refusals:
         return REFUSED
     return CHANGES if plan.steps and args.detailed_exitcode else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli import Context
 from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
 from schemactl.cli.plan import REFUSED, path_of
+from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.targets import add_selection, approved_target, origin_of
 from schemactl.cli.topics import find
 from schemactl.errors import SchemactlError, UsageError
@@ -65,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
-    from schemactl.plan.file import write
+    from schemactl.plan.file import plan_digest, write
     from schemactl.report.plan_text import render
 
     with _planned(args, context) as (plan, registry, sources):
@@ -77,7 +78,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             return REFUSED
         if args.out:
             write(plan, path_of(args.out, context), below=context.top)
-            context.say(f"To carry out exactly this: schemactl apply {args.out}")
+            print(f"Digest: {plan_digest(plan)}")
+            context.say(f"To carry out exactly this: {command_for(plan, args.out)}")
             return 0
         if plan.steps and not args.auto_approve and not confirmed():
             print("Nothing was applied.")

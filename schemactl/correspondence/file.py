@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from schemactl.changes import upload
+from schemactl.changes import Contents, upload
 from schemactl.correspondence import Pair, pair_up
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, commit_value, read_schema, schema_value
@@ -72,8 +72,17 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
             f"{path} holds no numbers: the registry could not be read when it was written",
             fix="name an older file; what was approved since follows as `apply` would have added it",
         )
+    return lists_of(value["topics"], path=path, git=git)
+
+
+def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicName, tuple[Pair, ...]]:
+    """What `topic_value` wrote, read again from the file at `path`; what is Git's has Git's content.
+
+    Raises:
+        SchemactlError: it is nothing of the kind, or the history does not have what it refers to.
+    """
     try:
-        return {(name := TopicName.parse(each["topic"])): _list(name, each, git) for each in value["topics"]}
+        return {(name := TopicName.parse(each["topic"])): _list(name, each, git) for each in values}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SchemactlError(f"{path} does not hold numbers as schemactl writes them: {error!r}") from error
 
@@ -120,4 +129,9 @@ def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> Pair:
                 "top of it (`git merge --no-ff`), and push that as the approved branch",
             )
         info = upload(git)
+    if git and info and Contents([git]).find(info) is None:
+        raise SchemactlError(
+            f"{name}: the list says that v{number} is Git's version {git.number}, and gives another content for it",
+            fix="name a list as schemactl wrote it",
+        )
     return Pair(SchemaVersion(number, info, timestamp_ms=told["time_ms"]), git, readable)

@@ -59,6 +59,8 @@ def document(plan: Plan) -> Json:
         ],
         "refusals": [_refusal(refusal) for refusal in plan.refusals],
     }
+    if plan.lists is not None:
+        told["lists"] = [*plan.lists]
     return {**told, "digest": _digest(told)}
 
 
@@ -198,6 +200,7 @@ def _plan(value: Json) -> Plan:
             for note in value["notes"]
         ),
         refusals=tuple(_read_refusal(refusal) for refusal in value["refusals"]),
+        lists=tuple(value["lists"]) if "lists" in value else None,
     )
 
 

@@ -13,6 +13,7 @@ from typing import cast
 from schemactl.broker import live
 from schemactl.changes import Contents, identity, upload
 from schemactl.correspondence import Pair
+from schemactl.correspondence.file import topic_value
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
 from schemactl.plan.planner import Permissions, Planner, applicable
 from schemactl.plan.state import State, digest, scope_of
@@ -61,6 +62,7 @@ def make_rebuild(
         steps=tuple(rebuilder.steps),
         notes=(),
         refusals=tuple(rebuilder.refusals),
+        lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items())),
     )
 
 

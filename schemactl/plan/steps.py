@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from schemactl.json_values import Json
 from schemactl.model import (
     Commit,
     CompatibilityStrategy,
@@ -185,6 +186,7 @@ class Plan:
         steps: in the order to be carried out.
         notes: what stays different afterwards, by topic.
         refusals: why it cannot be applied; with any of these, no step is carried out.
+        lists: of a rebuild, the lists that it gives back, as `correspondence.file` writes them; None: it is none.
     """
 
     origin: Origin
@@ -193,3 +195,4 @@ class Plan:
     steps: tuple[Step, ...]
     notes: tuple[Note, ...]
     refusals: tuple[Refusal, ...]
+    lists: tuple[Json, ...] | None = None

@@ -1,0 +1,283 @@
+"""A plan file before it is carried out: whether its steps are what Git and the registry say, whatever was done to the file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import zip_longest
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from schemactl.cli import Context
+from schemactl.cli.plan import path_of
+from schemactl.cli.targets import ChosenTarget, approved_target, origin_of
+from schemactl.errors import SchemactlError, StalePlan, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from schemactl.history import History
+    from schemactl.history.repository import Repository
+    from schemactl.model import Catalog, Commit, Project, TopicName
+    from schemactl.plan import Permissions, Plan
+    from schemactl.plan.state import State
+    from schemactl.registry import Registry
+
+    Review = Callable[[State], None]
+
+
+def command_for(plan: Plan, file: str) -> str:
+    """The command that carries out the plan in `file`, with what it needs to be allowed."""
+    permissions = _needed(plan)
+    deletions = [f" --allow-delete {quote(name.schema_id)}" for name in sorted(permissions.delete)]
+    deletions += [f" --force-delete {quote(name.schema_id)}" for name in sorted(permissions.force_delete)]
+    relax = " --relax-while-replaying" if permissions.relax else ""
+    return f"schemactl apply {quote(file)}{''.join(deletions)}{relax}"
+
+
+@contextmanager
+def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, Review]]:
+    """The plan in the file that `args` name, the registry of its target, open, and what looks the plan over again.
+
+    The digest in the file says that it is whole, and anybody can write another. So its steps are worked out once more, from
+    the approved history at the commit it was made at, from what the target holds and, of a rebuild, from the lists in the file, and have
+    to be the same: the review raises StalePlan or SchemactlError where they are not.
+
+    Raises:
+        UsageError: an option has no place beside this plan.
+        SchemactlError: the plan is another repository's or another registry's, or needs a permission that is not given here.
+    """
+    from schemactl.history import Repository, load_project
+    from schemactl.plan.file import read
+
+    for option in ("topic", "namespace"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} belongs to the making of a plan: give it to `schemactl plan`")
+    plan = read(path_of(args.plan, context))
+    if args.target not in (None, plan.origin.target):
+        raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
+    _expect_options_of(plan, args)
+    project, top = load_project(context.directory, context.config)
+    chosen = approved_target(plan.origin.target, project, top, context)
+    target = chosen.target
+    if target.registry != plan.origin.registry:
+        raise SchemactlError(
+            f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
+            fix=_again(plan, args),
+        )
+    approved = context.approved(project)
+    with Repository.open(context.directory) as repository:
+        history = _at(plan, args, repository, project, approved, context)
+    with closing(chosen.open(context)) as registry:
+        if not plan.refusals:
+            _expect_allowed(plan, args)
+
+        def review(state: State) -> None:
+            _expect_same(plan, args, registry, state, history, approved, chosen, context)
+
+        yield plan, registry, review
+
+
+def _again(plan: Plan, args: argparse.Namespace) -> str:
+    command = "plan" if plan.lists is None else "rebuild"
+    return f"make it again: schemactl {command} --target {plan.origin.target} --out {args.plan}"
+
+
+def _needed(plan: Plan) -> Permissions:
+    """What the user has to have allowed for the steps of `plan`."""
+    from schemactl.plan import DeleteSchema, Permissions, RelaxStrategy
+
+    deletions = [step for step in plan.steps if isinstance(step, DeleteSchema)]
+    return Permissions(
+        delete=frozenset(step.name for step in deletions if not step.force),
+        force_delete=frozenset(step.name for step in deletions if step.force),
+        relax=any(isinstance(step, RelaxStrategy) for step in plan.steps),
+    )
+
+
+def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
+    """Nothing, if every permission among the options is one that the plan makes use of."""
+    needed = _needed(plan)
+    for option, names in (("allow_delete", needed.delete), ("force_delete", needed.force_delete)):
+        for text in getattr(args, option):
+            if not any(_is_called(name, text) for name in names):
+                raise UsageError(
+                    f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; it belongs to the making of a plan"
+                )
+    if args.relax_while_replaying and not needed.relax:
+        raise UsageError(
+            f"--relax-while-replaying: {args.plan} does not do that; it belongs to the making of a plan"
+        )
+
+
+def _is_called(name: TopicName, text: str) -> bool:
+    return text == str(name) or f"/{name.schema_id}".endswith(f"/{text}")
+
+
+def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
+    """Nothing, if whoever applies allows what the plan destroys, or vouches for the whole of it by its digest."""
+    if args.require_approved is not None:
+        return
+    needed = _needed(plan)
+    missing = [
+        f"deletes the schema of {name}{how}"
+        for option, names, how in (
+            ("allow_delete", needed.delete, ""),
+            ("force_delete", needed.force_delete, " by force"),
+        )
+        for name in sorted(names)
+        if not any(_is_called(name, text) for text in getattr(args, option))
+    ]
+    if needed.relax and not args.relax_while_replaying:
+        missing.append("registers versions under ALWAYS_COMPATIBLE")
+    if missing:
+        raise SchemactlError(
+            f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
+            fix=f"if that is what was reviewed: {command_for(plan, args.plan)}; or name the digest that was: --require-approved DIGEST",
+        )
+
+
+def _at(
+    plan: Plan,
+    args: argparse.Namespace,
+    repository: Repository,
+    project: Project,
+    approved: History,
+    context: Context,
+) -> History | None:
+    """The approved history as it was when the plan was made; None: there was none yet."""
+    from schemactl import history
+
+    made_at = plan.origin.tip
+    if made_at is None:
+        return None
+    if not _is_on_line(made_at, repository, approved.tip):
+        raise SchemactlError(
+            f"{args.plan} was made at commit {made_at.short}, which is not on the approved line of this repository ({approved.ref}): it is "
+            "another repository's, or this clone is behind, or history was rewritten",
+            fix=f"git fetch; or {_again(plan, args)}",
+        )
+    if approved.tip == made_at:
+        return approved
+    return history.read(repository, project, made_at.id, progress=context.reading_history())
+
+
+def _is_on_line(commit: Commit, repository: Repository, tip: Commit | None) -> bool:
+    """Whether the first-parent line that ends at `tip` has the commit, just as it is described."""
+    if tip is None or repository.commit(commit.id) != commit:
+        return False
+    line = repository.stream(
+        "log", "-z", "--first-parent", "--no-show-signature", "--format=%H", tip.id, "--"
+    )
+    return commit == tip or commit.id.encode() in (record.strip() for record in line)
+
+
+def _expect_same(
+    plan: Plan,
+    args: argparse.Namespace,
+    registry: Registry,
+    state: State,
+    history: History | None,
+    approved: History,
+    chosen: ChosenTarget,
+    context: Context,
+) -> None:
+    """Nothing, if Git and the registry give the steps of `plan` again."""
+    from schemactl.plan import renamed
+    from schemactl.plan.file import step_document
+    from schemactl.report.plan_text import describe
+
+    if plan.origin.release != registry.release:
+        raise StalePlan(
+            f"{registry.url} answers as Pulsar {registry.release} now, and the plan was made for {plan.origin.release}; nothing was changed",
+            fix=_again(plan, args),
+        )
+    _expect_undeclared(plan, renamed(approved.catalog, chosen.target.namespaces), args)
+    derived = _derived(plan, state, registry, history, approved, chosen, path=path_of(args.plan, context))
+    if derived is not None and derived.scope == plan.scope:
+        sides = zip_longest(plan.steps, derived.steps)
+        differs = next(
+            (
+                (number, ours, theirs)
+                for number, (ours, theirs) in enumerate(sides, 1)
+                if ours is None or theirs is None or step_document(ours) != step_document(theirs)
+            ),
+            None,
+        )
+        if differs is None and not derived.refusals:
+            return
+        number, ours, theirs = differs or (len(plan.steps), None, None)
+        what = (
+            f"its step {number} ({describe(ours)})"
+            if ours
+            else f"it leaves out ({describe(theirs)})"
+            if theirs
+            else "it"
+        )
+    else:
+        what = "it speaks of what the approved history never had, and it"
+    raise SchemactlError(
+        f"{args.plan} is not what Git and the registry say: {what} does not follow from {approved.ref} at "
+        f"{plan.origin.tip.short if plan.origin.tip else 'no commit'}. It was altered, or another schemactl made it; nothing was changed",
+        fix=_again(plan, args),
+    )
+
+
+def _expect_undeclared(plan: Plan, now: Catalog, args: argparse.Namespace) -> None:
+    """Nothing, if no topic that the plan deletes for good was declared again since; a rebuild puts back what it deletes."""
+    if plan.lists is not None:
+        return
+    needed = _needed(plan)
+    for name in sorted(needed.delete | needed.force_delete):
+        topic = now.topics.get(name)
+        if topic and topic.schema is not None:
+            raise StalePlan(
+                f"{args.plan} deletes the schema of {name}, which is declared; nothing was changed",
+                fix=_again(plan, args),
+            )
+
+
+def _derived(
+    plan: Plan,
+    state: State,
+    registry: Registry,
+    history: History | None,
+    approved: History,
+    chosen: ChosenTarget,
+    *,
+    path: Path,
+) -> Plan | None:
+    """The plan that Git gives for what `plan` speaks of; None: Git does not have that."""
+    from schemactl.correspondence.file import lists_of
+    from schemactl.model import Catalog
+    from schemactl.plan import make_plan, renamed, renamed_topic
+    from schemactl.plan.rebuild import make_rebuild
+
+    everything = renamed(history.catalog, chosen.target.namespaces) if history else Catalog()
+    git = Catalog(
+        {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
+        {name: topic for name, topic in everything.topics.items() if name in plan.scope.topics},
+    )
+    origin = replace(origin_of(chosen.target, registry, approved), tip=plan.origin.tip)
+    permissions = _needed(plan)
+    if plan.lists is None:
+        if not permissions.delete | permissions.force_delete <= git.topics.keys():
+            return None
+        return make_plan(state, git, origin=origin, permissions=permissions)
+    declared = (
+        {renamed_topic(name, chosen.target.namespaces): name for name in history.catalog.topics}
+        if history
+        else {}
+    )
+    interrupted = {name for name in git.topics if history and history.interruptions[declared[name]]}
+    return make_rebuild(
+        state,
+        git,
+        lists_of(plan.lists, path=path, git=everything),
+        interrupted=interrupted,
+        origin=origin,
+        permissions=permissions,
+    )

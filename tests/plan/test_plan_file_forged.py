@@ -1,0 +1,337 @@
+"""A plan file says what Git and the registry say, or nothing of it is carried out, whatever its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estate import ORDERS, Estate, avro
+
+from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName
+
+LEGACY = TopicName("shop", "sales", "legacy")
+STRING = SchemaInfo(SchemaType.STRING)
+LEGACY_TEXT = "topic: shop/sales/legacy\nschema: {type: STRING}\n"
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """Orders has a second version that is not applied; legacy is no longer declared, and still in the registry."""
+    made = Estate(tmp_path / "shop")
+    made.scratch.commit({"namespaces/legacy.yaml": LEGACY_TEXT})
+    assert made.run("apply", "--auto-approve") == 0
+    made.scratch.commit({"namespaces/legacy.yaml": None})
+    made.orders("id", note=0)
+    return made
+
+
+def planned(estate: Estate, *options: str, command: tuple[str, ...] = ("plan",)) -> Path:
+    assert estate.run(*command, "--out", "plan.json", *options) == 0
+    return estate.scratch.path / "plan.json"
+
+
+def forge(path: Path, change: Change) -> None:
+    """The file is changed, and its digest is that of what it says now."""
+    told = json.loads(path.read_text())
+    del told["digest"]
+    change(told)
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    digest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    path.write_text(json.dumps({**told, "digest": digest}))
+
+
+def assert_refused(estate: Estate, capsys: pytest.CaptureFixture[str], *options: str, code: int = 1) -> str:
+    before = estate.held(), estate.held(LEGACY)
+    capsys.readouterr()
+    assert estate.run("apply", "plan.json", *options) == code
+    said = capsys.readouterr().err
+    assert (estate.held(), estate.held(LEGACY)) == before
+    assert "nothing was changed" in said
+    return said
+
+
+def upload(told: dict[str, Any]) -> dict[str, Any]:
+    return next(step for step in told["steps"] if step["action"] == "register_version")
+
+
+def altered_text(told: dict[str, Any]) -> None:
+    upload(told)["schema"]["schema"] = avro("id", theirs=0).schema.decode()
+
+
+def altered_doc(told: dict[str, Any]) -> None:
+    """The same version by Pulsar's equality."""
+    text = json.loads(upload(told)["schema"]["schema"])
+    upload(told)["schema"]["schema"] = json.dumps({**text, "doc": "nobody approved this"})
+
+
+def altered_stamp(told: dict[str, Any]) -> None:
+    upload(told)["commit"]["id"] = "ab" * 20
+
+
+def no_upload(told: dict[str, Any]) -> None:
+    told["steps"].remove(upload(told))
+
+
+def repeated(told: dict[str, Any]) -> None:
+    told["steps"].append(upload(told))
+
+
+def policy(told: dict[str, Any]) -> None:
+    strategy = {"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
+    before = {"schema_compatibility_strategy": "BACKWARD"}
+    step = {
+        "action": "set_namespace_policies",
+        "namespace": "shop/sales",
+        "before": before,
+        "after": strategy,
+    }
+    told["steps"].insert(0, step)
+
+
+def delete(name: TopicName, *, force: bool = True) -> Change:
+    step = {"action": "delete_schema", "topic": str(name), "versions": [0], "force": force}
+    return lambda told: told["steps"].append(step)
+
+
+def elsewhere(told: dict[str, Any]) -> None:
+    """A topic that Git never had."""
+    told["scope"]["topics"].append("persistent://shop/sales/secret")
+    told["steps"].append(
+        {"action": "create_topic", "topic": "persistent://shop/sales/secret", "partitions": None}
+    )
+
+
+def as_a_rebuild(told: dict[str, Any]) -> None:
+    told["lists"] = []
+    delete(ORDERS)(told)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [altered_text, altered_doc, altered_stamp, no_upload, repeated, policy, elsewhere],
+    ids=lambda change: change.__name__,
+)
+def test_steps_that_git_does_not_give_are_refused(
+    estate: Estate, change: Change, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge(planned(estate), change)
+    said = assert_refused(estate, capsys)
+    assert "is not what Git and the registry say" in said
+    assert "Fix: make it again: schemactl plan --target local --out plan.json" in said
+
+
+def test_a_declared_topic_is_deleted_by_no_plan(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    forge(planned(estate), delete(ORDERS))
+    assert "deletes the schema of persistent://shop/sales/orders by force" in assert_refused(estate, capsys)
+    said = assert_refused(estate, capsys, "--force-delete", "orders", code=4)
+    assert "which is declared" in said
+
+
+def test_a_rebuild_that_nobody_asked_for_deletes_nothing(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge(planned(estate), as_a_rebuild)
+    assert "by force" in assert_refused(estate, capsys)
+    assert_refused(estate, capsys, "--force-delete", "orders")
+
+
+@pytest.mark.parametrize("option", ["--allow-delete", "--force-delete"])
+def test_what_is_deleted_is_allowed_where_it_is_carried_out_too(
+    estate: Estate, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    planned(estate, option, "legacy")
+    assert f"schemactl apply plan.json {option} shop/sales/legacy" in capsys.readouterr().err
+    assert f"if that is what was reviewed: schemactl apply plan.json {option}" in assert_refused(
+        estate, capsys
+    )
+    other = "--force-delete" if option == "--allow-delete" else "--allow-delete"
+    assert estate.run("apply", "plan.json", other, "legacy") == 64
+    assert estate.run("apply", "plan.json", option, "legacy") == 0
+    assert estate.held(LEGACY) == ([] if option == "--force-delete" else [STRING, None])
+
+
+def test_deletions_that_were_not_planned_are_refused(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A soft one that becomes one by force, and one that was added: allowed nowhere, or only as it was planned."""
+    path = planned(estate, "--allow-delete", "legacy")
+    forge(path, lambda told: told["steps"][-1].update(force=True))
+    assert_refused(estate, capsys)
+    assert estate.run("apply", "plan.json", "--allow-delete", "legacy") == 64
+    forge(planned(estate), delete(LEGACY))
+    assert_refused(estate, capsys)
+
+
+def test_the_digest_that_was_reviewed_allows_what_the_plan_does(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = planned(estate, "--force-delete", "legacy")
+    digest = json.loads(path.read_text())["digest"]
+    text = path.read_text()
+    forge(path, altered_text)
+    assert_refused(estate, capsys, "--require-approved", digest, code=4)
+    path.write_text(text)
+    assert estate.run("apply", "plan.json", "--require-approved", digest) == 0
+    assert estate.held(LEGACY) == []
+
+
+def test_relaxing_is_allowed_where_it_is_carried_out_too(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.orders("id", "needed")
+    planned(estate, "--relax-while-replaying")
+    assert "under ALWAYS_COMPATIBLE" in assert_refused(estate, capsys)
+    assert estate.run("apply", "plan.json", "--relax-while-replaying") == 0
+    assert estate.held()[-1] == avro("id", "needed")
+
+
+def test_a_plan_of_another_repository_is_refused(
+    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Estate(tmp_path / "other")
+    other.orders("id", theirs=0)
+    text = planned(other).read_text()
+    (estate.scratch.path / "plan.json").write_text(text)
+    assert estate.run("apply", "plan.json") == 1
+    assert "not on the approved line" in capsys.readouterr().err
+    # With one's own commit, its steps are still the other's.
+    own = json.loads(planned(estate).read_text())
+    (estate.scratch.path / "plan.json").write_text(text)
+    forge(
+        estate.scratch.path / "plan.json",
+        lambda told: told.update({key: own[key] for key in ("approved", "scope", "state_digest")}),
+    )
+    assert "is not what Git and the registry say" in assert_refused(estate, capsys)
+    assert estate.held() == [avro("id")]
+
+
+def test_a_plan_of_a_branch_that_is_not_approved_is_refused(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.scratch.flush()
+    estate.scratch.git("switch", "-qc", "proposed")
+    estate.scratch.write({"namespaces/orders.avsc": avro("id", theirs=0).schema})
+    estate.scratch.git("add", "-A")
+    estate.scratch.git("commit", "-qm", "nobody looked at this")
+    project = estate.scratch.path / "schemactl.yaml"
+    text = project.read_text()
+    project.write_text(text + "approved: proposed\n")
+    estate.run("plan", "--out", "plan.json", "--trust-working-tree")
+    project.write_text(text)
+    capsys.readouterr()
+    assert estate.run("apply", "plan.json") == 1
+    assert "not on the approved line" in capsys.readouterr().err
+    assert estate.held() == [avro("id")]
+
+
+def test_an_older_approved_commit_still_counts(estate: Estate) -> None:
+    planned(estate)
+    estate.orders("id", note=0, city=0)
+    assert estate.run("apply", "plan.json") == 0
+    assert estate.held() == [avro("id"), avro("id", note=0)]
+
+
+def test_what_was_declared_again_since_is_not_deleted(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(estate, "--force-delete", "legacy")
+    estate.scratch.commit({"namespaces/legacy.yaml": LEGACY_TEXT})
+    said = assert_refused(estate, capsys, "--force-delete", "legacy", code=4)
+    assert "which is declared" in said
+
+
+def test_a_plan_of_some_topics_is_worked_out_for_these(estate: Estate) -> None:
+    estate.scratch.commit({"namespaces/other.yaml": LEGACY_TEXT.replace("legacy", "other")})
+    planned(estate, "--topic", "*/orders")
+    assert estate.run("apply", "plan.json") == 0
+    assert estate.held() == [avro("id"), avro("id", note=0)]
+    assert estate.held(TopicName("shop", "sales", "other")) == []
+
+
+@pytest.fixture
+def lost(estate: Estate, capsys: pytest.CaptureFixture[str]) -> Estate:
+    """The registry lost what `list.json` tells of: Git's v0, somebody else's v1, and Git's v1 as v2."""
+    assert estate.put(avro("id", theirs=0)) == [1]
+    estate.run("apply", "--auto-approve")
+    assert estate.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
+    capsys.readouterr()
+    estate.run("drift", "--format", "json")
+    (estate.scratch.path / "list.json").write_text(capsys.readouterr().out)
+    for file in (estate.scratch.path / ".schemactl").glob("registry.db*"):
+        file.unlink()
+    return estate
+
+
+def rebuilding(estate: Estate, *options: str) -> Path:
+    estate.run("rebuild", "list.json", "--out", "plan.json", *options)
+    return estate.scratch.path / "plan.json"
+
+
+def test_a_plan_of_a_rebuild_is_carried_out(lost: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    digest = json.loads(rebuilding(lost).read_text())["digest"]
+    assert f"Digest: {digest}\n" in capsys.readouterr().out
+    (lost.scratch.path / "list.json").unlink()
+    lost.run("apply", "plan.json")
+    assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
+
+
+def list_of(told: dict[str, Any]) -> list[dict[str, Any]]:
+    [topic] = [each for each in told["lists"] if each["topic"] == str(ORDERS)]
+    versions: list[dict[str, Any]] = topic["versions"]
+    return versions
+
+
+def gits_text(told: dict[str, Any]) -> None:
+    """The text of Git's v1, in the list and in its upload."""
+    text = {"type": "AVRO", "schema": avro("id", evil=0).schema.decode(), "properties": {}}
+    next(entry for entry in list_of(told) if entry["git"] == 1)["schema"] = text
+    told["steps"][-1]["schema"] = text
+
+
+def foreign_text(told: dict[str, Any]) -> None:
+    """The upload of what Git does not know says something else than the list."""
+    upload_of = [step for step in told["steps"] if step["action"] == "register_version"]
+    upload_of[1]["schema"]["schema"] = avro("id", evil=0).schema.decode()
+
+
+def other_order(told: dict[str, Any]) -> None:
+    told["steps"][-1], told["steps"][-2] = told["steps"][-2], told["steps"][-1]
+
+
+def without_list(told: dict[str, Any]) -> None:
+    del told["lists"]
+
+
+@pytest.mark.parametrize(
+    "change", [gits_text, foreign_text, other_order, without_list], ids=lambda change: change.__name__
+)
+def test_a_plan_of_a_rebuild_brings_back_gits_texts_and_the_lists(
+    lost: Estate, change: Change, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge(rebuilding(lost), change)
+    capsys.readouterr()
+    assert lost.run("apply", "plan.json") == 1
+    assert lost.held() == []
+
+
+def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_carried_out_too(
+    lost: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with lost.registry() as registry:
+        registry.create_namespace(ORDERS.namespace_name)
+        registry.set_namespace_policies(
+            ORDERS.namespace_name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE)
+        )
+    lost.put(avro("id", first=0))
+    rebuilding(lost, "--force-delete", "orders")
+    assert "by force" in assert_refused(lost, capsys)
+    lost.run("apply", "plan.json", "--force-delete", "orders")
+    assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
