@@ -74,6 +74,7 @@ class ChosenTarget:
             defaults=self.project.defaults,
             folder=Path(self.top, self.project.folder),
             progress=context.progress(f"reading {self.target.name}", "topics"),
+            warn=lambda text: context.say(f"waiting: {text}"),
         )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import BrokerDefaults, Release, Target
-from schemactl.registry.base import Progress, Registry, Scope, silent
+from schemactl.registry.base import Progress, Registry, Scope, Warn, silenced, silent
 from schemactl.registry.storage_url import open_embedded
 
 __all__ = ["Registry", "Scope", "open_registry"]
@@ -19,6 +19,7 @@ def open_registry(
     defaults: BrokerDefaults,
     folder: Path,
     progress: Progress = silent,
+    warn: Warn = silenced,
 ) -> Registry:
     """The registry at `target.registry`. Nothing is created before it is first written to.
 
@@ -28,6 +29,7 @@ def open_registry(
         defaults: stand for the broker's own settings, likewise.
         folder: a relative path in the URL or in the credentials starts here.
         progress: told of a long reading.
+        warn: told when the registry is waited for.
 
     Raises:
         UsageError: no registry has that URL.
@@ -45,7 +47,12 @@ def open_registry(
             ) from error
         credentials = Credentials.of(target.credentials, folder)
         return PulsarRegistry(
-            target.registry, credentials=credentials, release=release, defaults=defaults, progress=progress
+            target.registry,
+            credentials=credentials,
+            release=release,
+            defaults=defaults,
+            progress=progress,
+            warn=warn,
         )
     embedded = open_embedded(target.registry, release=release, defaults=defaults, folder=folder)
     if embedded is None:

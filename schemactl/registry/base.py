@@ -36,6 +36,13 @@ AUTO_UPDATE_STRATEGIES: Final = {
 Progress = Callable[[int, int], None]
 """Told, during a long `Registry.read`, how many topics of how many have been read."""
 
+Warn = Callable[[str], None]
+"""Told, in a sentence, what a user who waits should know."""
+
+
+def silenced(_text: str) -> None:
+    """Nobody is told."""
+
 
 def silent(_done: int, _total: int) -> None:
     """Nobody is told of progress."""

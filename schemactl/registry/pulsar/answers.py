@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 MAX_WORDS = 2_000
 """How many characters of a broker's words are kept: with the definitions that it quotes they can be megabytes."""
@@ -15,10 +15,11 @@ MAX_REFUSAL_BYTES = 1 << 20
 
 TOO_MANY_REQUESTS = 429
 _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 409, 412, 500
+_LARGEST_LONG = (1 << 63) - 1
 _GATEWAY = frozenset({502, 503, 504})
 
 _UNEXPECTED = "An unexpected error occurred in the server"
-_MESSAGE = re.compile(r"Message:\s*(.*?)\s*(?:\n\s*Stacktrace:|\Z)", re.DOTALL)
+_HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 _STACKTRACE = re.compile(r"Stacktrace:\s*([\w.$]+)")
 _MESSAGE_CELL = re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)(?:</td>|\Z)", re.DOTALL)
 _TRANSIENT_EXCEPTION = re.compile(
@@ -48,9 +49,20 @@ class Reply(NamedTuple):
         """The body's value; None where it is empty, as Pulsar answers for a policy that is not set.
 
         Raises:
-            ValueError: the body is not JSON.
+            ValueError: the body is not JSON, nests too deep, or holds what is no text in UTF-8.
         """
-        return json.loads(self.body) if self.body else None
+        if not self.body:
+            return None
+        try:
+            value = json.loads(self.body, parse_constant=_no_number)
+            if _HALF_A_PAIR.search(self.body):
+                # Half a surrogate pair can be escaped in JSON, and be written down nowhere.
+                json.dumps(value, ensure_ascii=False).encode()
+        except RecursionError:
+            raise ValueError("it nests too deep") from None
+        except MemoryError:
+            raise ValueError("it does not fit into memory") from None
+        return value
 
 
 def fits(value: Any, shape: Any) -> bool:
@@ -66,6 +78,8 @@ def fits(value: Any, shape: Any) -> bool:
             return isinstance(value, dict) and all(fits(value.get(key), of) for key, of in shape.items())
         case tuple():
             return any(fits(value, of) for of in shape)
+        case _ if shape is int:
+            return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_LONG
         case _:
             return isinstance(value, shape)
 
@@ -76,10 +90,17 @@ def words(reply: Reply) -> str:
     That is the reason in JSON, else the message of Jetty's page, which is JSON or HTML, else the reason phrase.
     """
     text = _reason(reply) or reply.reason
-    if _UNEXPECTED in text and (message := _MESSAGE.search(text)):
-        text = message[1]
+    if _UNEXPECTED in text and "Message:" in text:
+        text = _message(text)
     text = text.strip()
     return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]} ..."
+
+
+def _message(text: str) -> str:
+    """What stands between "Message:" and a line that begins with "Stacktrace:", in one pass."""
+    lines = text.partition("Message:")[2].split("\n")
+    end = next((n for n, line in enumerate(lines) if n and line.lstrip().startswith("Stacktrace:")), None)
+    return "\n".join(lines[:end])
 
 
 def exception(reply: Reply) -> str:
@@ -129,7 +150,7 @@ def _reason(reply: Reply) -> str:
 def _json_reason(text: str) -> str:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError, MemoryError):
         # Cut off where reading stopped; what was read of the reason is still worth showing.
         start = re.search(r'"(?:reason|message)"\s*:\s*"', text)
         return text[start.end() :].replace("\\n", "\n").replace('\\"', '"') if start else ""
@@ -140,6 +161,10 @@ def _json_reason(text: str) -> str:
     if isinstance(reason, str):
         return reason
     return html.unescape(message) if isinstance(message, str) else ""
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _is_json(reply: Reply) -> bool:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from threading import Event, RLock
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from schemactl.errors import RegistryError
 from schemactl.printing import on_one_line
+from schemactl.registry.base import Warn, silenced
+from schemactl.registry.pulsar import bounded
 from schemactl.registry.pulsar.answers import (
     MAX_REFUSAL_BYTES,
     Reply,
@@ -25,7 +27,8 @@ from schemactl.registry.pulsar.answers import (
     fits,
     words,
 )
-from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.credentials import Credentials, is_private
+from schemactl.registry.pulsar.patience import Patience
 
 CONNECTIONS: Final = 8
 """How many requests run at once, at most. More of them cost more of our own time than they save of the brokers'."""
@@ -38,8 +41,12 @@ _FIRST_PATIENCE_S = 2.0
 """How long a cluster that never answered yet is tried: its address may be wrong."""
 _PATIENCE_S = 60.0
 """How long one that has answered is tried: a broker restarts in less."""
+_ALL_PATIENCE_S = 180.0
+"""How long, in all, a command waits for a cluster that does not answer as it should."""
 _LONGEST_DELAY_S = 5.0
 _MAX_REDIRECTS = 5
+_MAX_SHOWN = 200
+_MAX_CLUSTERS = 64
 _REDIRECTS = frozenset({307, 308})
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 
@@ -57,10 +64,11 @@ class Connection:
 
     Args:
         url: `http(s)://HOST:PORT`, or several of a cluster's separated by commas, tried in turn.
-        credentials: sent to the hosts of the cluster alone.
+        credentials: sent to the hosts of the cluster alone; a token not without encryption, but to this machine.
+        warn: told when there is something to wait for.
     """
 
-    def __init__(self, url: str, credentials: Credentials) -> None:
+    def __init__(self, url: str, credentials: Credentials, warn: Warn = silenced) -> None:
         self.url = url
         try:
             self._bases = _bases(url)
@@ -70,7 +78,9 @@ class Connection:
                 f"{url!r} is no address of an admin API: {error}", fix="write https://HOST:PORT as `registry`"
             ) from None
         self._credentials = credentials
-        self._manager = urllib3.PoolManager(
+        for base in self._bases:
+            self._refuse_open(base, f"{url}: ")
+        self._manager = bounded.manager(
             num_pools=64,
             maxsize=CONNECTIONS,
             block=True,
@@ -78,6 +88,9 @@ class Connection:
             ssl_context=credentials.tls,
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
+        self._patience = Patience(
+            _ALL_PATIENCE_S, lambda text: warn(f"{url}: {self._credentials.cleared(text)}")
+        )
         self._base = 0
         self._answered = False
         self._asked_for_brokers = False
@@ -124,19 +137,28 @@ class Connection:
             RegistryError: there is no answer, even after trying for a while.
         """
         sent_bytes = len(json.dumps(body)) if body is not None else 0
+        start_s = time.monotonic()
         for delay_s in self.delays():
             asked_for_s = 0.0
             try:
                 reply = self.send_once(method, path, body)
-            except LostAnswer:
-                if delay_s is None:
+            except LostAnswer as error:
+                # One answer can be waited for as long as all of them.
+                if delay_s is None or time.monotonic() > start_s + self._patience_s:
                     raise
+                why = error.what.removeprefix(f"{self.url}: ")
             else:
                 if reply.fine or delay_s is None or not can_succeed_later(reply, sent_bytes):
                     return reply
                 asked_for_s = min(reply.retry_after_s or 0.0, _PATIENCE_S)
-            self._stopped.wait(max(delay_s, asked_for_s))
+                why = f"answers {reply.status}"
+            self.pause(max(delay_s, asked_for_s), f"{method} {path}: {why}", start_s)
         raise AssertionError("the last delay is None")
+
+    def pause(self, delay_s: float, why: str, start_s: float) -> None:
+        """Waits before the next attempt at what was begun at `start_s`; the user is told why, once it takes a while."""
+        with self._patience.waiting(why, since_s=start_s, until_s=start_s + self._patience_s):
+            self._stopped.wait(delay_s)
 
     def send_once(self, method: str, path: str, body: Any = None) -> Reply:
         """The answer to a request that is made once, but for redirects and a token that had expired.
@@ -199,11 +221,22 @@ class Connection:
         for attempt in count():
             # Spread out, so that many clients of a broker that comes back do not come at once.
             delay_s = min(0.05 * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
-            patience_s = _PATIENCE_S if self._answered else _FIRST_PATIENCE_S
-            if time.monotonic() + delay_s > start_s + patience_s:
+            if time.monotonic() + delay_s > start_s + self._patience_s or self._patience.is_over:
                 yield None
                 return
             yield delay_s
+
+    @property
+    def _patience_s(self) -> float:
+        return _PATIENCE_S if self._answered else _FIRST_PATIENCE_S
+
+    def _refuse_open(self, base: str, place: str) -> None:
+        """Nothing, unless a token were sent to `base` in the open."""
+        if self._credentials.bearer is not None and not is_private(base):
+            raise RegistryError(
+                f"{place}a token is never sent over http, where anybody on the way can read it, but to this machine",
+                fix="write https:// in `registry` of the target, or reach the cluster through a tunnel on 127.0.0.1",
+            )
 
     def _authorized(self, method: str, base: str, target: str, data: bytes | None) -> Reply:
         bearer = self._credentials.bearer
@@ -232,12 +265,11 @@ class Connection:
             )
             try:
                 fine = response.status < 300
-                body = response.read(None if fine else MAX_REFUSAL_BYTES)
-                if not fine and len(body) == MAX_REFUSAL_BYTES:
-                    response.close()  # the rest is not worth reading, and no other answer may be read behind it
+                most = bounded.MAX_ANSWER_BYTES if fine else MAX_REFUSAL_BYTES
+                body = bounded.body_of(response, most=most, cut=not fine)
             finally:
                 response.release_conn()
-        except HTTPError as error:
+        except (HTTPError, UnicodeError) as error:
             raise self._no_answer(base, error) from None
         self._answered = True
         if fine:
@@ -267,8 +299,13 @@ class Connection:
             pool = self._pools[base] = self._manager.connection_from_url(base)
         return pool
 
-    def _no_answer(self, base: str, error: HTTPError) -> RegistryError:
+    def _no_answer(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
         host, port = _host_port(base)
+        if limit := bounded.why_exhausting(error):
+            return RegistryError(
+                f"{self.url}: {host}:{port} is given up: {limit}",
+                fix="check that `registry` of the target is the address of Pulsar's admin API",
+            )
         if isinstance(error, SSLError) and "WRONG_VERSION_NUMBER" in str(error):
             return RegistryError(
                 f"{self.url}: {host}:{port} does not speak TLS",
@@ -300,6 +337,7 @@ class Connection:
         if urlsplit(url).scheme == "https" and parts.scheme == "http":
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._refuse_open(base, f"{self.url}: redirected to {base[:_MAX_SHOWN]}, and ")
         if self._credentials.secret and not self._is_of_cluster(_host_port(base)):
             raise RegistryError(
                 f"{self.url}: redirected to {base}, which is not known to be of the cluster, so the credentials were not "
@@ -320,12 +358,12 @@ class Connection:
 
     def _brokers(self) -> set[HostPort]:
         """The brokers as the cluster lists them, on the ports that it or the project file names."""
-        listed = {_host_port(f"//{one}") for one in self._asked("brokers", list)}
+        listed = _addresses(f"//{one}" for one in self._asked("brokers", list))
         ports = {port for _, port in self._cluster}
-        for name in self._asked("clusters", list):
-            told = self._asked(f"clusters/{name}", dict)
+        for name in self._asked("clusters", list)[:_MAX_CLUSTERS]:
+            told = self._asked(f"clusters/{quote(str(name), safe='')}", dict)
             for key in ("serviceUrl", "serviceUrlTls"):
-                ports |= {_host_port(base)[1] for base in _bases(told.get(key) or "")}
+                ports |= {port for _, port in _addresses(_bases(str(told.get(key) or "")))}
         return listed | {(host, port) for host, _ in listed for port in ports}
 
     def _asked(self, path: str, kind: type[Any]) -> Any:
@@ -350,10 +388,19 @@ def _host_port(url: str) -> HostPort:
     return (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _cause(error: HTTPError) -> str:
+def _addresses(urls: Iterable[str]) -> set[HostPort]:
+    """Those of `urls` that have one."""
+    found = set()
+    for url in urls:
+        with suppress(ValueError):
+            found.add(_host_port(url))
+    return found
+
+
+def _cause(error: HTTPError | UnicodeError) -> str:
     """The last and most telling part of urllib3's words, which may otherwise name objects."""
     cause: BaseException = error
     while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
         cause = inner
     text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
-    return text.rpartition("object at ")[2].partition(">: ")[2] or text
+    return " ".join((text.rpartition("object at ")[2].partition(">: ")[2] or text).split())[:_MAX_SHOWN]

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
 from schemactl.errors import RegistryError
+from schemactl.registry.pulsar import bounded
+from schemactl.registry.pulsar.answers import Reply
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
+_MAX_TOKEN_ANSWER_BYTES = 1 << 20
+_MAX_SAID = 200
+_LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
+
+
+def is_private(url: str) -> bool:
+    """Whether what is sent to `url` is encrypted on its way, or does not leave this machine."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "https":
+            return True
+        host = (parts.hostname or "").lower()
+        return parts.scheme == "http" and (host == "localhost" or ip_address(host).is_loopback)
+    except ValueError:
+        return False
 
 
 class Bearer(Protocol):
@@ -33,6 +50,11 @@ class Bearer(Protocol):
 
     def renew(self, refused: str) -> bool:
         """Whether there is another token now that a broker refused `refused`."""
+        ...
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Everything that was or could have been sent so far. Nobody is asked for it."""
         ...
 
 
@@ -68,10 +90,10 @@ class Credentials:
         return self.bearer is not None or self.has_certificate
 
     def cleared(self, text: str) -> str:
-        """`text` without the token, should somebody's answer quote it."""
-        if self.bearer is None:
-            return text
-        return text.replace(self.bearer.token(), "***")
+        """`text` without the secrets, should somebody's answer quote them."""
+        for secret in self.bearer.secrets if self.bearer else ():
+            text = text.replace(secret, "***")
+        return text
 
 
 class _Static:
@@ -86,6 +108,10 @@ class _Static:
     def renew(self, refused: str) -> bool:
         return self._token != refused
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        return frozenset({self._token})
+
 
 class _InFile:
     """The token in a file, which may be replaced by a fresh one at any time."""
@@ -93,12 +119,18 @@ class _InFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._token = self._read()
+        self._secrets = frozenset({self._token})
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return self._secrets
 
     def token(self) -> str:
         return self._token
 
     def renew(self, refused: str) -> bool:
         self._token = self._read()
+        self._secrets |= {self._token}
         return self._token != refused
 
     def _read(self) -> str:
@@ -120,17 +152,23 @@ class _OAuth2:
     def __init__(self, written: Mapping[str, str], secret: str, tls: ssl.SSLContext | None) -> None:
         self._written = written
         self._secret = secret
-        self._http = urllib3.PoolManager(
-            ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0)
-        )
+        self._secrets = frozenset({secret})
+        if not is_private(written["issuer"]):
+            raise self._trouble("a secret is never sent over http, but to this machine: write https://")
+        self._http = bounded.manager(ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0))
         self._lock = Lock()
         self._token = ""
         self._until_s = 0.0
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return self._secrets
 
     def token(self) -> str:
         with self._lock:
             if time.monotonic() >= self._until_s:
                 self._token, lifetime_s = self._fetch()
+                self._secrets |= {self._token}
                 self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
             return self._token
 
@@ -146,6 +184,11 @@ class _OAuth2:
         endpoint = found.get("token_endpoint")
         if not isinstance(endpoint, str):
             raise self._trouble("its configuration names no token_endpoint")
+        if not _is_as_private(endpoint, issuer):
+            raise self._trouble(
+                f"its configuration names {endpoint[:_MAX_SAID]!r} as token_endpoint, and a secret is never sent over http, but "
+                "to this machine"
+            )
         form = {
             "grant_type": "client_credentials",
             "client_id": self._written["client_id"],
@@ -157,27 +200,34 @@ class _OAuth2:
         if not isinstance(token, str) or not isinstance(lifetime_s, (int, float, str)):
             raise self._trouble("its answer holds no access_token")
         try:
-            return _checked(token, f"the answer of {issuer}"), float(lifetime_s)
-        except ValueError:
-            raise self._trouble("its answer says no time in `expires_in`") from None
+            seconds = float(lifetime_s)
+        except (ValueError, OverflowError):
+            seconds = -1.0
+        if not 0 <= seconds <= _LONGEST_LIFETIME_S:
+            raise self._trouble("its answer says no time in `expires_in`")
+        return _checked(token, f"the answer of {issuer}"), seconds
 
     def _ask(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         try:
-            reply = self._http.request(method, url, body=form, headers=headers)
-        except urllib3.exceptions.HTTPError as error:
+            reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
+            try:
+                data = bounded.body_of(reply, most=_MAX_TOKEN_ANSWER_BYTES)
+            finally:
+                reply.release_conn()
+        except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # Its text may hold the request, so only the kind of trouble is told.
-            raise self._trouble(
-                f"{url.partition('?')[0]} cannot be reached ({type(error).__name__})"
-            ) from None
+            kind = bounded.why_exhausting(error) or type(error).__name__
+            raise self._trouble(f"{url.partition('?')[0][:_MAX_SAID]} cannot be reached ({kind})") from None
         try:
-            value = json.loads(reply.data)
+            value = Reply(reply.status, body=data).json()
         except ValueError:
             value = None
         if reply.status != 200 or not isinstance(value, dict):
             said = value.get("error") if isinstance(value, dict) else None
-            why = f": {said}" if isinstance(said, str) and self._secret not in said else ""
-            raise self._trouble(f"{url.partition('?')[0]} answers {reply.status}{why}")
+            quotes = isinstance(said, str) and any(secret in said for secret in self._secrets)
+            why = f": {said[:_MAX_SAID]}" if isinstance(said, str) and not quotes else ""
+            raise self._trouble(f"{url.partition('?')[0][:_MAX_SAID]} answers {reply.status}{why}")
         return value
 
     def _trouble(self, what: str) -> RegistryError:
@@ -185,6 +235,11 @@ class _OAuth2:
             f"no token from {self._written['issuer']}: {what}",
             fix=f"check `oauth2` of the target and the variable {self._written['client_secret_env']}",
         )
+
+
+def _is_as_private(endpoint: str, issuer: str) -> bool:
+    """Whether a secret for `issuer` may go to `endpoint`: from https only to https, from this machine not over http."""
+    return is_private(endpoint) and (not issuer.startswith("https:") or endpoint.startswith("https:"))
 
 
 def _environment(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
+from urllib.parse import quote
 
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, Namespace, NamespaceName, Policies
@@ -37,7 +38,7 @@ def names(connection: Connection) -> Iterator[NamespaceName]:
     """Every namespace of every tenant, without the brokers' own."""
     for tenant in connection.get("tenants", [str]):
         if tenant not in SYSTEM_TENANTS:
-            for text in connection.get(f"namespaces/{tenant}", [str], absent=[]):
+            for text in connection.get(f"namespaces/{quote(tenant, safe='')}", [str], absent=[]):
                 # Of old there were names with a cluster in them; nothing can be declared for them.
                 with suppress(ValueError):
                     yield NamespaceName.parse(text)
@@ -127,7 +128,7 @@ def strategy(text: str | None) -> CompatibilityStrategy:
         return CompatibilityStrategy(text)
     except ValueError:
         raise RegistryError(
-            f"the registry has a compatibility strategy that is not known here: {text!r}",
+            f"the registry has a compatibility strategy that is not known here: {text[:60]!r}",
             fix="upgrade schemactl",
         ) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.registry.base import Progress, Scope, silent
+from schemactl.registry.base import Progress, Scope, Warn, silenced, silent
 from schemactl.registry.pulsar import namespaces as _namespaces
 from schemactl.registry.pulsar import schemas, topics
 from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
@@ -31,6 +32,8 @@ _Told = TypeVar("_Told")
 
 _AT_A_TIME = 32
 _NOT_ALLOWED = frozenset({401, 403})
+_LONGEST_VERSION = 64
+_VERSION = re.compile(r"[\w.+-]+", re.ASCII)
 _PROBE = "schemactl-asks-for-the-strategy"
 """A topic that is only ever asked about: a test of compatibility needs none, and makes none."""
 
@@ -43,6 +46,7 @@ class PulsarRegistry:
         release: to answer as, where the cluster does not tell its own.
         defaults: stand for the broker's settings, where the role may not ask for them.
         progress: told how many topics of how many have been read, now and then.
+        warn: told when the cluster is waited for.
     """
 
     def __init__(
@@ -53,9 +57,10 @@ class PulsarRegistry:
         release: Release = Release.R4_0,
         defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
         progress: Progress = silent,
+        warn: Warn = silenced,
     ) -> None:
         self.url = url
-        self._connection = Connection(url, credentials)
+        self._connection = Connection(url, credentials, warn)
         self._fallback = release
         self._defaults = defaults
         self._progress = progress
@@ -74,7 +79,8 @@ class PulsarRegistry:
                 )
             if not reply.fine and reply.status not in _NOT_ALLOWED:
                 self._connection.expect(reply, "GET brokers/version")
-            self._version = reply.body.decode("ascii", "replace").strip().strip('"') if reply.fine else ""
+            told = reply.body[:_LONGEST_VERSION].decode("ascii", "replace").strip().strip('"')
+            self._version = told if reply.fine and _VERSION.fullmatch(told) else ""
         return self._version
 
     @property
@@ -243,7 +249,7 @@ class PulsarRegistry:
 def nearest_release(version: str) -> Release | None:
     """The newest known release that is not newer than `version`; None: `version` is no release, or older than all."""
     parts = version.split(".")[:2]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) <= _LONGEST_VERSION for part in parts):
         return None
     wanted = tuple(map(int, parts))
     known = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]

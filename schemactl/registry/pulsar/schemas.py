@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
 from types import NoneType
 from typing import Any
 from urllib.parse import quote
@@ -34,6 +36,11 @@ _REFUSED_BY = {
     "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
     "InvalidSchemaDataException": Outcome.INVALID,
 }
+MAX_VERSIONS = 100_000
+"""More versions of a topic than any Pulsar can list: the list is one entry of its metadata store, of a megabyte or so, with some
+50 bytes for each."""
+_LATEST_MS = 4_102_444_800_000 * 2
+"""What no clock shows, and every calendar still has: the year 2229."""
 _RESPONSE = {
     "version": int,
     "type": str,
@@ -54,8 +61,16 @@ def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...
         f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE]}, absent={"getSchemaResponses": ()}
     )
     readable = [_version(topic, told) for told in answer["getSchemaResponses"]]
+    if any(later.number <= one.number for one, later in pairwise(readable)):
+        raise RegistryError(f"{topic}: the registry lists its versions out of order")
     first = readable[0].number if readable else _next_number(connection, topic)
-    return (*(SchemaVersion(number, None) for number in range(first)), *readable)
+    return (*map(_tombstone, range(first)), *readable)
+
+
+@lru_cache(maxsize=MAX_VERSIONS)
+def _tombstone(number: int) -> SchemaVersion:
+    """One for all topics: what a registry only claims to have should cost nothing."""
+    return SchemaVersion(number, None)
 
 
 def get(connection: Connection, topic: TopicName, number: int | None) -> SchemaVersion | None:
@@ -113,7 +128,7 @@ def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | No
         connection.expect(connection.send("DELETE", f"{where}?force=true"), f"DELETE {where}")
         return None
     # Each soft delete that reaches the registry writes a tombstone, so an unclear end is looked into before another one.
-    before = _next_number(connection, topic)
+    before, start_s = _next_number(connection, topic), time.monotonic()
     for delay_s in connection.delays():
         try:
             reply = connection.send_once("DELETE", where)
@@ -126,7 +141,7 @@ def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | No
                 return number
             if delay_s is None or not can_succeed_later(reply):
                 connection.expect(reply, f"DELETE {where}")
-        time.sleep(delay_s or 0.0)
+        connection.pause(delay_s or 0.0, f"DELETE {where}: no answer that says what became of it", start_s)
         now = _next_number(connection, topic)
         if now > before:
             return now - 1
@@ -140,7 +155,21 @@ def _path(topic: TopicName) -> str:
 def _next_number(connection: Connection, topic: TopicName) -> int:
     """One more than the number of the last entry, tombstones included."""
     told = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
-    return told["info"]["version"] + 1 if told else 0
+    return _number(topic, told["info"]["version"]) + 1 if told else 0
+
+
+def _number(topic: TopicName, told: int) -> int:
+    """The version number that the registry tells.
+
+    Raises:
+        RegistryError: no list of versions can be so long.
+    """
+    if not 0 <= told < MAX_VERSIONS:
+        raise RegistryError(
+            f"{topic}: the registry says there is a version {told}, but it cannot list so many",
+            fix="check that `registry` of the target is the address of Pulsar's admin API",
+        )
+    return told
 
 
 def _payload(info: SchemaInfo) -> dict[str, Any]:
@@ -163,17 +192,22 @@ def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
         kind = SchemaType[answer["type"]]
     except KeyError:
         raise RegistryError(
-            f"{topic}: v{answer.get('version')} has the schema type {answer.get('type')!r}, which is not known here",
+            f"{topic}: v{answer['version']} has the schema type {answer['type'][:60]!r}, which is not known here",
             fix="upgrade schemactl",
         ) from None
+    number, moment_ms = _number(topic, answer["version"]), answer.get("timestamp")
     text, properties = answer.get("data") or "", answer.get("properties") or {}
+    if not all(isinstance(value, str) for value in properties.values()):
+        raise RegistryError(f"{topic}: v{number} has a property that is no text")
+    if isinstance(moment_ms, bool) or (moment_ms is not None and abs(moment_ms) > _LATEST_MS):
+        raise RegistryError(f"{topic}: v{number} has no time as its timestamp")
     info = SchemaInfo(kind, text.encode(), properties)
     if kind is SchemaType.KEY_VALUE:
         try:
             info = key_value.from_text(text, properties)
         except (InvalidSchema, ValueError) as error:
             raise RegistryError(f"{topic}: v{answer['version']} is no KEY_VALUE schema: {error}") from error
-    return SchemaVersion(answer["version"], info, timestamp_ms=answer.get("timestamp"))
+    return SchemaVersion(number, info, timestamp_ms=moment_ms)
 
 
 def _outcome(reply: Reply) -> Outcome | None:

@@ -43,6 +43,8 @@ def partitions(connection: Connection, name: TopicName) -> int | None:
         RegistryError: it does not exist.
     """
     found = connection.get(f"{path(name)}/partitions", {"partitions": int})
+    if found["partitions"] < 0:
+        raise RegistryError(f"{name}: the registry says it has {found['partitions']} partitions")
     return found["partitions"] or None
 
 
@@ -156,7 +158,9 @@ def _mark(connection: Connection, name: TopicName) -> str | None:
     if name.domain != "persistent":
         return None
     properties = connection.get(f"{path(name)}/properties", dict | None, absent=None) or {}
-    found: str | None = properties.get(RELAXED_FROM)
+    found = properties.get(RELAXED_FROM)
+    if found is not None and not isinstance(found, str):
+        raise RegistryError(f"{name}: its property {RELAXED_FROM} is no text")
     return found
 
 

@@ -1,0 +1,189 @@
+"""A server on loopback that sends whatever bytes a test says, and answers of Pulsar's, spoilt at random."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import socketserver
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+AVRO = '{"type":"record","name":"Order","fields":[{"name":"id","type":"string"}]}'
+VERSION = {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": AVRO, "properties": {}}
+KEY_VALUE = {
+    **VERSION,
+    "version": 1,
+    "type": "KEY_VALUE",
+    "data": json.dumps({"key": "", "value": json.loads(AVRO)}),
+    "properties": {
+        "key.schema.type": "STRING",
+        "value.schema.type": "AVRO",
+        "kv.encoding.type": "INLINE",
+        "key.schema.properties": "{}",
+        "value.schema.properties": "{}",
+    },
+}
+SPACE = {
+    "schema_compatibility_strategy": "BACKWARD",
+    "schema_auto_update_compatibility_strategy": None,
+    "is_allow_auto_update_schema": True,
+    "schema_validation_enforced": False,
+}
+
+GOOD: dict[str, Any] = {
+    "brokers/version": "4.0.7",
+    "brokers/configuration/runtime": {"schemaCompatibilityStrategy": "FULL"},
+    "brokers": ["127.0.0.1:1"],
+    "clusters": ["standalone"],
+    "tenants": ["shop"],
+    "namespaces/shop": ["shop/sales"],
+    "namespaces/shop/sales": SPACE,
+    "persistent/shop/sales": ["persistent://shop/sales/orders", "persistent://shop/sales/others"],
+    "persistent/shop/sales/partitioned": ["persistent://shop/sales/orders"],
+    "non-persistent/shop/sales": [],
+    "non-persistent/shop/sales/partitioned": [],
+    "schemaCompatibilityStrategy": "BACKWARD",
+    "schemaValidationEnforced": True,
+    "properties": {"schemactl.relaxed_from": "FULL"},
+    "partitions": {"partitions": 2},
+    "schemas": {"getSchemaResponses": [VERSION, KEY_VALUE]},
+    "schema": VERSION,
+    "metadata": {"info": {"version": 1, "ledgerId": 1, "entryId": 1}, "index": []},
+    "compatibility": {"schemaCompatibilityStrategy": "FULL", "compatibility": True},
+}
+"""By the path below /admin/v2, or its last part."""
+
+NOT_JSON = "@not-json@"
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    3,
+    1.5,
+    99_998,
+    10**6,
+    10**8,
+    -(2**63),
+    2**64,
+    10**400,
+    "",
+    " ",
+    "x",
+    "x" * 100_000,
+    "\ud800",
+    "\x00\x1b[31m\u202e\u2028::error::\n",
+    "../../x?y=z#",
+    "KEY_VALUE",
+    "PROTOBUF_NATIVE",
+    "AUTO_CONSUME",
+    "NONE",
+    "ALWAYS_COMPATIBLE",
+    "persistent://shop/sales/\u202e",
+    "[" * 5_000,
+    '{"type":"record","name":"a","fields":[{"name":"b","type":"a","default":{}}]}',
+    [],
+    {},
+    [None],
+    [[]],
+    {"": None},
+    {"version": {}},
+    NOT_JSON,
+]
+
+
+def good(path: str) -> Any:
+    """What Pulsar would answer; None: 404."""
+    plain = path.partition("?")[0]
+    return GOOD.get(plain, GOOD.get(plain.rpartition("/")[2]))
+
+
+def spoilt(value: Any, dice: random.Random) -> bytes:
+    """`value` as JSON, something in it replaced by what does not belong there."""
+    holder = [copy.deepcopy(value)]
+    for _ in range(dice.choice([1, 1, 2, 5])):
+        places = list(_places(holder))
+        where, key = dice.choice(places)
+        if isinstance(where, dict) and dice.random() < 0.2:
+            del where[key]
+        elif dice.random() < 0.15 and isinstance(where, list):
+            where.extend(copy.deepcopy(where[:50]) * 3)
+        else:
+            where[key] = copy.deepcopy(dice.choice(ODD))
+    text = json.dumps(holder[0] if holder else None)
+    return text.replace(
+        f'"{NOT_JSON}"', dice.choice(["NaN", "1e999", "9" * 5_000, "", "'", "\\ud800"])
+    ).encode()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    keys: Iterable[Any] = (
+        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    )
+    for key in list(keys):
+        yield value, key
+        yield from _places(value[key])
+
+
+def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """An answer as it is sent."""
+    lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+Answering = Callable[[str, str], "bytes | Iterable[bytes]"]
+"""The bytes to send, from a method and a path below /admin/v2/; then the connection is closed."""
+
+
+@dataclass
+class Hostile:
+    """The server's URL, how it answers now, and the paths it was asked for."""
+
+    url: str
+    answering: Answering = lambda _method, _path: answer(b"{}")
+    asked: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def serving() -> Iterator[Hostile]:
+    """The server."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            method, _, rest = self.rfile.readline().decode("latin-1").partition(" ")
+            path = rest.partition(" ")[0].removeprefix("/admin/v2/")
+            size = 0
+            while (line := self.rfile.readline()) not in (b"\r\n", b""):
+                if line.lower().startswith(b"content-length:"):
+                    size = int(line.partition(b":")[2])
+            self.rfile.read(size)
+            told.asked.append(path)
+            sent = told.answering(method, path)
+            try:
+                for part in [sent] if isinstance(sent, bytes) else sent:
+                    self.wfile.write(part)
+            except OSError:
+                """Clients that have had enough are part of the tests."""
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+        request_queue_size = 64
+
+        def handle_error(self, *_: object) -> None:
+            """Likewise."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    told = Hostile(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

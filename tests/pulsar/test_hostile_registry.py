@@ -1,0 +1,346 @@
+"""A registry that lies, floods or never ends: each command says in a line what is wrong, in bounded time and memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from functools import lru_cache
+from pathlib import Path
+
+import hostile
+import pytest
+from hostile import answer, good, spoilt
+from scratch import Scratch, declared, record
+
+from schemactl.cli import main
+from schemactl.registry.pulsar import answers, bounded
+from schemactl.registry.pulsar import connection as connections
+from schemactl.registry.pulsar.answers import Reply
+
+ORDERS = "shop/sales/orders"
+COMMANDS = [
+    ("plan",),
+    ("drift",),
+    ("drift", "--unmanaged"),
+    ("drift", "--format", "json"),
+    ("rebuild", "--auto-approve"),
+    ("import",),
+    ("log", ORDERS, "--target", "live"),
+    ("registry", "list", ORDERS),
+    ("registry", "get", ORDERS),
+    ("registry", "get", ORDERS, "--format", "json"),
+    ("registry", "test", ORDERS, "--type", "STRING"),
+    ("admit", "producer", ORDERS, "--target", "live"),
+    ("apply", "--auto-approve"),
+]
+SEEDS = int(os.environ.get("SCHEMACTL_HOSTILE_SEEDS", "60"))
+
+
+class Place:
+    """A repository whose target is the hostile registry."""
+
+    def __init__(self, path: Path, server: hostile.Hostile) -> None:
+        self.server = server
+        self.scratch = Scratch(path)
+        self.scratch.commit(
+            {
+                "schemactl.yaml": f'version: 1\ntargets: {{live: {{registry: "{server.url}"}}}}\n',
+                "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+                "namespaces/orders.yaml": declared(),
+                "namespaces/orders.avsc": record("id"),
+            }
+        )
+        self.scratch.commit({"namespaces/orders.avsc": record("id", more=0)})
+        self.scratch.flush()
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """The exit code and what is printed; the working tree is as it was."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(["-C", str(self.scratch.path), *arguments])
+        if arguments[0] == "import":
+            self.scratch.git("clean", "-dfq")
+        return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with hostile.serving() as server:
+        yield Place(tmp_path_factory.mktemp("hostile") / "r", server)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for long."""
+    monkeypatch.setattr(connections, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 0.2)
+    monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
+    monkeypatch.setattr("schemactl.registry.pulsar.namespaces._VISIBLE_WITHIN_S", 0.1)
+
+
+def expect_one_error(code: int, out: str, err: str, *words: str) -> None:
+    """It ended as a command does that could not decide."""
+    assert (code, out) == (1, ""), (code, out[:500], err[:2000])
+    told = [line for line in err.splitlines() if not line.startswith(("  Fix: ", "waiting: "))]
+    assert len(told) == 1, err[:2000]
+    assert told[0].startswith("schemactl: ")
+    assert len(err) < 5_000
+    for word in words:
+        assert word in err
+
+
+def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) -> None:
+    for seed in range(SEEDS):
+        dice = random.Random(seed)  # noqa: S311  no secret
+        place.server.answering = _spoiling(dice.choice([*hostile.GOOD, *hostile.GOOD, ""]), dice)
+        command = dice.choice(COMMANDS)
+        code, out, err = place.run(*command)
+        assert code in (0, 1, 2, 3, 4, 100), (seed, command, err)
+        assert "Traceback" not in out + err, (seed, command)
+        if code == 1 and not out:
+            assert err.startswith(("schemactl: ", "note: ", "warning: ", "waiting: ")), (seed, err[:500])
+
+
+def _spoiling(bad: str, dice: random.Random) -> hostile.Answering:
+    """What Pulsar would answer, but for the path, or its last part, that is `bad`; "": every answer is spoilt."""
+
+    def answering(_method: str, path: str) -> bytes:
+        value = good(path)
+        if value is None:
+            return answer(b"{}", "404 Not Found")
+        is_bad = bad in ("", path, path.rpartition("/")[2])
+        return answer(spoilt(value, dice) if is_bad else json.dumps(value).encode())
+
+    return answering
+
+
+BROKEN = {
+    "nothing": b"",
+    "no http": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+    "half a status": b"HTTP/1.1 2",
+    "a status of words": b"HTTP/1.1 abc def\r\n\r\n",
+    "endless headers": b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 100_000,
+    "a header without end": b"HTTP/1.1 200 OK\r\nX-A: " + b"b" * 3_000_000,
+    "a defective header": b"HTTP/1.1 200 OK\r\n: x\r\nfolded\r\n  y\r\nContent-Length: 4\r\n\r\n[1]]",
+    "a length below zero": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{]",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n[]",
+    "a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{]",
+    "too short a body": b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n[]",
+    "a chunk cut off": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[",
+    "a chunk of no size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n[]\r\n0\r\n\r\n",
+    "a chunk size without end": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"0" * 3_000_000,
+    "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n0\r\n"
+    + b"a: b\r\n" * 100_000,
+    "continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
+    "no gzip": answer(b"[]", "200 OK", "Content-Encoding: gzip"),
+    "an unknown encoding": answer(b"[]", "200 OK", "Content-Encoding: schemactl"),
+    "encodings": answer(b"[]", "200 OK", "Content-Encoding: " + ", ".join(["gzip"] * 1_000)),
+    "no utf-8": answer(b'["\xff\xfe"]'),
+    "half a pair": answer(b'["\\ud800"]'),
+    "deep": answer(b"[" * 1_000_000),
+    "deep and closed": answer(b"[" * 100_000 + b"]" * 100_000),
+    "not a number": answer(b"NaN"),
+    "a huge number": answer(b"9" * 1_000_000),
+    "a page": answer(b"<html>welcome</html>"),
+    "empty": answer(b""),
+    "null": answer(b"null"),
+    "a redirect to nowhere": answer(b"", "307 x", "Location: http://[::1"),
+    "a redirect to a name of no host": answer(b"", "307 x", f"Location: http://{'x' * 300}/"),
+    "a redirect to dots": answer(b"", "307 x", "Location: http://a..b/"),
+    "a redirect without place": answer(b"", "307 x"),
+    "a redirect to bytes": answer(b"", "307 x", "Location: http://\xff\xfe/"),
+    "an endless wait": answer(b"{}", "503 x", f"Retry-After: {'9' * 400}"),
+    "a deep refusal": answer(b'{"reason":' * 100_000, "500 x"),
+    "newlines": answer(
+        b'{"reason": "' + b"An unexpected error occurred in the server Message:" + b"\\n" * 20_000 + b'x"}',
+        "500 x",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[7], COMMANDS[5]], ids=" ".join)
+def test_what_is_no_answer_is_one_error(place: Place, how: str, command: tuple[str, ...]) -> None:
+    place.server.answering = lambda _method, _path: BROKEN[how]
+    if command == COMMANDS[7] and how in ("empty", "null"):
+        return  # an empty answer to `metadata` says that there is no schema
+    expect_one_error(*place.run(*command))
+
+
+@lru_cache
+def bomb() -> bytes:
+    """256 megabytes of spaces in one."""
+    squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    packed = b"".join(squeezer.compress(b" " * (1 << 20)) for _ in range(256)) + squeezer.flush()
+    return answer(packed, "200 OK", "Content-Encoding: gzip")
+
+
+def flood() -> Iterable[bytes]:
+    """An answer that goes on for ever."""
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n["
+    while True:
+        yield b"1," * (1 << 19)
+
+
+FLOODS: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
+    "much in little": bomb,
+    "much in less": lambda: answer(gzip.compress(bomb()), "200 OK", "Content-Encoding: gzip, gzip"),
+    "an answer without end": flood,
+    "an announced terabyte": lambda: (
+        part
+        for whole in ([b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n["], flood())
+        for part in whole
+    ),
+}
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+from schemactl.registry.pulsar import connection
+connection._PATIENCE_S = connection._FIRST_PATIENCE_S = 0.2
+from schemactl.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("how", FLOODS)
+def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place, how: str) -> None:
+    place.server.answering = lambda _method, _path: FLOODS[how]()
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, "registry", "list", ORDERS],
+        cwd=place.scratch.path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    why = "in a way that was not asked for" if how == "much in less" else "more than 67,108,864 bytes"
+    expect_one_error(done.returncode, done.stdout, done.stderr, why)
+
+
+@pytest.mark.parametrize(
+    "drip",
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n[", b"1,"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n1\r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 500 x\r\n\r\n", b"x"),
+    ],
+    ids=["headers", "body", "chunks", "continue", "refusal"],
+)
+def test_an_answer_that_drips_is_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch, drip: tuple[bytes, bytes]
+) -> None:
+    monkeypatch.setattr(bounded, "ANSWER_WITHIN_S", 0.5)
+
+    def dripping() -> Iterable[bytes]:
+        yield drip[0]
+        while True:
+            time.sleep(0.05)
+            yield drip[1]
+
+    place.server.answering = lambda _method, _path: dripping()
+    expect_one_error(*place.run("registry", "list", ORDERS), "its answer takes longer than")
+
+
+@pytest.mark.parametrize("version", [10**8, 2**62, 100_000, -1])
+@pytest.mark.parametrize("where", ["schemas", "metadata"])
+def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, version: int, where: str) -> None:
+    told = {
+        "schemas": {"getSchemaResponses": [{**hostile.VERSION, "version": version}]},
+        "metadata": {"info": {"version": version}},
+    }
+    if where == "metadata":
+        told["schemas"] = {"getSchemaResponses": []}
+
+    def answering(_method: str, path: str) -> bytes:
+        value = told.get(path.rpartition("/")[2], good(path))
+        return answer(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
+
+    place.server.answering = answering
+    expect_one_error(*place.run("registry", "list", ORDERS), f"says there is a version {version}")
+
+
+def test_the_largest_number_is_listed(place: Place) -> None:
+    last = {"getSchemaResponses": [{**hostile.VERSION, "version": 99_999}]}
+
+    def answering(_method: str, path: str) -> bytes:
+        value = last if path.endswith("/schemas") else good(path)
+        return answer(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
+
+    place.server.answering = answering
+    for command in (("plan",), ("log", ORDERS, "--target", "live", "--format", "json")):
+        code, _, err = place.run(*command)
+        assert code in (0, 100), err[:500]
+
+
+def test_who_waits_is_told_for_what_and_how_long(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 1.0)
+    monkeypatch.setattr("schemactl.registry.pulsar.patience._TELL_AFTER_S", 0.2)
+    place.server.answering = lambda _method, _path: answer(b"", "503 x")
+    code, _, err = place.run("registry", "list", ORDERS)
+    first, *_ = err.splitlines()
+    assert code == 1
+    assert first.startswith(
+        f"waiting: {place.server.url}: GET persistent/shop/sales: answers 503; trying again"
+    )
+    assert first.endswith(" s")
+    assert not place.run("--quiet", "registry", "list", ORDERS)[2].startswith("waiting")
+
+
+def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_ALL_PATIENCE_S", 0.0)
+    monkeypatch.setattr(connections, "_PATIENCE_S", 1000.0)
+    monkeypatch.setattr(connections, "_FIRST_PATIENCE_S", 1000.0)
+    place.server.asked.clear()
+    failing = iter([True])
+
+    def answering(_method: str, path: str) -> bytes:
+        # The first is answered at the second attempt; then the time is up, and the next one has one attempt.
+        if next(failing, False) or path.endswith("/partitioned"):
+            return answer(b"", "503 x")
+        return answer(b"[]")
+
+    place.server.answering = answering
+    expect_one_error(*place.run("registry", "list", ORDERS), "answers 503")
+    assert len(place.server.asked) == 3
+
+
+def test_a_brokers_words_are_read_in_time_that_grows_with_them() -> None:
+    def seconds(count: int) -> float:
+        text = "An unexpected error occurred in the server Message:" + "\n" * count + "x"
+        reply = Reply(500, body=text.encode())
+        start_s = time.process_time()
+        answers.words(reply)
+        answers.exception(reply)
+        return time.process_time() - start_s
+
+    seconds(1_000)
+    assert seconds(800_000) < 32 * max(seconds(100_000), 0.005)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Message: no\n\nStacktrace:\n\na.B: no\n\tat x", "no"),
+        ("Message: two\nlines\n\n  Stacktrace:\n\na.B", "two\nlines"),
+        ("Message: no Stacktrace: here", "no Stacktrace: here"),
+        ("Message: no", "no"),
+        ("none", "An unexpected error occurred in the server none"),
+        ("Message:\n\n\n", ""),
+    ],
+)
+def test_the_words_of_an_unexpected_error_are_its_message(text: str, words: str) -> None:
+    reply = Reply(500, body=f"An unexpected error occurred in the server {text}".encode())
+    assert answers.words(reply) == words

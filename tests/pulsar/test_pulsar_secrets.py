@@ -1,0 +1,170 @@
+"""Secrets do not leave this machine in the open, and nobody is asked for them only to keep them out of a text."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from scratch import Scratch
+from scripted import Asked, Said, said, serving
+
+from schemactl.cli import main
+from schemactl.errors import RegistryError
+from schemactl.registry.pulsar import Credentials
+from schemactl.registry.pulsar.connection import Connection
+from schemactl.registry.pulsar.credentials import is_private
+
+SECRET = "the-secret"  # noqa: S105  it opens nothing
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", SECRET)
+
+
+def oauth2(issuer: str) -> dict[str, Any]:
+    return {
+        "issuer": issuer,
+        "audience": "pulsar",
+        "client_id": "schemactl",
+        "client_secret_env": "SECRET",
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "private"),
+    [
+        ("https://pulsar.example.com", True),
+        ("http://127.0.0.1:8080", True),
+        ("http://127.8.9.1", True),
+        ("http://[::1]:8080", True),
+        ("http://LOCALHOST:8080", True),
+        ("http://localhost.example.com", False),
+        ("http://127.0.0.1.example.com", False),
+        ("http://127.0.0.1@example.com", False),
+        ("http://10.0.0.1", False),
+        ("http://[::]:8080", False),
+        ("http://0.0.0.0", False),
+        ("http://", False),
+        ("http://[::1", False),
+        ("ftp://localhost", False),
+    ],
+)
+def test_what_leaves_this_machine_in_the_open_is_known_by_its_url(url: str, *, private: bool) -> None:
+    assert is_private(url) is private
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        "token_env: SECRET",
+        "token_file: token",
+        "oauth2: {issuer: 'https://idp.example.com', audience: a, client_id: b, client_secret_env: SECRET}",
+        "oauth2: {issuer: 'http://idp.example.com', audience: a, client_id: b, client_secret_env: SECRET}",
+    ],
+)
+@pytest.mark.parametrize("command", [("plan",), ("registry", "list", "a/b/c")], ids=" ".join)
+@pytest.mark.parametrize(
+    "url", ["http://pulsar.example:8080", "http://127.0.0.1:1,http://pulsar.example:8080"]
+)
+def test_a_token_for_another_machine_needs_https(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, command: tuple[str, ...], credentials: str
+) -> None:
+    made = Scratch(tmp_path / "r")
+    made.write({"token": f"{SECRET}\n"})
+    made.commit(
+        {"schemactl.yaml": f'version: 1\ntargets:\n  live:\n    registry: "{url}"\n    {credentials}\n'}
+    )
+    made.flush()
+    assert main(["-C", str(made.path), *command]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "never sent over http" in err
+    assert SECRET not in err
+
+
+def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> None:
+    # Even where the project file names that host.
+    credentials = Credentials.of({"token_env": "SECRET"}, tmp_path)
+    answer = Said(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
+    with serving(lambda _: answer) as server:
+        connection = Connection(server.url, credentials)
+        connection._cluster.add(("broker.example", 8080))
+        with pytest.raises(
+            RegistryError, match=r"redirected to http://broker\.example:8080, and a token is never"
+        ):
+            connection.get("clusters", [str])
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://idp.example/token",
+        "http://127.0.0.1:{port}/token",
+        "ftp://x/",
+        "//x/token",
+        "http://[::1",
+        "x",
+    ],
+)
+def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, endpoint: str) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+
+    with serving(lambda _: said({})) as open_one:
+        named = endpoint.format(port=open_one.url.rpartition(":")[2])
+        with serving(lambda _: said({"token_endpoint": named}), context) as issuer:
+            credentials = Credentials.of({"oauth2": oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
+            assert credentials.bearer is not None
+            with pytest.raises(RegistryError, match="a secret is never sent over http"):
+                credentials.bearer.token()
+            assert [one.method for one in issuer.asked] == ["GET"]
+        assert open_one.asked == []
+
+
+def test_an_issuer_on_this_machine_sends_the_secret_nowhere_else_in_the_open(tmp_path: Path) -> None:
+    with serving(lambda _: said({"token_endpoint": "http://idp.example/token"})) as issuer:
+        credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
+        assert credentials.bearer is not None
+        with pytest.raises(RegistryError, match="a secret is never sent over http"):
+            credentials.bearer.token()
+
+
+@pytest.mark.parametrize("lifetime", ["NaN", "1e999", "-1", '"x"', "[]", "9" * 400, "null"])
+def test_a_lifetime_that_is_no_time_is_one_error(tmp_path: Path, lifetime: str) -> None:
+    def answer(asked: Asked) -> Said:
+        if asked.method == "GET":
+            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
+        return Said(200, f'{{"access_token": "a", "expires_in": {lifetime}}}'.encode())
+
+    with serving(answer) as issuer:
+        credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
+        assert credentials.bearer is not None
+        with pytest.raises(RegistryError, match="no token from"):
+            credentials.bearer.token()
+
+
+def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
+    given = iter(["token-1", "token-2"])
+
+    def answer(asked: Asked) -> Said:
+        if asked.method == "GET":
+            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
+        return said({"access_token": next(given), "expires_in": 0})
+
+    with serving(answer) as issuer:
+        credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
+        assert credentials.cleared(f"x {SECRET} y") == "x *** y"
+        assert issuer.asked == []
+        assert credentials.bearer is not None
+        credentials.bearer.token()
+        asked = len(issuer.asked)
+        assert credentials.bearer.renew("token-1")
+        # The one before may still be quoted.
+        assert credentials.cleared("token-1, token-2") == "***, ***"
+        assert len(issuer.asked) == 2 * asked
