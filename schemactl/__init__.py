@@ -10,8 +10,8 @@ with `SchemaInfo`, `SchemaType`, `SchemaVersion`, `CompatibilityStrategy`, `Rele
 is loaded on use: `import schemactl` alone costs nothing.
 """
 
-from __future__ import annotations
-
+# `python -m schemactl` finds its first imports in the working directory, where anybody's modules may lie: this module and
+# `__main__` import nothing before that folder is left out, not even `__future__`, which is a module like others.
 # `typing` takes longer to import than the hook may take.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _HOMES = {
 """Where a name lives; in `model` when it is not here."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

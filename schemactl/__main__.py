@@ -1,8 +1,11 @@
 """The start: `schemactl`, and `python -m schemactl`."""
 
-from __future__ import annotations
-
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # With `-m` the first place that Python looks for modules is the working directory: a repository, whose `yaml.py` is not
+    # the one we mean. This package itself may have been found there, as in a checkout of it: then its modules still are.
+    del sys.path[0]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ def main() -> int:
         return INTERRUPTED
 
 
-def _look() -> Look:
+def _look() -> "Look":
     """The report is printed and the process ends, when the report can be told without working it out."""
     import gc
     import os

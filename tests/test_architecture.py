@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "broker": {"errors", "model", "verdicts", "formats"},
     "compat": {"errors", "model", "verdicts", "formats", "broker"},
     "wording": {"model", "verdicts"},
-    "declare": {"errors", "rules", "model", "verdicts", "source", "formats"},
+    "declare": {"errors", "output", "rules", "model", "verdicts", "source", "formats"},
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "target_numbers": {"errors", "model", "source", "formats", "declare", "history"},
     "changes": {"errors", "model", "formats", "broker"},

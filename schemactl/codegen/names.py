@@ -7,6 +7,7 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Final
 
 from schemactl.model import TopicName
@@ -29,14 +30,20 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
 
     Letters become small, for many file systems do not tell `Orders` from `orders`, and other characters `_`; keywords get
     a `_` behind, digits one in front. Where topics would share a module, one whose name needs no change keeps it, and the
-    others end in the first digits of a hash of their full names, so that one topic more never moves the others.
+    others end in the first digits of a hash of their full names, so that one topic more never moves the others. No two
+    topics have one module: a name that ends in a hash and that another topic's has, too, gives way to one with another hash.
     """
     paths = {topic: (_tenant(topic.tenant), _part(topic.namespace), _part(topic.topic)) for topic in topics}
     sharing = Counter(paths.values())
-    for topic, (tenant, namespace, name) in paths.items():
-        unchanged = (topic.tenant, topic.namespace, topic.topic) == (tenant, namespace, name)
-        if sharing[tenant, namespace, name] > 1 and not (unchanged and topic.domain == "persistent"):
-            paths[topic] = (tenant, namespace, f"{name}_{_hash(topic)}")
+    # Also those that nobody keeps: what a topic is called hangs on as few others as can be.
+    taken = set(paths.values())
+    for topic in sorted(paths, key=str):
+        tenant, namespace, name = path = paths[topic]
+        unchanged = (topic.tenant, topic.namespace, topic.topic) == path
+        if sharing[path] > 1 and not (unchanged and topic.domain == "persistent"):
+            hashed = ((tenant, namespace, f"{name}_{_hash(topic, attempt)}") for attempt in count())
+            paths[topic] = next(free for free in hashed if free not in taken)
+            taken.add(paths[topic])
     return paths
 
 
@@ -60,5 +67,7 @@ def _part(name: str) -> str:
     return part
 
 
-def _hash(topic: TopicName) -> str:
-    return hashlib.sha256(str(topic).encode()).hexdigest()[:8]
+def _hash(topic: TopicName, attempt: int) -> str:
+    """Eight digits; other ones at each attempt."""
+    text = f"{topic}\n{attempt}" if attempt else str(topic)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

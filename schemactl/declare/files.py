@@ -186,9 +186,20 @@ def resolve(folder: str, written: str) -> str:
     path = posixpath.normpath(posixpath.join(folder, written))
     if path == ".." or path.startswith("../"):
         raise ValueError(f"`{written}` leads out of the repository")
-    if ".git" in path.split("/"):
+    if any(_is_git_s_own(part) for part in path.split("/")):
         raise ValueError(f"`{written}` leads into Git's own folder")
     return "" if path == "." else path
+
+
+_UNSEEN: Final = dict.fromkeys(
+    [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
+)
+"""Characters that HFS+ does not see in a name."""
+
+
+def _is_git_s_own(name: str) -> bool:
+    """Whether some file system takes the name for `.git`: as git itself judges where it checks names (core.protectHFS, protectNTFS)."""
+    return name.translate(_UNSEEN).partition(":")[0].rstrip(" .").lower() in (".git", "git~1")
 
 
 def obstacle(files: Files, path: str) -> str | None:

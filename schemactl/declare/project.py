@@ -12,6 +12,7 @@ import yaml
 
 from schemactl.declare.files import Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
 from schemactl.declare.misfit import misfits
+from schemactl.declare.package_names import owner
 from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
@@ -24,6 +25,7 @@ from schemactl.model import (
     Release,
     Target,
 )
+from schemactl.output import refuse_links
 from schemactl.rules import rules
 from schemactl.source import Tokens, node_at, node_place
 
@@ -41,7 +43,7 @@ def load_project(
 
     Raises:
         UsageError: `config` is no file of the repository.
-        SchemactlError: there is no project file.
+        SchemactlError: there is no project file, or a link of the repository leads to `config`.
         DeclarationError: it has problems.
     """
     # As git does, links on the way are resolved first: the repository is where the folder really is.
@@ -49,6 +51,7 @@ def load_project(
     top: Path | None
     if config is not None:
         path = here / config
+        refuse_links(path, below=str(_top(here) or here))
         folder = path.parent.resolve()
         top = _top(folder) or folder
         name = (folder / path.name).relative_to(top).as_posix()
@@ -127,6 +130,13 @@ class _Checks:
         yield from self._generate()
 
     def _generate(self) -> Iterator[Problem]:
+        package = _at(self.value, ("generate", "package"))
+        if package is not None and (whose := owner(package)):
+            yield self._problem(
+                ("generate", "package"),
+                f"`{shortened(package)}` is {whose}: a generated package of that name would take its place",
+                f"write another name, such as {shortened(package).lower()}_schemas",
+            )
         target, known = _at(self.value, ("generate", "target")), self.value.get("targets", {})
         if target is not None and target not in known:
             near = nearest(target, known)

@@ -47,6 +47,8 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
     from pyspark import SparkConf
 
     local = master == "local" or master.startswith("local[")
+    # Python workers start in the working directory, where anybody's modules may lie.
+    os.environ["PYTHONSAFEPATH"] = "1"
     if local:
         # Also where another is set, for jobs on a cluster: here workers need what this Python has.
         os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import keyword
 
 from hypothesis import given, settings
@@ -74,3 +75,47 @@ def test_no_two_topics_share_a_module_on_any_file_system(topics: set[tuple[str, 
     for part in (part for path in paths.values() for part in path):
         assert part.isidentifier()
         assert not keyword.iskeyword(part)
+
+
+def hash_of(topic: str) -> str:
+    """The digits that a topic's module ends in, where it has to be told from another's."""
+    return hashlib.sha256(f"persistent://{topic}".encode()).hexdigest()[:8]
+
+
+def test_a_topic_that_is_called_like_another_s_hash_does_not_take_its_module() -> None:
+    forged = f"shop/sales/a_b_{hash_of('shop/sales/A.b')}"
+    found = names("shop/sales/a_b", "shop/sales/A.b", forged)
+    assert found[0] == "shop.sales.a_b"
+    assert found[2] == forged.replace("/", ".")
+    assert len(set(found)) == 3
+    # Nor in the place of each hash that is tried next.
+    tried = [forged]
+    for _ in range(20):
+        found = names("shop/sales/a_b", "shop/sales/A.b", *tried)
+        assert len(set(found)) == len(found)
+        tried.append(found[1].replace(".", "/"))
+
+
+@st.composite
+def adversaries(draw: st.DrawFn) -> list[str]:
+    """Topics that meet, and others that are called as those were told apart; in any order."""
+    topics = draw(
+        st.lists(st.sampled_from(["a.b", "A.b", "a_b", "a-B", "class", "Class"]), unique=True, min_size=2)
+    )
+    found = [f"t/n/{topic}" for topic in topics]
+    for _ in range(draw(st.integers(0, 4))):
+        taken = [f"t/n/{name.split('.')[-1]}" for name in names(*found)]
+        found += [name for name in draw(st.sets(st.sampled_from(taken))) if name not in found]
+    return draw(st.permutations(found))
+
+
+@given(adversaries())
+@settings(max_examples=200, deadline=None)
+def test_no_name_is_forged_and_the_order_does_not_matter(topics: list[str]) -> None:
+    paths = module_paths(map(TopicName.parse, topics))
+    assert len(set(paths.values())) == len(topics)
+    assert paths == module_paths(map(TopicName.parse, reversed(topics)))
+    # What needs no change is called as it is, whoever else is there.
+    for topic, path in paths.items():
+        if path[2].startswith(topic.topic) and topic.topic.isidentifier() and topic.topic != "class":
+            assert path[2] == topic.topic

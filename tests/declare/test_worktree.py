@@ -208,6 +208,21 @@ def test_a_link_into_a_repository_leads_to_its_project(tmp_path: Path) -> None:
     assert load_project(str(tmp_path / "short"), "../schemactl.yaml")[1] == str(tmp_path / "real")
 
 
+@pytest.mark.parametrize(
+    "config", ["linked/schemactl.yaml", "real/../linked/schemactl.yaml", "real/file.yaml"]
+)
+def test_no_link_of_the_repository_leads_to_the_project_file(tmp_path: Path, config: str) -> None:
+    write(
+        tmp_path,
+        {"shop/.git/config": "", "shop/real/schemactl.yaml": "version: 1\n", "out/schemactl.yaml": ""},
+    )
+    (tmp_path / "shop" / "linked").symlink_to(tmp_path / "out")
+    (tmp_path / "shop" / "real" / "file.yaml").symlink_to("schemactl.yaml")
+    with pytest.raises(SchemactlError, match="is a symbolic link"):
+        load_project(str(tmp_path / "shop"), config)
+    assert load_project(str(tmp_path / "shop"), "real/schemactl.yaml")[0].folder == "real"
+
+
 def test_a_project_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {".git/config": "", "real.yaml": "version: 1\n"})
     (tmp_path / "schemactl.yaml").symlink_to("real.yaml")

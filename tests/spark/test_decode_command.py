@@ -195,3 +195,33 @@ def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(fol
     # Whatever still ran would hold the pipes.
     assert started.communicate(timeout=100) == ("", "schemactl: interrupted\n")
     assert started.returncode == 130
+
+
+@STREAMS_OUT
+def test_workers_run_no_module_of_the_working_directory(folder: Path) -> None:
+    evil = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
+    for name in {*sys.stdlib_module_names, "numpy", "pyarrow", "pyspark", "py4j", "schemactl", "google"}:
+        (folder / f"{name}.py").write_text(evil)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "schemactl", *COMMAND, "--messages", "../archive"],
+        cwd=folder,
+        env=shop.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not list(folder.glob("*.ran"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 2 * (COUNT - 1)
+
+
+def test_nothing_is_landed_through_a_link_of_the_repository(folder: Path) -> None:
+    (folder.parent / "outside").mkdir()
+    (folder / "lake").mkdir()
+    (folder / "linked").symlink_to(folder.parent / "outside")
+    (folder / "lake" / "_refused").symlink_to(folder.parent / "outside")
+    for out, place in (("linked/lake", "linked"), ("lake", "lake/_refused")):
+        done = shop.schemactl(folder, "spark", "decode", "orders", "--messages", "../archive", "--out", out)
+        assert done.returncode == 1
+        assert f"{place} is a symbolic link" in done.stderr
+    assert not list((folder.parent / "outside").iterdir())

