@@ -11,6 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import yaml
@@ -110,6 +111,7 @@ class Scan:
         ends: the number of the first value that is not inside it.
         duplicates: repeated keys, with the offset of the repetition.
         items: the members of the lists that were asked for.
+        members: the members of the objects that were asked for, by key; of a repeated key the first.
     """
 
     text: str
@@ -119,12 +121,17 @@ class Scan:
     ends: array[int] = field(default_factory=lambda: array("q"))
     duplicates: list[tuple[str, int]] = field(default_factory=list)
     items: dict[int, list[int]] = field(default_factory=dict)
+    members: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def child(self, number: int, token: str) -> int | None:
         """The member of the value `number` that a pointer calls `token`; of a repeated key the first."""
         opening = self.text[self.offsets[number]]
         if opening == "{":
-            return next((member for member in self._members(number) if self._key(member) == token), None)
+            if number not in self.members:
+                # Backwards, so that the first of equal keys stays.
+                inside = reversed(list(self._members(number)))
+                self.members[number] = {self._key(member): member for member in inside}
+            return self.members[number].get(token)
         if opening == "[" and _INDEX.fullmatch(token):
             if number not in self.items:
                 self.items[number] = list(self._members(number))
@@ -144,27 +151,31 @@ class Scan:
 
 
 # Jackson, as Avro sets it up, allows both kinds of comments (Schema.Parser).
-_BLANK: Final = re.compile(r"(?:[ \t\n\r]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
-_STRING: Final = re.compile(
-    r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"',
+_BLANK: Final = re.compile(r"(?:[ \t\n\r]++|/\*.*?\*/|//[^\r\n]*+)*+", re.DOTALL)
+_GOOD_STRING_PART: Final = re.compile(
+    r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 )
+_STRING: Final = re.compile(_GOOD_STRING_PART.pattern + '"')
 SCALAR: Final = re.compile(
     _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])",
 )
-_COMMENT: Final = re.compile(_STRING.pattern + r"|/\*.*?\*/|//[^\n]*", re.DOTALL)
+# What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
+_COMMENT: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+', re.DOTALL)
 _OTHER_LANGUAGES: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 _WORD: Final = re.compile(r"[\w.$+-]{1,40}")
-_GOOD_STRING_PART: Final = re.compile(
-    r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*'
-)
 
 
 def without_comments(text: str) -> str:
-    """`text` with its comments blanked, every other character in its place."""
-    return _COMMENT.sub(
-        lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text
-    )
+    """`text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
+    return _COMMENT.sub(_blank, text) if "/" in text else text
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match[0]
+    if found[0] == '"' or (found[1] == "*" and (len(found) < 4 or not found.endswith("*/"))):
+        return found
+    return re.sub(r"[^\r\n]", " ", found)
 
 
 def scan(text: str) -> Scan:
@@ -322,9 +333,23 @@ def _bad_string(text: str, offset: int) -> JsonSyntaxError:
     )
 
 
+def key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
+    """The node of the key in a mapping; None: it has no such key, or is none."""
+    found = _members(mapping).get(key) if isinstance(mapping, yaml.MappingNode) else None
+    return found[0] if found else None
+
+
+@lru_cache(maxsize=4)  # who looks for one key of a large mapping looks for thousands
+def _members(mapping: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    """Key and value by the key's text; of a repeated key the first."""
+    pairs = (pair for pair in reversed(mapping.value) if isinstance(pair[0], yaml.ScalarNode))
+    return {key.value: (key, value) for key, value in pairs}
+
+
 def _yaml_step(node: yaml.Node, token: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
-        return next((value for key, value in node.value if key.value == token), None)
+        found_pair = _members(node).get(token)
+        return found_pair[1] if found_pair else None
     if isinstance(node, yaml.SequenceNode) and _INDEX.fullmatch(token) and int(token) < len(node.value):
         found: yaml.Node = node.value[int(token)]
         return found

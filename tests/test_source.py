@@ -12,8 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemactl.codec import avro_definition
 from schemactl.declare.yaml_text import compose
 from schemactl.errors import Source
+from schemactl.formats.avro import text as avro_text
 from schemactl.source import (
     JsonSyntaxError,
     JsonText,
@@ -186,3 +188,30 @@ def test_a_hundred_places_among_a_hundred_thousand_fields_take_no_minute() -> No
         found = definition.locate((str(number), "name"))
         assert text[found.column - 1 :].startswith(f'"field{number}"')
     assert time.process_time() - started_s < 20
+
+
+@given(
+    st.lists(st.sampled_from(['"', "\\", "/", "*", "/*", "*/", "//", "\n", "\r", "a", " ", "{"])).map("".join)
+)
+def test_comments_are_the_same_ones_to_all_who_look_for_them(text: str) -> None:
+    # The codec travels alone, and formats import no YAML: each has its own.
+    found = without_comments(text)
+    assert found == avro_text.without_comments(text) == avro_definition.without_comments(text)
+    assert len(found) == len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("1 /* a\n\r\n */ 2", "1     \n\r\n    2"),
+        ('"/* a */" // "b\n3', '"/* a */"      \n3'),
+        ("// a\r1", "    \r1"),
+        ("/*/ 1 */2", "        2"),
+        ("/**/1", "    1"),
+        ("1 /* 2 // 3", "1 /* 2 // 3"),
+        ('1 "/* 2 */', '1 "/* 2 */'),
+        (r'"\" /* 1 */" /* 2 */', r'"\" /* 1 */"        '),
+    ],
+)
+def test_a_comment_is_blanked_and_what_is_never_closed_is_left(text: str, plain: str) -> None:
+    assert without_comments(text) == plain

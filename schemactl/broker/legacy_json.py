@@ -181,8 +181,8 @@ _EMPTY: Final = ("", "null")
 """Strings that Jackson reads as null where a number or a boolean is expected."""
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DOUBLE: Final = re.compile(
-    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?|[+-]?(INF|Infinity|NaN)"
-    r"|[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+[fFdD]?"
+    r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d+)?[fFdD]?|[+-]?(INF|Infinity|NaN)"
+    r"|[+-]?0[xX]([0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)[pP][+-]?\d+[fFdD]?"
 )
 
 

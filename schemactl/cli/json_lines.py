@@ -58,13 +58,18 @@ def answer_lines(
 
 def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
     """The lines that have arrived, as they arrive; blank ones left out."""
-    rest = b""
+    # In pieces: a long line that grows by each of them would be copied as often.
+    begun: list[bytes] = []
     while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*begun, lines[0]])
+            begun = []
+        begun.append(rest)
         for start in range(0, len(lines), _BATCH_LINES):
             yield [line for line in lines[start : start + _BATCH_LINES] if line.strip()]
-    if rest.strip():
-        yield [rest]
+    if (last := b"".join(begun)).strip():
+        yield [last]
 
 
 def _no_json(word: str) -> NoReturn:

@@ -47,11 +47,12 @@ _JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "jav
 _MAX_FIXED_SIZE: Final = 2**31 - 9
 """The longest array of bytes that Java's Avro makes."""
 
-_STRING_OR_COMMENT: Final = re.compile(r'(?s)"(?:[^"\\]++|\\.)*+"|/\*.*?\*/|//[^\r\n]*')
+# What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
+_STRING_OR_COMMENT: Final = re.compile(r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+')
 _JAVA_SPACES: Final = "".join(map(chr, range(33)))
 _JAVA_DOUBLE: Final = re.compile(
-    r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?"
-    r"|(0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?)",
+    r"([+-]?)(?:(NaN|Infinity)|((?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?)[fFdD]?"
+    r"|(0[xX](?:[\da-fA-F]++(?:\.[\da-fA-F]*+)?|\.[\da-fA-F]++)[pP][+-]?\d+)[fFdD]?)",
     re.ASCII,
 )
 """What Java's Double.valueOf reads."""
@@ -87,7 +88,7 @@ def json_of(text: str) -> Any:
     Raises:
         InvalidDefinition: it is not JSON.
     """
-    plain = _STRING_OR_COMMENT.sub(_without_comment, text) if "/" in text else text
+    plain = without_comments(text)
     start = len(plain) - len(plain.lstrip())
     try:
         value, end = json.JSONDecoder(parse_constant=_no_json).raw_decode(plain, start)
@@ -98,8 +99,16 @@ def json_of(text: str) -> Any:
     return value
 
 
-def _without_comment(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == '"' else " " * len(found[0])
+def without_comments(text: str) -> str:
+    """`text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
+    return _STRING_OR_COMMENT.sub(_blank, text) if "/" in text else text
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match[0]
+    if found[0] == '"' or (found[1] == "*" and (len(found) < 4 or not found.endswith("*/"))):
+        return found
+    return re.sub(r"[^\r\n]", " ", found)
 
 
 def _no_json(word: str) -> NoReturn:

@@ -129,10 +129,10 @@ def read_documents(path: str, data: bytes) -> Documents:
     text = YamlText(path, data)
     documents = []
     unread = []
+    # What is wrong with a key or value as such needs no second word about its shape.
+    places = {problem.source for problem in problems}
     for number, document in enumerate(found):
         told = list(_problems(document, shown(path)))
-        # What is wrong with a key or value as such needs no second word about its shape.
-        places = {problem.source for problem in problems}
         problems += [problem for problem in told if problem.source not in places]
         if not told:
             documents.append(_document(document, text, number))

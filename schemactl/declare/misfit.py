@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from schemactl.declare.acceptance import fits
+from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument
-from schemactl.errors import Problem
+from schemactl.errors import Problem, Source
 from schemactl.model import CLIENT_SIDE, SchemaType
-from schemactl.source import node_at, node_place
+from schemactl.source import key_node, node_at, node_place
 
 if TYPE_CHECKING:
     from schemactl.declare.shapes import Mismatch
@@ -47,29 +49,45 @@ _NEVER: Final = {
 """Why a schema type cannot stand where it stands."""
 
 
+_OF_TYPE: Final = ("union_tag_not_found", "union_tag_invalid")
+"""pydantic's names of what is wrong where a schema has no type that it could have."""
+
+
 def misfits(kind: str, document: YamlDocument, path: str) -> list[Problem]:
-    """Everything in `document` that does not fit the shape of `kind` (topic, namespace or project)."""
+    """Everything in `document` that does not fit the shape of `kind` (topic, namespace or project), by place.
+
+    From MAX_PROBLEMS on they are there to be counted, without words of their own.
+    """
     if fits(kind, document.value):
         return []
     from schemactl.declare.shapes import mismatches
 
-    return [_problem(document.node, mismatch, path) for mismatch in mismatches(kind, document.value)]
+    placed = [(_place(document.node, each, path), each) for each in mismatches(kind, document.value)]
+    placed.sort(key=itemgetter(0))
+    # No more of one file are told, and looking for near misses takes longer than all else.
+    told = [Problem(place, *_words(mismatch)) for place, mismatch in placed[:MAX_PROBLEMS]]
+    return told + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
 
 
-def _problem(root: yaml.Node, mismatch: Mismatch, path: str) -> Problem:
+def _place(root: yaml.Node, mismatch: Mismatch, path: str) -> Source:
     parts = tuple(map(str, mismatch.parts))
     node = node_at(root, parts)
     if mismatch.kind == "extra_forbidden":
-        what, fix = _unknown_key(parts[-1], mismatch.keys)
-        node = _key_node(node_at(root, parts[:-1]), parts[-1]) or node
-    elif mismatch.kind == "missing":
-        what, fix = f"the key `{parts[-1]}` is missing", ""
-    elif mismatch.kind in ("union_tag_not_found", "union_tag_invalid"):
-        what, fix = _schema_type(mismatch.value, half=len(parts) > 1)
+        node = key_node(node_at(root, parts[:-1]), parts[-1]) or node
+    elif mismatch.kind in _OF_TYPE:
         node = node_at(root, (*parts, "type"))
-    else:
-        what, fix = _WORDS.get(mismatch.kind, _unforeseen)(mismatch)
-    return Problem(node_place(path, node), what, fix)
+    return node_place(path, node)
+
+
+def _words(mismatch: Mismatch) -> tuple[str, str]:
+    """What is wrong, and what to do."""
+    if mismatch.kind == "extra_forbidden":
+        return _unknown_key(str(mismatch.parts[-1]), mismatch.keys)
+    if mismatch.kind == "missing":
+        return f"the key `{mismatch.parts[-1]}` is missing", ""
+    if mismatch.kind in _OF_TYPE:
+        return _schema_type(mismatch.value, half=len(mismatch.parts) > 1)
+    return _WORDS.get(mismatch.kind, _unforeseen)(mismatch)
 
 
 def _unknown_key(key: str, keys: tuple[str, ...]) -> tuple[str, str]:
@@ -96,12 +114,6 @@ def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
     allowed = [each.name for each in SchemaType if each not in _NEVER or each is SchemaType.KEY_VALUE]
     near = nearest(name, allowed)
     return f"`{shortened(name)}` is no schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
-
-
-def _key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
-    if not isinstance(mapping, yaml.MappingNode):
-        return None
-    return next((node for node, _ in mapping.value if node.value == key), None)
 
 
 def _said(mismatch: Mismatch) -> tuple[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from schemactl.declare.document import capped
 from schemactl.declare.files import Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
 from schemactl.declare.misfit import misfits
 from schemactl.declare.package_names import owner
@@ -27,7 +27,7 @@ from schemactl.model import (
 )
 from schemactl.output import refuse_links
 from schemactl.rules import rules
-from schemactl.source import Tokens, node_at, node_place
+from schemactl.source import Tokens, key_node, node_at, node_place
 
 PROJECT_FILE: Final = "schemactl.yaml"
 
@@ -103,7 +103,7 @@ def read_project(path: str, data: bytes) -> Project:
     places = {problem.source for problem in problems}
     problems += [problem for problem in told if problem.source not in places]
     if problems:
-        raise DeclarationError(problems)
+        raise DeclarationError(capped(problems))
     return _project(path, document.value)
 
 
@@ -199,18 +199,16 @@ class _Checks:
                 NamespaceName.parse(name)
             except ValueError as error:
                 yield self._problem((*way, "namespaces", name), str(error), "", key=True)
-        mapped = list(target.get("namespaces", {}).values())
+        mapped = Counter(target.get("namespaces", {}).values())
         for name, to in target.get("namespaces", {}).items():
-            if mapped.count(to) > 1:
+            if mapped[to] > 1:
                 what = f"two namespaces would both be {to} on this target"
                 yield self._problem((*way, "namespaces", name), what, "give each a name of its own")
 
     def _problem(self, way: Tokens, what: str, fix: str, *, key: bool = False) -> Problem:
         node = node_at(self.node, way)
         if key:
-            mapping = node_at(self.node, way[:-1])
-            if isinstance(mapping, yaml.MappingNode):
-                node = next((each for each, _ in mapping.value if each.value == way[-1]), node)
+            node = key_node(node_at(self.node, way[:-1]), way[-1]) or node
         return Problem(node_place(shown(self.path), node), what, fix)
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-_IMPORT: Final = re.compile(
-    rb"""(?:^|[;}]|\*/)\s*import\s*(?:\b(?:public|weak|option)\b\s*)?["']([^"'\n]+)["']""", re.MULTILINE
-)
+_IMPORT: Final = re.compile(rb"""import\s*+(?:\b(?:public|weak|option)\b\s*+)?["']([^"'\n]+)["']""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,7 @@ def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFile
     used: set[str] = set()
     todo = [text]
     while todo:
-        for found in _IMPORT.findall(todo.pop()):
-            name = found.decode("utf-8", "replace")
+        for name in _imports(todo.pop()):
             if name in sources:
                 continue
             meant = [each for each in references if each == name or each.endswith("/" + name)]
@@ -61,3 +58,21 @@ def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFile
                 used.add(each)
                 todo.append(references[each])
     return ProtoFiles(entry, sources, paths, frozenset(used))
+
+
+def _imports(text: bytes) -> Iterator[str]:
+    """The names that a `.proto` imports, and perhaps some in its comments: what starts a line or follows `;`, `}` or `*/`."""
+    start = 0
+    while found := _IMPORT.search(text, start):
+        # What stands between is looked at once: a pattern that starts with the spaces would try each of them as the first.
+        between = text[start : found.start()]
+        before = between.rstrip()
+        if (
+            (not before and start == 0)
+            or b"\n" in between[len(before) :]
+            or before.endswith((b";", b"}", b"*/"))
+        ):
+            yield found[1].decode("utf-8", "replace")
+            start = found.end()
+        else:
+            start = found.start() + len(b"import")

@@ -27,7 +27,7 @@ class _Saying(NamedTuple):
 
 
 _NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
-_NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
+NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
 _SAYINGS: Final = (
     _Saying("invalid Unicode", "this is no character", "write the character itself"),
@@ -78,8 +78,8 @@ _SAYINGS: Final = (
     ),
     _Saying("tag", *_NO_TAGS, at_start=True),
     _Saying("a block scalar", "this cannot follow `|` or `>`", "start the text on the next line"),
-    _Saying("directive", *_NO_DIRECTIVES),
-    _Saying("YAML document", *_NO_DIRECTIVES),
+    _Saying("directive", *NO_DIRECTIVES),
+    _Saying("YAML document", *NO_DIRECTIVES),
     _Saying("<document start>", "text follows the end of a document", "start the next document with `---`"),
     _Saying("cannot start any token", "`{found}` cannot start a value", "put the value in quotes"),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import yaml
@@ -20,7 +21,7 @@ from yaml.reader import Reader
 from yaml.scanner import Scanner
 
 from schemactl.declare.files import MAX_BYTES, decode, shown
-from schemactl.declare.yaml_syntax import syntax_problem, tab_problem
+from schemactl.declare.yaml_syntax import NO_DIRECTIVES, syntax_problem, tab_problem
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
 
@@ -79,7 +80,7 @@ if yaml.__with_libyaml__:
 
 @dataclass(slots=True)
 class YamlText:
-    """A YAML file that can say where its parts are. Nodes are made again on demand, so that holding one costs nothing."""
+    """A YAML file that can say where its parts are. Nodes are made again on demand, so that holding many costs nothing."""
 
     path: str
     data: bytes = field(repr=False)
@@ -87,14 +88,14 @@ class YamlText:
     def locate(self, document: int, parts: Tokens) -> Source:
         """The nearest place to `parts` in the document of that number, counted from 0."""
         try:
-            nodes = compose(self.path, self.data)
+            nodes = _composed(self.path, self.data)
         except DeclarationError:
             return Source(shown(self.path))
         return node_place(shown(self.path), node_at(nodes[document], parts))
 
     def node(self, document: int, parts: Tokens) -> yaml.Node:
         """The node at `parts`, which exists."""
-        return node_at(compose(self.path, self.data)[document], parts)
+        return node_at(_composed(self.path, self.data)[document], parts)
 
 
 def compose(path: str, data: bytes) -> list[yaml.Node]:
@@ -104,6 +105,7 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         DeclarationError: one problem: the file is no UTF-8 text, or not YAML.
     """
     text = decode(path, data)
+    _refuse_directives(path, text)
     nodes = []
     try:
         composer = COMPOSER(text)
@@ -118,6 +120,30 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         if problem:
             raise DeclarationError([problem])
     return nodes
+
+
+# Whoever asks for one place in a file may ask for one in each of thousands of documents.
+_composed = lru_cache(maxsize=1)(compose)
+
+
+def _refuse_directives(path: str, text: str) -> None:
+    """There is none but `%YAML`: both parsers compare each `%TAG` with all before it, and nothing here has a tag.
+
+    Raises:
+        DeclarationError: one problem: there is another.
+    """
+    if "%" not in text or not _DIRECTIVE.search(text):
+        return
+    scanner = COMPOSER(text)
+    try:
+        while scanner.check_token():
+            token = scanner.get_token()
+            if isinstance(token, yaml.DirectiveToken) and token.name != "YAML":
+                at = Source(shown(path), token.start_mark.line + 1, token.start_mark.column + 1)
+                raise DeclarationError([Problem(at, *NO_DIRECTIVES)])
+    except yaml.YAMLError:
+        # The parser finds it, too.
+        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +331,9 @@ def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source
         return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, before)))
     return node_place(shown(path), node)
 
+
+_DIRECTIVE: Final = re.compile("(?:^|[\n\r\x85\u2028\u2029])%")
+"""Where one may be, unless it is the line of a text."""
 
 _UNIT: Final = {
     "'": re.compile(r"''|."),

@@ -33,8 +33,9 @@ _WHITESPACE: Final = " \t\r\n"
 _SPACES: Final = frozenset(_WHITESPACE)
 
 # Patterns for what is rare, compiled at first use.
-_STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"|/\*.*?\*/|//[^\r\n]*'
-_STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]++|\\.)*+"(?:[ \t\r\n]*:)?|[\[\]{}]'
+# What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
+_STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+'
+_STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]'
 _NUMBER: Final = r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
@@ -64,7 +65,7 @@ def decode(text: bytes | str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """`text` with every comment blanked out, so that all positions stay."""
+    """`text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
     if "/" not in text or ("//" not in text and "/*" not in text):
         return text
     return re.sub(_STRING_OR_COMMENT, _blank, text)
@@ -112,7 +113,9 @@ def _read_with_care(text: str) -> Any:
 
 def _blank(match: re.Match[str]) -> str:
     found = match[0]
-    return found if found[0] == '"' else re.sub(r"[^\r\n]", " ", found)
+    if found[0] == '"' or (found[1] == "*" and (len(found) < 4 or not found.endswith("*/"))):
+        return found
+    return re.sub(r"[^\r\n]", " ", found)
 
 
 def _depth(text: str) -> int:

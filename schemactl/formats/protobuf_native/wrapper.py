@@ -30,7 +30,7 @@ REFUSAL = "deserialize ProtobufNative Schema failed"
 """What a broker says of every definition that it cannot read."""
 
 _KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
-_BASE64 = re.compile(r"(?:\s*[A-Za-z0-9+/]{4})*\s*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*")
+_BASE64 = re.compile(r"(?:\s*+[A-Za-z0-9+/]{4})*+\s*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*+")
 _SHIPPED = "google/protobuf/"
 """Where protoc's own files lie: their content follows the compiler's release, not the user's."""
 

@@ -1,0 +1,329 @@
+"""Whatever somebody else wrote is read in time that grows as the text does.
+
+Texts of repeated pieces, of which many are never closed, double in length, and the time that a parser takes must not grow by
+more than three times with each doubling. Times are CPU times, and start where they can be told from noise.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import _lru_cache_wrapper, cache
+from typing import Any, Final
+
+import pytest
+
+from schemactl.broker import legacy_json
+from schemactl.broker.words import words
+from schemactl.cli.json_lines import answer_lines
+from schemactl.cli.topics import number_of
+from schemactl.codec import avro_definition
+from schemactl.codec.errors import InvalidDefinition
+from schemactl.declare import yaml_text
+from schemactl.declare.document import read_documents
+from schemactl.declare.files import decode, resolve, shown
+from schemactl.declare.json_text import read_json
+from schemactl.declare.project import read_project
+from schemactl.declare.proto import gather
+from schemactl.declare.words import nearest
+from schemactl.errors import SchemactlError
+from schemactl.formats import key_value
+from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.parse import parse, problems
+from schemactl.formats.avro.text import InvalidAvro, read
+from schemactl.formats.protobuf_native import load
+from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, TopicName
+from schemactl.source import JsonText, place
+
+Parser = Callable[[str], object]
+
+
+def _documents(front: str) -> Parser:
+    return lambda text: read_documents("a.yaml", (front + text).encode())
+
+
+def _without_libyaml(text: str) -> object:
+    composer, yaml_text.COMPOSER = yaml_text.COMPOSER, yaml_text.PythonComposer
+    try:
+        return yaml_text.read_yaml("a.yaml", text.encode())
+    finally:
+        yaml_text.COMPOSER = composer
+
+
+def _in_yaml(text: str) -> object:
+    front = "topic: a/b/c\nschema:\n  type: AVRO\n  definition: |\n    "
+    return read_documents("a.yaml", (front + text.replace("\n", "\n    ")).encode())
+
+
+def _json(text: str) -> object:
+    return read_json(JsonText(text, lambda offset: place("a.avsc", text, offset)))
+
+
+def _refused(text: str) -> object:
+    try:
+        return parse(text, Release.R4_0, validate_defaults=True)
+    except InvalidAvro as problem:
+        return words(text, problem, Release.R4_0)
+
+
+def _in_avro(form: str, read: Parser) -> Parser:
+    return lambda text: read(form.replace("$", json.dumps(text)))
+
+
+def _native(text: str) -> object:
+    names = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
+    return load("wrapper").parse(json.dumps(dict.fromkeys(names, text)).encode())
+
+
+def _key_value(text: str) -> object:
+    data = key_value.frame(text.encode(), text.encode())
+    return key_value.split(SchemaInfo(SchemaType.KEY_VALUE, data, {"key.schema.properties": text}))
+
+
+def _lines(text: str) -> object:
+    return answer_lines(io.BytesIO(text.encode(errors="replace")), io.StringIO(), lambda _: {})
+
+
+_NUMBER_FIELD: Final = '{"type":"record","name":"A","fields":[{"name":"a","type":"double","default":$}]}'
+_NAMED: Final = '{"type":"record","name":$,"fields":[]}'
+_REFERENCE: Final = '{"type":"record","name":"A","fields":[{"name":"a","type":$}]}'
+
+PARSERS: Final[dict[str, Parser]] = {
+    "YAML": _documents(""),
+    "YAML without libyaml": _without_libyaml,
+    "a topic in YAML": _documents("topic: "),
+    "properties in YAML": _documents("topic: a/b/c\nschema: {type: STRING, properties: {"),
+    "Avro in YAML": _in_yaml,
+    "the project file": lambda text: read_project("schemactl.yaml", f"version: 1\n{text}".encode()),
+    "targets of the project file": lambda text: read_project(
+        "schemactl.yaml", f"version: 1\ntargets: {{{text}".encode()
+    ),
+    "JSON with places": _json,
+    "Avro's JSON": read,
+    "Avro": lambda text: parse(text, Release.R4_0),
+    "Avro with its defaults": lambda text: list(problems(text, Release.R5_0)),
+    "Java's words for Avro": _refused,
+    "numbers in Avro": _in_avro(_NUMBER_FIELD, lambda text: list(problems(text, Release.R4_0))),
+    "names in Avro": _in_avro(_NAMED, lambda text: parse(text, Release.R5_0)),
+    "references in Avro": _in_avro(_REFERENCE, lambda text: parse(text, Release.R4_0)),
+    "Avro in the codec": avro_definition.parse,
+    "numbers in the codec": _in_avro(_NUMBER_FIELD, avro_definition.parse),
+    "names in the codec": _in_avro(_NAMED, avro_definition.parse),
+    "imports of protobuf": lambda text: gather("a/b.proto", text.encode(), {"c/x.proto": text.encode()}),
+    "a descriptor set": _native,
+    "legacy JSON": lambda text: legacy_json.read(text.encode()),
+    "numbers in legacy JSON": _in_avro(
+        '{"type":"number","maximum":$}', lambda text: legacy_json.read(text.encode())
+    ),
+    "a KEY_VALUE's text": lambda text: key_value.from_text(text, {}),
+    "a KEY_VALUE's value": lambda text: key_value.from_text('{"key":"","value":' + text, {}),
+    "a KEY_VALUE's bytes": _key_value,
+    "JSON lines": _lines,
+    "topics": lambda text: TopicName.parse(f"a/b/{text}"),
+    "namespaces": lambda text: NamespaceName.parse(f"a/{text}"),
+    "globs": lambda text: fnmatchcase(text, "*a*b*-*a*/*a*?*%*x*q"),
+    "versions": number_of,
+    "paths": lambda text: resolve("a/b", text),
+    "paths shown": shown,
+    "files": lambda text: decode("a.yaml", text.encode()),
+    "near misses": lambda text: nearest(text, ("topic", "namespace", "is_allow_auto_update_schema")),
+}
+
+ATTACKS: Final = (
+    *(
+        "/* ",
+        "//",
+        '"',
+        '\\"',
+        '"a":',
+        '{"a":',
+        "[",
+        "{",
+        "- ",
+        "---\n",
+        "--- a\n",
+        "\n",
+        "\t",
+        " ",
+        "a: ",
+        "1",
+        "1.",
+    ),
+    *(
+        "%TAG ! x\n",
+        "&a ",
+        "*a ",
+        "a: &a b\n",
+        "- *a\n",
+        "%",
+        "'",
+        "AAAA ",
+        "import",
+        "a.",
+        "-partition-1",
+        "[null,",
+    ),
+)
+"""Each is tried on every parser."""
+
+PIECES: Final = (
+    *ATTACKS,
+    *(
+        "*/",
+        "/",
+        "\\",
+        '""',
+        "}",
+        "]",
+        "[]",
+        "{}",
+        '{"a":1},',
+        ",",
+        ":",
+        "-",
+        "\r\n",
+        "\r",
+        "\n  ",
+        "%TAG !a x\n",
+        "!a ",
+    ),
+    *(
+        "%YAML 1.2\n",
+        "|\n",
+        ">\n",
+        "? ",
+        "...\n",
+        "a: b\n",
+        "#",
+        "# \n",
+        "''",
+        "0",
+        ".",
+        "e",
+        "0x",
+        "a",
+        "a/",
+        "../",
+        "_",
+    ),
+    *(
+        "é",
+        "\u2028",
+        "\x85",
+        "\x7f",
+        "\U0001f600",
+        'import "x";',
+        'import\n"',
+        "import'",
+        "import public ",
+        "=",
+        "AAAA",
+    ),
+    *(
+        "null",
+        "NaN",
+        '"null",',
+        '{"type":',
+        '{"type":"array","items":',
+        '{"name":"a","type":"int"},',
+        "<<<<<<< ",
+    ),
+    *(
+        "\n=======\n",
+        "<<: ",
+        "0o",
+        ".inf",
+        "\\u0",
+        "\\x",
+        "topic: a/b/c\n---\n",
+        "@",
+        "*",
+        "a,",
+        "a:1,",
+        "{a: ",
+        "[a, ",
+    ),
+    *("x: |\n  a\n", "Stacktrace:", "Message:", "<td>", "\\"),
+)
+"""Some of them, one after another, are repeated."""
+
+SEQUENCES: Final = 12
+"""Random ones for each parser."""
+
+_FELT_S: Final = 0.003
+"""A time that can be told from noise."""
+
+_LARGEST: Final = 1 << 16
+"""Characters: what takes less than a felt time here is fast enough at the five megabytes that a file may have."""
+
+
+@cache
+def _caches() -> list[Any]:
+    """Of everything that keeps what it was asked: a text that comes again is to be read again."""
+    return [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, _lru_cache_wrapper) and str(each.__module__).startswith("schemactl")
+    ]
+
+
+def _cost(parser: Parser, text: str, *, best_of: int) -> float:
+    """CPU seconds, the least of some tries."""
+    costs = []
+    for _ in range(best_of):
+        for kept in _caches():
+            kept.cache_clear()
+        start = time.process_time()
+        with suppress(SchemactlError, InvalidDefinition, ValueError, Thrown):
+            parser(text)
+        costs.append(time.process_time() - start)
+    return min(costs)
+
+
+def grows_too_much(parser: Parser, unit: str) -> bool:
+    """Whether the time for three doublings of a text of `unit`, and for one more, grows by more than three times with each.
+
+    The one more is for what stops to grow where a text nests too deep to be read.
+    """
+    length = 1 << 7
+    while length <= _LARGEST:
+        text = unit * (length // len(unit))
+        felt = _cost(parser, text, best_of=1)
+        if felt > 1:
+            # Half of the text could not be felt.
+            return True
+        if felt > _FELT_S and (least := _cost(parser, text, best_of=3)) > _FELT_S / 2:
+            return _goes_on(parser, text, least)
+        length *= 2
+    return False
+
+
+def _goes_on(parser: Parser, text: str, least: float) -> bool:
+    for times in (2, 4):
+        if _cost(parser, text * times, best_of=1) > 27 * least:
+            return True
+    much = _cost(parser, text * 8, best_of=2)
+    return much > 27 * least and _cost(parser, text * 16, best_of=2) > 3 * much
+
+
+def is_too_much(parser: Parser, unit: str) -> bool:
+    """Whether it grows too much; what was slow by chance is asked again."""
+    return all(grows_too_much(parser, unit) for _ in range(3))
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_the_time_to_read_a_text_grows_as_the_text_does(name: str) -> None:
+    chance = random.Random(f"growth of {name}")  # noqa: S311  test data
+    random_units = ("".join(chance.choices(PIECES, k=chance.randint(1, 3))) for _ in range(SEQUENCES))
+    units = [*ATTACKS, *random_units]
+    assert [unit for unit in units if is_too_much(PARSERS[name], unit)] == []
+
+
+def test_a_parser_that_is_quadratic_is_found_out() -> None:
+    assert grows_too_much(lambda text: [text[:length].count("a") for length in range(0, len(text), 4)], "ab")
