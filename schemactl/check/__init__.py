@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from schemactl.check.branches import Fork, Stepwise, compare, number, steps, untouched
+from schemactl.check.branches import (
+    MAX_PAIRS,
+    Fork,
+    Stepwise,
+    compare,
+    number,
+    pairs,
+    steps,
+    unjudged,
+    untouched,
+)
 from schemactl.check.merging import merged
 from schemactl.check.report import ORDER, Change, CheckReport, TopicCheck
 from schemactl.check.run import Run
@@ -58,13 +68,19 @@ def check(
     topics: list[TopicCheck] = []
     findings: list[Finding] = []
     notes: list[str] = []
+    left = MAX_PAIRS
     for name in names:
         seen, found = (None, []) if name in unchanged else look_at(run, name)
         if is_behind and name not in unchanged:
             found, settled = compare(run, name, found, target, fork)
             notes += settled
         if stepwise and name.schema_id in stepwise.recorded:
-            found += steps(run, name, found, stepwise)
+            needed = pairs(run, name, stepwise)
+            if needed <= left:
+                left -= needed
+                found += steps(run, name, found, stepwise)
+            else:
+                found += unjudged(run, name, stepwise)
         if seen:
             topics.append(replace(seen, stepwise=number(seen, run, stepwise)) if stepwise else seen)
         if name in run.target.topics:

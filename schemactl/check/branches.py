@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from schemactl.check import schemas
 from schemactl.check.merging import declared
@@ -16,6 +17,10 @@ from schemactl.formats import identity
 from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, TopicName
 from schemactl.verdicts import Finding
 from schemactl.wording import cite
+
+MAX_PAIRS: Final = 100_000
+"""So many pairs of versions are compared at most because commits may be approved one by one: those of one topic with 450 new
+versions. That takes a few seconds; the pairs of 3,000 versions would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,27 @@ def _invalid(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator
             source=ours.source,
             only_at_tip=True,
         )
+
+
+def pairs(run: Run, name: TopicName, stepwise: Stepwise) -> int:
+    """How many pairs of versions `steps` compares for a topic at most."""
+    return sum(range(len(run.versions(name)), len(_line(name, stepwise))))
+
+
+def unjudged(run: Run, name: TopicName, stepwise: Stepwise) -> Iterator[Finding]:
+    """In place of `steps`, where these would be too many: that they were not looked at."""
+    topic = declared(run.target, name)
+    if topic is None or topic.schema is None:
+        return
+    added = len(_line(name, stepwise)) - len(run.versions(name))
+    yield from run.find(
+        "STEP_REFUSED",
+        topic,
+        f"{added} commits of the {len(stepwise.commits)} on this branch put a version of {name} on record when each is approved by "
+        "itself, as a rebase merge or a fast-forward does. Those are too many to be judged one by one: only the end of the branch was.",
+        fix="squash the branch, or merge it with a merge commit, which approves its end alone",
+        source=topic.source,
+    )
 
 
 def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwise) -> Iterator[Finding]:

@@ -132,7 +132,8 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE
         why="Versions follow the first-parent history of the approved ref. A merge commit or a squash puts the end of a branch "
         "there, and nobody ever meets what was in between. A rebase merge or a fast-forward puts each commit there: each is "
         "a version, `apply` uploads them one after the other, and a registry refuses the one that breaks. Once it is "
-        "approved, no later commit takes it back. Only `check --base REF` looks at the commits of a branch.",
+        "approved, no later commit takes it back. Only `check --base REF` looks at the commits of a branch; where that would be "
+        "more than 100,000 pairs of versions (450 new versions of one topic), it says so here and judges the end alone.",
         example="""
 # approved: field a
 # commit 1 of 2: fields a, b without default   a version of its own after a rebase merge, and BACKWARD refuses it

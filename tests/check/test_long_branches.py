@@ -1,0 +1,85 @@
+"""A branch of many commits is judged in an amount of work that has an end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scratch import Scratch, declared, record
+
+from schemactl.check.proposal import Proposal
+from schemactl.cli import main
+from schemactl.model import Release
+from schemactl.verdicts import Verdict
+
+PROJECT = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL_TRANSITIVE}\n"
+
+
+def grown(path: Path, commits: int, *, topics: int = 1, breaks: bool = False, more: str = "") -> Scratch:
+    """A branch whose commits each bring one topic a new version; a break is mended by the topic's last."""
+    scratch = Scratch(path)
+    names = [f"t{number}" for number in range(topics)]
+    files = {f"topics/{name}.yaml": declared(f"a/b/{name}", f"{name}.avsc") for name in names}
+    files |= {f"topics/{name}.avsc": record("id") for name in names}
+    scratch.commit({"schemactl.yaml": PROJECT + more, **files})
+    for number in range(commits):
+        fields: dict[str, Any] = {f"f{number}": 0}
+        is_break = breaks and number == commits - 1 - topics
+        text = record("other") if is_break else record("id", **fields)
+        start = 1 if number == 0 else None
+        scratch.commit({f"topics/{names[number % topics]}.avsc": text}, branch="work", start=start)
+    scratch.git("checkout", "-q", "work")
+    return scratch
+
+
+def report(scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    main(["-C", str(scratch.path), "check", "--base", "main", "--format", "json"])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = []
+    verdict = Proposal.verdict
+
+    def noted(proposal: Proposal, release: Release) -> Verdict:
+        judged.append(proposal)
+        return verdict(proposal, release)
+
+    monkeypatch.setattr(Proposal, "verdict", noted)
+    [finding] = report(grown(tmp_path / "r", 3000), capsys)["findings"]
+    assert (finding["rule"], finding["severity"]) == ("STEP_REFUSED", "warning")
+    assert "3000 commits of the 3000 on this branch put a version of" in finding["message"]
+    assert "too many to be judged one by one: only the end of the branch was" in finding["message"]
+    assert len(judged) < 5
+
+
+def test_a_team_that_rebases_lets_no_such_branch_pass(tmp_path: Path) -> None:
+    scratch = grown(tmp_path / "r", 600, more="severities: {STEP_REFUSED: error}\n")
+    assert main(["-C", str(scratch.path), "check", "--base", "main"]) == 100
+
+
+@pytest.mark.parametrize(("commits", "topics"), [(200, 1), (1500, 30)])
+def test_a_branch_of_hundreds_of_versions_is_judged_commit_by_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], commits: int, topics: int
+) -> None:
+    findings = report(grown(tmp_path / "r", commits, topics=topics, breaks=True), capsys)["findings"]
+    assert {finding["rule"] for finding in findings} == {"STEP_REFUSED"}
+    assert f"{commits - topics} of {commits} on this branch, breaks" in findings[0]["message"]
+
+
+def test_commits_that_change_nothing_declared_are_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch = grown(tmp_path / "r", 1)
+    for number in range(1000):
+        doc = record("id", doc=f"{number}", f0=0)
+        scratch.commit({"topics/t0.avsc": doc}, branch="work")
+    scratch.flush()
+    scratch.git("checkout", "-q", "work")
+    assert report(scratch, capsys)["findings"] == []
