@@ -64,6 +64,14 @@ class Estate:
         with closing(EmbeddedRegistry(str(self.scratch.path / ".schemactl/registry.db"))) as registry:
             yield registry
 
+    def accept(self, *arguments: str) -> int:
+        """What the target's numbers stand for is recorded and approved; the exit code of the recording."""
+        code = self.run("drift", "--accept", "--reason", "a test", *arguments)
+        for path in self.scratch.git("ls-files", "--others", "--exclude-standard", "numbers").split():
+            self.scratch.git("add", path)
+        self.scratch.git("commit", "-q", "--allow-empty", "-a", "-m", "Record numbers")
+        return code
+
     def put(self, *infos: SchemaInfo | None, topic: TopicName = ORDERS) -> list[int | None]:
         """The numbers that foreign uploads get; None deletes."""
         with self.registry() as registry:

@@ -51,12 +51,14 @@ class Adoption:
         revisions: the versions of all topics, oldest first.
         remarks: by name.
         counts: how many namespaces and topics are declared.
+        apart: the topics whose version numbers will not be Git's when all revisions are committed one by one.
     """
 
     around: Mapping[str, bytes]
     revisions: tuple[Revision, ...]
     remarks: tuple[Remark, ...]
     counts: tuple[int, int]
+    apart: tuple[TopicName, ...] = ()
 
     @property
     def latest(self) -> dict[str, bytes]:
@@ -94,6 +96,7 @@ def adopt(
         tuple(_in_time(adopter.revisions)),
         tuple(sorted(adopter.remarks, key=lambda remark: str(remark.name))),
         (adopter.namespace_count, adopter.topic_count),
+        tuple(adopter.apart),
     )
 
 
@@ -106,6 +109,7 @@ class _Adopter:
         self.around: dict[str, bytes] = {}
         self.revisions: list[tuple[Revision, ...]] = []
         self.remarks: list[Remark] = []
+        self.apart: list[TopicName] = []
         self.namespace_count = self.topic_count = 0
 
     def namespaces(self, declared: Catalog) -> None:
@@ -144,6 +148,7 @@ class _Adopter:
                 found.reverse()
                 self.revisions.append(tuple(_revisions(name, found)))
                 self._tell(name, [version for version, _ in found], every_version=every_version)
+                self._compare(name, [version for version, _ in found])
 
     def _wanted(self, declared: set[str]) -> Iterator[Topic]:
         """The topics to declare."""
@@ -200,6 +205,13 @@ class _Adopter:
     def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
         what = "left out" if all_of_it else "left out a version"
         self.remarks.append(Remark(name, f"{what}: {why}"))
+
+    def _compare(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
+        """`apart` has the topic, if Git will not count its versions, of which `kept` are declared, as the registry does."""
+        numbers = [version.number for version in self.held.topics[name].versions]
+        contents = {identity(spelled(version.info)) for version in kept if version.info}
+        if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
+            self.apart.append(name)
 
     def _tell(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """What about a declared topic is not as one would expect."""

@@ -60,7 +60,7 @@ def add_result(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: applied; 1: not applied; 3: partly applied; 4: the plan is stale; 100: something would be refused."""
+    """0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be refused."""
     from schemactl.report.plan_text import render
 
     with _planned(args, context) as (plan, registry, review):
@@ -140,8 +140,19 @@ def carry_out(
     if plan.steps:
         print(render_result(result, color=context.color))
     if result.failure is None:
-        return 0
+        return _without_failure(plan, context)
     return PartlyApplied.exit_code if result.done else result.failure.exit_code
+
+
+def _without_failure(plan: Plan, context: Context) -> int:
+    """0; or, where messages would be misread now, 3 after steps and 100 without any."""
+    from schemactl.report.numbers_text import render
+
+    if not plan.misread:
+        return 0
+    if plan.steps:
+        print("\n" + render(plan.misread, target=plan.origin.target, color=context.color))
+    return PartlyApplied.exit_code if plan.steps else REFUSED
 
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:

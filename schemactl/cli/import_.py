@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schemactl.adoption import Adoption
     from schemactl.history.repository import Repository
     from schemactl.history.writing import NewCommit
-    from schemactl.model import Catalog, Commit, Project, Target
+    from schemactl.model import Catalog, Commit, Project, Target, TopicName
     from schemactl.registry import Registry
 
 
@@ -258,6 +258,7 @@ def _create(path: Path, data: bytes, *, top: str) -> None:
 def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewhere: str | None) -> None:
     """What was declared, what one should know about it, and what comes next."""
     from schemactl.printing import on_one_line
+    from schemactl.report.numbers_text import advice
 
     if adoption.remarks:
         print(
@@ -272,6 +273,11 @@ def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewh
             f"from 0 where {target.name} is further, and `schemactl log TOPIC --target {target.name}` shows both numbers. "
             "With --commit-each-version the numbers are the same."
         )
+    if adoption.apart:
+        print(
+            f"Version numbers of {target.name} are not Git's: messages of {_listed(adoption.apart)} would be misread. "
+            "Record them once this is approved, as said below."
+        )
     if any(adoption.counts):
         print("\nNext:")
         if not (args.one_commit or args.commit_each_version):
@@ -280,7 +286,15 @@ def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewh
             print(
                 f"  bring the commits onto {elsewhere}, one by one as they are: a squash would make one of them"
             )
+        if adoption.apart:
+            print(f"  {advice(target.name)}")
         print(f"  schemactl plan --target {target.name}")
+
+
+def _listed(names: Sequence[TopicName]) -> str:
+    """The first topics by name, and how many there are besides."""
+    more = f" and {len(names) - 8} more topics" if len(names) > 8 else ""
+    return ", ".join(map(str, names[:8])) + more
 
 
 def _counted(adoption: Adoption) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0, after the list is printed."""
+    """0, after the list is printed; 100: with --target, messages would be misread."""
     if bool(args.topic) == args.all:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
@@ -102,14 +103,18 @@ def _print_on_target(
     """The topics' numbers in Git and in the target's registry; or of one message's version only."""
     from contextlib import closing
 
-    from schemactl.cli.targets import approved_target
+    from schemactl.cli.plan import REFUSED
+    from schemactl.cli.targets import approved_target, recorded_numbers
     from schemactl.correspondence import pair_up
     from schemactl.correspondence.file import topic_value
     from schemactl.history import load_project
     from schemactl.json_values import json_text
-    from schemactl.plan import renamed_topic
+    from schemactl.model import Catalog
+    from schemactl.plan import applicable, renamed, renamed_topic
     from schemactl.registry import Scope
+    from schemactl.report import numbers_text
     from schemactl.report.correspondence_text import render
+    from schemactl.target_numbers import apart_values, find_apart
 
     project, top = load_project(context.directory, context.config)
     chosen = approved_target(args.target, project, top, context)
@@ -123,20 +128,30 @@ def _print_on_target(
         )
         for topic in topics
     }
+    declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.namespaces))
+    recorded = recorded_numbers(chosen, history, context)
+    apart = find_apart(declared, Catalog(topics=held), recorded)
     if args.version_bytes is not None:
         [(name, found)] = pairs.items()
         number = number_of(args.version_bytes)
         pairs = {name: tuple(pair for pair in found if pair.registry and pair.registry.number == number)}
         if not pairs[name]:
             raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
+        apart = tuple(
+            replace(topic, numbers=tuple(each for each in topic.numbers if each.registry == number))
+            for topic in apart
+        )
+    misread = [topic for topic in apart if not topic.recorded]
     if args.format == "json":
         head = {"format_version": FORMAT_VERSION, "ref": history.ref, "tip": _commit(history.tip)}
         where = {"target": target.name, "registry": target.registry}
         told = [topic_value(name, each) for name, each in pairs.items()]
-        print(json_text({**head, **where, "topics": told}))
+        print(json_text({**head, **where, "topics": told, "numbers_apart": apart_values(apart)}))
     else:
         print("\n\n".join(render(name, each, color=context.color) for name, each in pairs.items()))
-    return 0
+        if misread:
+            print("\n" + numbers_text.render(misread, target=target.name, color=context.color))
+    return REFUSED if misread else 0
 
 
 def _text(history: History, topic: Topic, *, color: bool) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.targets import add_selection, approved_target, origin_of
+from schemactl.cli.targets import add_selection, approved_target, origin_of, recorded_numbers
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `plan`."""
     parser.description = (
         "Compare the approved history with a registry and show, step by step, what apply would do and what the registry "
-        "would answer. Changes nothing. Exits with 100 when an approved version would be refused."
+        "would answer. Changes nothing. Exits with 100 when an approved version would be refused, or when version numbers are not "
+        "Git's and nothing records that."
     )
     parser.epilog = (
         "examples:\n"
@@ -68,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused."""
+    """0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused, or messages misread."""
     from schemactl.cli.reviewed_plan import command_for
     from schemactl.plan.file import plan_digest, write
     from schemactl.report import plan_json, plan_text
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             print(f"Digest: {plan_digest(plan)}")
         if args.out and applicable:
             context.say(f"To carry out exactly this: {command_for(plan, args.out)}")
-    if plan.refusals:
+    if plan.refusals or plan.misread:
         return REFUSED
     return CHANGES if plan.steps and args.detailed_exitcode else 0
 
@@ -127,10 +128,14 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         addressed(args.allow_delete), addressed(args.force_delete), args.relax_while_replaying
     )
     catalog = renamed(selected, target.namespaces)
+    numbers = recorded_numbers(chosen, approved, context)
     with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog))
         origin = origin_of(target, registry, approved)
-        yield make_plan(state, catalog, origin=origin, permissions=permissions), registry
+        yield (
+            make_plan(state, catalog, origin=origin, permissions=permissions, numbers=numbers),
+            registry,
+        )
 
 
 def path_of(name: str, context: Context) -> Path:

@@ -11,7 +11,7 @@ from schemactl.cli import Context
 from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
 from schemactl.cli.plan import REFUSED, path_of
 from schemactl.cli.reviewed_plan import command_for
-from schemactl.cli.targets import add_selection, approved_target, origin_of
+from schemactl.cli.targets import add_selection, approved_target, origin_of, recorded_numbers
 from schemactl.cli.topics import find
 from schemactl.errors import SchemactlError, UsageError
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             write(plan, path_of(args.out, context), below=context.top)
             print(f"Digest: {plan_digest(plan)}")
             context.say(f"To carry out exactly this: {command_for(plan, args.out)}")
-            return 0
+            return REFUSED if plan.misread else 0
         if plan.steps and not args.auto_approve and not confirmed():
             print("Nothing was applied.")
             return SchemactlError.exit_code
@@ -130,9 +130,15 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             renamed_topic(name, target.namespaces) for name in chosen.topics if approved.interruptions[name]
         }
         plan = make_rebuild(
-            state, git, lists, interrupted=interrupted, origin=origin, permissions=permissions
+            state,
+            git,
+            lists,
+            interrupted=interrupted,
+            origin=origin,
+            permissions=permissions,
+            numbers=recorded_numbers(found, approved, context),
         )
-        yield plan, registry, list(_sources(git, lists, args.numbers))
+        yield plan, registry, list(_sources(git, lists, args.numbers, plan))
 
 
 def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
@@ -152,12 +158,18 @@ def _chosen(lists: Lists, git: Catalog, everything: Catalog, args: argparse.Name
     }
 
 
-def _sources(git: Catalog, lists: Lists, file: str | None) -> Iterator[str]:
+def _sources(git: Catalog, lists: Lists, file: str | None, plan: Plan) -> Iterator[str]:
     """Where the numbers come from, and how far they can be trusted."""
     from schemactl.plan import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]
-    alone = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
+    others = [
+        topic.name
+        for topic in plan.apart
+        if topic.name not in listed and any(each.git != each.registry for each in topic.numbers)
+    ]
+    declared = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
+    alone = [name for name in declared if name not in others]
     gone = [
         name
         for name, topic in git.topics.items()
@@ -167,6 +179,8 @@ def _sources(git: Catalog, lists: Lists, file: str | None) -> Iterator[str]:
         yield f"Numbers of {_counted(listed)}: as {file} has them, unless deleted since; what was approved since then follows."
     if alone:
         yield f"Numbers of {_counted(alone)}: Git's. They are what they were if nothing but `apply` ever wrote there."
+    if others:
+        yield f"Numbers of {_counted(others)}: the registry's, which are not Git's; no list says what they were."
     if gone:
         yield f"Left out: {_counted(gone)} without a schema in Git now, and without a list to go by."
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.plan import path_of
-from schemactl.cli.targets import ChosenTarget, approved_target, origin_of
+from schemactl.cli.targets import ChosenTarget, approved_target, origin_of, recorded_numbers
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from schemactl.plan import Permissions, Plan
     from schemactl.plan.state import State
     from schemactl.registry import Registry
+    from schemactl.target_numbers import TargetNumbers
 
     Review = Callable[[State], None]
 
@@ -196,7 +197,16 @@ def _expect_same(
             fix=_again(plan, args),
         )
     _expect_undeclared(plan, renamed(approved.catalog, chosen.target.namespaces), args)
-    derived = _derived(plan, state, registry, history, approved, chosen, path=path_of(args.plan, context))
+    derived = _derived(
+        plan,
+        state,
+        registry,
+        history,
+        approved,
+        chosen,
+        path=path_of(args.plan, context),
+        numbers=recorded_numbers(chosen, history, context) if history else None,
+    )
     if derived is not None and derived.scope == plan.scope:
         sides = zip_longest(plan.steps, derived.steps)
         differs = next(
@@ -207,7 +217,7 @@ def _expect_same(
             ),
             None,
         )
-        if differs is None and not derived.refusals:
+        if differs is None and not derived.refusals and derived.apart == plan.apart:
             return
         number, ours, theirs = differs or (len(plan.steps), None, None)
         what = (
@@ -249,6 +259,7 @@ def _derived(
     chosen: ChosenTarget,
     *,
     path: Path,
+    numbers: TargetNumbers | None,
 ) -> Plan | None:
     """The plan that Git gives for what `plan` speaks of; None: Git does not have that."""
     from schemactl.correspondence.file import lists_of
@@ -266,7 +277,7 @@ def _derived(
     if plan.lists is None:
         if not permissions.delete | permissions.force_delete <= git.topics.keys():
             return None
-        return make_plan(state, git, origin=origin, permissions=permissions)
+        return make_plan(state, git, origin=origin, permissions=permissions, numbers=numbers)
     declared = (
         {renamed_topic(name, chosen.target.namespaces): name for name in history.catalog.topics}
         if history
@@ -280,4 +291,5 @@ def _derived(
         interrupted=interrupted,
         origin=origin,
         permissions=permissions,
+        numbers=numbers,
     )

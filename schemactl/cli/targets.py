@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from schemactl.model import Project, Target
     from schemactl.plan import Origin
     from schemactl.registry import Registry
+    from schemactl.target_numbers import TargetNumbers
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -151,3 +152,18 @@ def origin_of(target: Target, registry: Registry, approved: History) -> Origin:
     return Origin(
         target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
     )
+
+
+def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) -> TargetNumbers | None:
+    """What the approved history records of the target's version numbers, by the target's own names; None: nothing.
+
+    Raises:
+        DeclarationError: all problems of the numbers file.
+    """
+    from schemactl.history import Repository
+    from schemactl.plan import renamed_numbers
+    from schemactl.target_numbers import numbers_of
+
+    with Repository.open(context.directory) as repository:
+        recorded = numbers_of(chosen.target, chosen.project, repository, approved)
+    return renamed_numbers(recorded, chosen.target.namespaces)

@@ -25,17 +25,18 @@ def yaml_text(values: Mapping[str, Value]) -> str:
 
 def _lines(values: Mapping[str, Value], depth: int) -> Iterator[str]:
     for key, value in values.items():
-        label = f"{'  ' * depth}{_scalar(key)}:"
+        label = f"{'  ' * depth}{scalar(key)}:"
         if isinstance(value, str | int):
-            yield f"{label} {_scalar(value)}"
+            yield f"{label} {scalar(value)}"
         elif not isinstance(value, Mapping):
-            yield f"{label} [{', '.join(map(_scalar, value))}]"
+            yield f"{label} [{', '.join(map(scalar, value))}]"
         elif value:
             yield label
             yield from _lines(value, depth + 1)
 
 
-def _scalar(value: str | int) -> str:
+def scalar(value: str | int) -> str:
+    """`value` as YAML writes it on one line, in quotes where it needs them."""
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and not _WORDS.fullmatch(value):

@@ -7,7 +7,7 @@ that registered its schema by connecting, an upload by hand and another tool lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schemactl.drift.differences import Difference, Kind, Words
@@ -15,6 +15,7 @@ from schemactl.drift.surroundings import Surroundings, unmanaged
 from schemactl.drift.versions import Versions
 from schemactl.model import Catalog, Commit, Release, Target
 from schemactl.plan import Origin, State, applicable
+from schemactl.target_numbers import TopicApart
 
 __all__ = ["Difference", "DriftReport", "Kind", "find"]
 
@@ -27,12 +28,14 @@ class DriftReport:
         origin: which registry was compared with what.
         git: what was approved, by the target's names.
         held: what the registry holds of it, and of what else was asked for.
+        apart: the topics of which some number is not Git's.
     """
 
     origin: Origin
     differences: tuple[Difference, ...]
     git: Catalog
     held: Catalog
+    apart: tuple[TopicApart, ...] = ()
 
 
 def find(
@@ -43,6 +46,7 @@ def find(
     ref: str,
     release: Release,
     commit: Callable[[str], Commit | None],
+    apart: Sequence[TopicApart] = (),
 ) -> tuple[Difference, ...]:
     """Everything in which the registry differs from the approved history `git`, in this order: policies and topics, versions, unmanaged.
 
@@ -55,6 +59,7 @@ def find(
         ref: the one that `git` was read from, for the same.
         release: the one whose answers it gives.
         commit: the commit with an id, if this clone has it.
+        apart: the topics of which some number is not Git's; what is recorded of these is no difference.
     """
     words = Words(
         f"--target {target.name}", ref, {theirs: ours for ours, theirs in target.namespaces.items()}
@@ -62,6 +67,6 @@ def find(
     approved = applicable(git)
     return (
         *Surroundings(approved, state, words).differences(),
-        *Versions(approved, state, words, release, commit).differences(),
+        *Versions(approved, state, words, release, commit, apart).differences(),
         *unmanaged(git, state, words),
     )

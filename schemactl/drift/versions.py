@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from shlex import quote
 
 from schemactl.broker import live, put
@@ -12,6 +13,7 @@ from schemactl.drift.differences import Difference, Kind, Words, listed
 from schemactl.drift.nearest import nearest
 from schemactl.model import Catalog, Commit, CompatibilityStrategy, Release, SchemaVersion, Topic, TopicName
 from schemactl.plan import State
+from schemactl.target_numbers import TopicApart
 from schemactl.verdicts import Outcome
 from schemactl.wording import cite, day, moment, numbers
 
@@ -26,8 +28,10 @@ class Versions:
         words: Words,
         release: Release,
         commit: Callable[[str], Commit | None],
+        apart: Sequence[TopicApart],
     ) -> None:
         self.git = git
+        self.apart = {topic.name: topic for topic in apart}
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.words = words
@@ -37,21 +41,28 @@ class Versions:
     def differences(self) -> Iterator[Difference]:
         """Versions, tombstones and numbers, by topic."""
         for name, topic in sorted(self.git.topics.items()):
-            there = self.topics.get(name)
-            entries = there.versions if there else ()
-            pairs = pair_up(git=topic.versions, registry=entries)
-            for pair in pairs:
-                if pair.state == "readable" and pair.git is None and pair.registry is not None:
-                    yield self._foreign(name, topic, pair, pair.registry)
-            if topic.schema is None:
-                continue
-            yield from self._tombstones(name, entries)
-            if there and entries:
-                yield from self._missing(name, pairs, entries)
-            elif there and not there.deleted:
-                yield self._schema_gone(name, topic)
-            if apart := [pair for pair in pairs if pair.readable and pair.is_apart]:
+            apart = self.apart.get(name, TopicApart(name, ()))
+            yield from self._topic(name, topic, {each.registry for each in apart.numbers if each.recorded})
+            if not apart.recorded and not apart.unexplained:
                 yield self._apart(name, apart)
+
+    def _topic(self, name: TopicName, topic: Topic, recorded: AbstractSet[int]) -> Iterator[Difference]:
+        """Versions and tombstones of a topic; what is `recorded` of its numbers is no difference."""
+        there = self.topics.get(name)
+        entries = there.versions if there else ()
+        pairs = pair_up(git=topic.versions, registry=entries)
+        for pair in pairs:
+            entry = pair.registry if pair.state == "readable" and pair.git is None else None
+            if entry and entry.number not in recorded:
+                yield self._foreign(name, topic, pair, entry)
+        if topic.schema is None:
+            return
+        if any(entry.info is None and entry.number not in recorded for entry in entries):
+            yield from self._tombstones(name, entries)
+        if there and entries:
+            yield from self._missing(name, pairs, entries)
+        elif there and not there.deleted:
+            yield self._schema_gone(name, topic)
 
     def _foreign(self, name: TopicName, topic: Topic, pair: Pair, entry: SchemaVersion) -> Difference:
         kind = entry.info.type.name if entry.info else ""
@@ -64,9 +75,9 @@ class Versions:
             Kind.FOREIGN_VERSION,
             what,
             f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
-            f"approve it: write it to the topic's definition (schemactl registry get {self.words.topic(name)} --version "
-            f"{entry.number} {self.words.on}) and commit that; or leave it: Git's next version then has another number here, and "
-            f"schemactl log {self.words.topic(name)} {self.words.on} shows both. It cannot be taken away without every other version"
+            f"record it, as is said under `numbers apart`: its messages are then read with its own definition. To have readers that know "
+            f"it, write it to the topic's definition (schemactl registry get {self.words.topic(name)} --version {entry.number} "
+            f"{self.words.on}), and have that approved, too. It cannot be taken away without every other version"
             if topic.schema
             else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {self.words.topic(name)} --allow-delete {self.words.on}",
             version=entry,
@@ -162,17 +173,12 @@ class Versions:
             "them the numbers they had",
         )
 
-    def _apart(self, name: TopicName, pairs: Sequence[Pair]) -> Difference:
-        said = ", ".join(
-            f"Git's v{pair.git.number} is v{pair.registry.number}"
-            for pair in pairs
-            if pair.git and pair.registry
-        )
+    def _apart(self, name: TopicName, apart: TopicApart) -> Difference:
         return Difference(
             name,
             Kind.NUMBERS_APART,
-            f"in the registry {said}",
+            f"in the registry {apart}, which is not recorded: messages would be misread",
             "something else than `apply` took a number, or versions were applied in another order than Git's",
-            f"nothing is broken: messages carry the registry's numbers, and schemactl log {self.words.topic(name)} {self.words.on} tells the commit "
-            "of each",
+            f"record it: schemactl drift {self.words.on} --accept --reason TEXT --topic {self.words.topic(name)}; commit what it "
+            f"writes, and have it approved. schemactl log {self.words.topic(name)} {self.words.on} shows both numbers",
         )

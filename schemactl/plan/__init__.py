@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from schemactl.plan.planner import Permissions, applicable, make_plan
-from schemactl.plan.state import State, matches, observe, renamed, renamed_topic, scope_of, select
+from schemactl.plan.state import (
+    State,
+    matches,
+    observe,
+    renamed,
+    renamed_numbers,
+    renamed_topic,
+    scope_of,
+    select,
+)
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -45,6 +54,7 @@ __all__ = [
     "matches",
     "observe",
     "renamed",
+    "renamed_numbers",
     "renamed_topic",
     "scope_of",
     "select",

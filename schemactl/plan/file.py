@@ -32,6 +32,7 @@ from schemactl.plan.steps import (
     TakeNumber,
 )
 from schemactl.registry.base import Scope
+from schemactl.target_numbers import apart_values, read_apart
 from schemactl.verdicts import Answer, Outcome
 
 FORMAT_VERSION = 1
@@ -58,6 +59,8 @@ def document(plan: Plan) -> Json:
             {"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes
         ],
         "refusals": [_refusal(refusal) for refusal in plan.refusals],
+        "numbers_apart": apart_values(plan.apart),
+        "numbers_apart_now": plan.apart_now,
     }
     if plan.lists is not None:
         told["lists"] = [*plan.lists]
@@ -201,6 +204,8 @@ def _plan(value: Json) -> Plan:
         ),
         refusals=tuple(_read_refusal(refusal) for refusal in value["refusals"]),
         lists=tuple(value["lists"]) if "lists" in value else None,
+        apart=read_apart(value.get("numbers_apart", ())),
+        apart_now=value.get("numbers_apart_now", False),
     )
 
 

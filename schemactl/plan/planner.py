@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Literal
 
 from schemactl import formats
 from schemactl.broker import live, put
@@ -57,6 +56,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     Step,
 )
+from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
 from schemactl.wording import cite, numbers, partitioned
 
@@ -81,11 +81,19 @@ class Permissions:
     relax: bool = False
 
 
-def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Permissions) -> Plan:
+def make_plan(
+    base: State,
+    target: Catalog,
+    *,
+    origin: Origin,
+    permissions: Permissions,
+    numbers: TargetNumbers | None = None,
+) -> Plan:
     """The steps that make a registry in the state `base` hold the approved history `target`.
 
     Every step's answer is the one after all the steps before it: policies first, then versions oldest first. Carrying
-    the plan out and planning again gives no steps and the same notes.
+    the plan out and planning again gives no steps and the same notes. `numbers` is what is recorded of the registry's version
+    numbers, by its own names.
 
     Raises:
         UsageError: a permission names a topic that Git never declared.
@@ -97,6 +105,7 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
             )
     planner = Planner(base, applicable(target), origin, permissions)
     planner.work_out()
+    apart = planner.apart(planner.target, numbers)
     drafts = [
         Note(name, NoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
@@ -107,8 +116,10 @@ def make_plan(base: State, target: Catalog, *, origin: Origin, permissions: Perm
         scope=scope_of(target),
         state_digest=digest(base),
         steps=tuple(planner.steps),
-        notes=tuple(sorted([*planner.notes(), *drafts], key=lambda note: (note.name, note.kind))),
+        notes=tuple(sorted([*planner.notes(apart), *drafts], key=lambda note: (note.name, note.kind))),
         refusals=tuple(sorted(planner.refusals, key=lambda refusal: refusal.name)),
+        apart=apart,
+        apart_now=planner.apart_now(planner.target, numbers),
     )
 
 
@@ -166,9 +177,10 @@ class Planner:
                     deletions += self._delete(name)
         self.steps += deletions
 
-    def notes(self) -> Iterator[Note]:
-        """What still differs when all steps have been carried out."""
+    def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[Note]:
+        """What still differs when all steps have been carried out; `apart` are the numbers that are not Git's."""
         refused = {refusal.name for refusal in self.refusals}
+        is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in compare(self._catalog(), self.target) if self.steps else self.changes:
             match change:
                 case SchemaChanged() if change.name not in refused:
@@ -178,12 +190,23 @@ class Planner:
                 case VersionsUnknown(name, versions) if name not in refused:
                     if unknown := self._unknown(name, versions):
                         message = f"the registry holds {_listed(unknown)}, which Git does not know"
+                        message += is_recorded.get(name, "")
                         yield Note(name, NoteKind.UNKNOWN_VERSION, message)
                 case NumbersDiffer(name, pairs):
                     said = ", ".join(f"Git's v{git} is v{registry}" for registry, git in pairs)
-                    yield Note(name, NoteKind.NUMBERS_DIFFER, f"in the registry {said}")
+                    yield Note(
+                        name, NoteKind.NUMBERS_DIFFER, f"in the registry {said}{is_recorded.get(name, '')}"
+                    )
                 case TopicRemoved(name) | SchemaRemoved(name):
                     yield from self._kept(name)
+
+    def apart(self, git: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
+        """The topics of which some number will not be Git's when all steps have been carried out."""
+        return find_apart(git, self._catalog(), numbers)
+
+    def apart_now(self, git: Catalog, numbers: TargetNumbers | None) -> bool:
+        """Whether some topic has such a number already that is not recorded."""
+        return any(not each.recorded for each in find_apart(git, self.base.catalog, numbers))
 
     def _catalog(self) -> Catalog:
         topics = {}
@@ -290,9 +313,7 @@ class Planner:
 
     def _twin(self, name: TopicName) -> Topic | None:
         """The topic of the other domain, which shares the list of schemas, if Git declares it."""
-        other: Literal["persistent", "non-persistent"]
-        other = "non-persistent" if name.domain == "persistent" else "persistent"
-        return self.target.topics.get(replace(name, domain=other))
+        return self.target.topics.get(twin_of(name))
 
     def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
         """Those of `versions` that the topic's twin does not know either."""

@@ -18,7 +18,9 @@ from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
 from schemactl.plan.planner import Permissions, Planner, applicable
 from schemactl.plan.state import State, digest, scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, Refusal, TakeNumber
-from schemactl.wording import numbers, versions
+from schemactl.target_numbers import TargetNumbers
+from schemactl.wording import numbers as listed
+from schemactl.wording import versions
 
 Lists = Mapping[TopicName, Sequence[Pair]]
 """What each topic's list in the registry was, by the target's names: pairs that have an entry, in order of number."""
@@ -32,6 +34,7 @@ def make_rebuild(
     interrupted: Container[TopicName] = (),
     origin: Origin,
     permissions: Permissions,
+    numbers: TargetNumbers | None = None,
 ) -> Plan:
     """The steps that give a registry in the state `base` the lists that it had.
 
@@ -47,6 +50,7 @@ def make_rebuild(
             without a list nobody knows their numbers.
         origin: what the plan is for.
         permissions: `force_delete` lets what is there now be deleted first; `relax` as in any plan.
+        numbers: what is recorded of the registry's version numbers, by its own names.
     """
     approved = applicable(git)
     rebuilder = _Rebuilder(base, around(approved, lists), origin, permissions)
@@ -63,6 +67,8 @@ def make_rebuild(
         notes=(),
         refusals=tuple(rebuilder.refusals),
         lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items())),
+        apart=rebuilder.apart(approved, numbers),
+        apart_now=rebuilder.apart_now(approved, numbers),
     )
 
 
@@ -155,9 +161,7 @@ class _Rebuilder(Planner):
         if not current and taken <= first:
             return None
         if not current:
-            what = (
-                f"tombstones have taken {numbers(range(taken))} by now, where the first version was {first}"
-            )
+            what = f"tombstones have taken {listed(range(taken))} by now, where the first version was {first}"
         elif current[0].number == first and _agree(current, wanted):
             return None
         else:

@@ -22,6 +22,7 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.registry.base import Registry, Scope
+from schemactl.target_numbers import TargetNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,16 @@ def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceN
     """The target's name of the topic declared as `name`."""
     space = namespaces.get(name.namespace_name, name.namespace_name)
     return replace(name, tenant=space.tenant, namespace=space.name)
+
+
+def renamed_numbers(
+    numbers: TargetNumbers | None, namespaces: Mapping[NamespaceName, NamespaceName]
+) -> TargetNumbers | None:
+    """A target's record of version numbers, which goes by declared names, under the target's own."""
+    if numbers is None or not namespaces:
+        return numbers
+    topics = {renamed_topic(name, namespaces): recorded for name, recorded in numbers.topics.items()}
+    return replace(numbers, topics=topics)
 
 
 def _space(space: Namespace, namespaces: Mapping[NamespaceName, NamespaceName]) -> Namespace:

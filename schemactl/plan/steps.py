@@ -16,6 +16,7 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.registry.base import Scope
+from schemactl.target_numbers import TopicApart
 from schemactl.verdicts import Answer
 
 
@@ -187,6 +188,8 @@ class Plan:
         notes: what stays different afterwards, by topic.
         refusals: why it cannot be applied; with any of these, no step is carried out.
         lists: of a rebuild, the lists that it gives back, as `correspondence.file` writes them; None: it is none.
+        apart: the topics of which some number will not be Git's when all steps have been carried out.
+        apart_now: whether a topic has such a number already that is not recorded.
     """
 
     origin: Origin
@@ -196,3 +199,10 @@ class Plan:
     notes: tuple[Note, ...]
     refusals: tuple[Refusal, ...]
     lists: tuple[Json, ...] | None = None
+    apart: tuple[TopicApart, ...] = ()
+    apart_now: bool = False
+
+    @property
+    def misread(self) -> tuple[TopicApart, ...]:
+        """The topics whose numbers will not be what the target's record says, so that messages would be misread."""
+        return tuple(each for each in self.apart if not each.recorded)

@@ -8,6 +8,7 @@ from schemactl.drift.nearest import differences, text_diff
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
+from schemactl.target_numbers import apart_values
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
@@ -21,6 +22,7 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
         "pulsar": origin.release.value,
         "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
         "differences": [_difference(difference) for difference in report.differences],
+        "numbers_apart": apart_values(report.apart),
         "topics": topic_values(git=report.git, registry=report.held),
     }
     return json_text(told)

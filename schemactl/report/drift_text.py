@@ -40,7 +40,10 @@ def summary(report: DriftReport, *, color: bool = False) -> str:
         return paint("No drift. The registry holds what Git approved.", "green", color=color)
     things = "1 difference" if count == 1 else f"{count} differences"
     where = "1 place" if names == 1 else f"{names} places"
-    return paint(f"Drift: {things} in {where}. Nothing was changed.", "yellow", color=color)
+    misread = sum(not topic.recorded for topic in report.apart)
+    aside = f" Messages of {misread} topic{'' if misread == 1 else 's'} would be misread." if misread else ""
+    shade = "red" if misread else "yellow"
+    return paint(f"Drift: {things} in {where}.{aside} Nothing was changed.", shade, color=color)
 
 
 def _head(report: DriftReport) -> str:

@@ -20,6 +20,7 @@ from schemactl.plan import (
     Step,
     TakeNumber,
 )
+from schemactl.report import numbers_text
 from schemactl.report.style import paint
 from schemactl.wording import day, numbers, policy_words
 
@@ -39,6 +40,12 @@ def render(plan: Plan, *, color: bool = False) -> str:
             f"  {refusal.message}",
         ]
         blocks.append("\n".join([*lines, f"  Fix: {refusal.fix}"]))
+    if plan.misread:
+        blocks.append(
+            numbers_text.render(
+                plan.misread, target=plan.origin.target, after=not plan.apart_now, color=color
+            )
+        )
     return "\n\n".join([*blocks, paint(summary(plan), _shade(plan), color=color)])
 
 
@@ -49,6 +56,8 @@ def summary(plan: Plan) -> str:
         return f"Refused: {_plural(topics, 'topic')}. Nothing of this plan can be applied."
     skipped = sum(note.kind is NoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {_plural(skipped, 'deletion')} skipped" if skipped else ""
+    if not plan.steps and plan.misread:
+        return f"No changes, but messages of {_plural(len(plan.misread), 'topic')} would be misread{aside}."
     if not plan.steps:
         return f"No changes. The registry holds all that Git approved{aside}."
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
@@ -190,4 +199,4 @@ def _mark(sign: str, *, color: bool) -> str:
 
 
 def _shade(plan: Plan) -> str:
-    return "red" if plan.refusals else "yellow" if plan.steps else "green"
+    return "red" if plan.refusals or plan.misread else "yellow" if plan.steps else "green"

@@ -11,6 +11,9 @@ goes by `target_versions`, never by Git's numbers alone.
 
 from __future__ import annotations
 
+from schemactl.target_numbers.accepting import accept
+from schemactl.target_numbers.apart import NumberApart, TopicApart, find_apart, topic_apart, twin_of
+from schemactl.target_numbers.apart_json import apart_values, read_apart
 from schemactl.target_numbers.approved import numbers_of, recorded_elsewhere
 from schemactl.target_numbers.file import numbers_path, read_numbers
 from schemactl.target_numbers.mapping import (
@@ -23,15 +26,23 @@ from schemactl.target_numbers.values import Entry, TargetNumbers, TargetVersion,
 
 __all__ = [
     "Entry",
+    "NumberApart",
     "TargetNumbers",
     "TargetVersion",
+    "TopicApart",
     "TopicNumbers",
+    "accept",
+    "apart_values",
+    "find_apart",
     "git_number",
     "numbers_of",
     "numbers_path",
+    "read_apart",
     "read_numbers",
     "recorded_elsewhere",
     "records_other_numbers",
     "target_number",
     "target_versions",
+    "topic_apart",
+    "twin_of",
 ]

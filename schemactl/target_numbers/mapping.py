@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemactl import formats
+from schemactl.changes import Contents
 from schemactl.errors import InvalidSchema
 from schemactl.model import CLIENT_SIDE, SchemaInfo, SchemaType, SchemaVersion, Topic
 from schemactl.target_numbers.values import Entry, TargetNumbers, TargetVersion, TopicNumbers
@@ -15,25 +16,34 @@ def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[Target
 
     A number that is not listed and lies below the highest listed one is Git's own. Above the highest listed, Git's remaining
     versions follow in order: those that no number up to there stands for. A number that was deleted does not count there,
-    because the target gets its content once more under a new one.
+    because the target gets its content once more under a new one. What was foreign when it was recorded, and was approved
+    since, stands for Git's version.
 
     Args:
         topic: as Git declares it, with its versions.
         numbers: the target's record; None: its numbers are Git's.
     """
     recorded = numbers.topics.get(topic.name) if numbers else None
-    if numbers is None or recorded is None or not recorded.entries:
-        return tuple(_of_git(version.number, version) for version in topic.versions)
-    known = {version.number: version for version in topic.versions}
+    return meanings(topic.versions, recorded, numbers.target if numbers else "")
+
+
+def meanings(
+    git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str
+) -> tuple[TargetVersion, ...]:
+    """The same of one topic, whatever it is called: of Git's versions and what is recorded for `target`."""
+    if recorded is None or not recorded.entries:
+        return tuple(_of_git(version.number, version) for version in git)
+    known = {version.number: version for version in git}
+    contents = Contents(git)
     first = max(recorded.entries) + 1
     found = [
-        _recorded(entry, known, numbers.target)
+        _recorded(entry, known, contents, target)
         if (entry := recorded.entries.get(number))
-        else _unlisted(number, known, numbers.target)
+        else _unlisted(number, known, target)
         for number in range(first)
     ]
     stood_for = {each.git.number for each in found if each.git and not each.deleted}
-    rest = [version for version in topic.versions if version.number not in stood_for]
+    rest = [version for version in git if version.number not in stood_for]
     return (*found, *(_of_git(number, version) for number, version in enumerate(rest, first)))
 
 
@@ -79,8 +89,12 @@ def _unlisted(number: int, known: dict[int, SchemaVersion], target: str) -> Targ
     return TargetVersion(number, None, None, unreadable=why)
 
 
-def _recorded(entry: Entry, known: dict[int, SchemaVersion], target: str) -> TargetVersion:
+def _recorded(
+    entry: Entry, known: dict[int, SchemaVersion], contents: Contents, target: str
+) -> TargetVersion:
     git = known.get(entry.git) if entry.git is not None else None
+    if entry.foreign:
+        git = contents.find(entry.foreign)
     info, why = (git.info if git else entry.foreign), ""
     if entry.git is not None and git is None:
         why = f"is recorded as Git's version {entry.git}, which the approved history does not have"

@@ -24,7 +24,7 @@ def estate(tmp_path: Path) -> Estate:
     assert found.run("apply", "--auto-approve") == 0
     assert found.put(avro("id", ours=0)) == [1]
     found.orders("id", theirs=0)
-    assert found.run("apply", "--auto-approve", "--result", "result.json") == 0
+    assert found.run("apply", "--auto-approve", "--result", "result.json") == 3
     return found
 
 
@@ -53,8 +53,10 @@ def test_contents_decide_which_number_is_which_version() -> None:
 
 def test_log_shows_both_numbers(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    assert estate.run("log", "orders", "--target", "local") == 0
-    head, titles, *rows = capsys.readouterr().out.splitlines()
+    assert estate.run("log", "orders", "--target", "local") == 100
+    shown, misread = capsys.readouterr().out.split("\n\n")
+    assert f"! {ORDERS}: v1 is not known to Git, v2 is Git's v1\n" in misread
+    head, titles, *rows = shown.splitlines()
     assert head == str(ORDERS)
     assert titles.split() == ["REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT"]
     assert [row.split()[:3] for row in rows] == [["2", "1", "AVRO"], ["1", "-", "AVRO"], ["0", "0", "AVRO"]]
@@ -67,8 +69,13 @@ def test_a_message_of_the_target_leads_to_its_commit(
 ) -> None:
     capsys.readouterr()
     asked = ("log", "orders", "--target", "local", "--format", "json", "--version-bytes")
-    assert estate.run(*asked, "0000000000000002") == 0
-    [version] = json.loads(capsys.readouterr().out)["topics"][0]["versions"]
+    assert estate.run(*asked, "0000000000000000") == 0
+    capsys.readouterr()
+    assert estate.run(*asked, "0000000000000002") == 100
+    told = json.loads(capsys.readouterr().out)
+    apart = {"registry": 2, "git": 1, "state": "readable", "recorded": False}
+    assert told["numbers_apart"] == [{"topic": str(ORDERS), **apart}]
+    [version] = told["topics"][0]["versions"]
     assert (version["registry"], version["git"]) == (2, 1)
     assert version["commit"]["id"] == version["stamp"] == estate.scratch.id(2)
     assert estate.run(*asked, "0000000000000009") == 1
@@ -100,9 +107,9 @@ def test_a_result_tells_every_number_and_what_git_does_not_know(estate: Estate) 
 
 def test_the_result_of_a_plan_file_speaks_of_the_commit_it_was_made_at(estate: Estate) -> None:
     estate.orders("id", theirs=0, more=0)
-    assert estate.run("plan", "--out", "plan.json") == 0
+    assert estate.run("plan", "--out", "plan.json") == 100
     estate.orders("id", theirs=0, more=0, most=0)
-    assert estate.run("apply", "plan.json", "--result", "again.json") == 0
+    assert estate.run("apply", "plan.json", "--result", "again.json") == 3
     assert numbers(estate.json("again.json")["topics"][0])[2:] == [(2, 1, "readable"), (3, 2, "readable")]
 
 
@@ -111,7 +118,7 @@ def test_nothing_is_applied_where_its_result_could_not_be_told(
 ) -> None:
     """The plan's commit is not in this repository."""
     estate.orders("id", more=0)
-    assert estate.run("plan", "--out", "plan.json") == 0
+    assert estate.run("plan", "--out", "plan.json") == 100
     other = Estate(tmp_path / "other")
     (other.scratch.path / "plan.json").write_text((estate.scratch.path / "plan.json").read_text())
     assert other.run("apply", "plan.json", "--result", "result.json") == 1

@@ -64,6 +64,8 @@ def test_a_file_says_what_it_is(path: Path) -> None:
         "steps",
         "notes",
         "refusals",
+        "numbers_apart",
+        "numbers_apart_now",
         "digest",
     ]
     assert told["format_version"] == 1

@@ -85,6 +85,10 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
           = {ORDERS} in the registry Git's v0 is v2
           = {REFUNDS} is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {REFUNDS}
 
+        Nothing approved says what these version numbers of local stand for. Messages would be misread:
+          ! {ORDERS}: v1 is deleted, v2 is Git's v0
+          Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and have it approved
+
         Plan: 1 namespace, 1 topic, 1 version to register; 1 deletion skipped.
         """
     )
@@ -97,6 +101,10 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
 
             Stays as it is:
               = persistent://shop/sales/orders in the registry Git's v0 is v2
+
+            Nothing approved says what these version numbers of local stand for. Messages would be misread:
+              ! persistent://shop/sales/orders: v1 is deleted, v2 is Git's v0
+              Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and have it approved
 
             Plan: 1 namespace, 2 topics, 1 version to register, 1 schema to delete."""
         )

@@ -70,6 +70,14 @@ def test_a_number_beyond_gits_versions_is_rejected_and_stays_so() -> None:
     assert found[1].unreadable == "number 1 of prod is not recorded, and Git has no version 1"
 
 
+def test_a_foreign_content_that_was_approved_since_is_gits_version() -> None:
+    """Git's version 2 has what somebody uploaded as number 1."""
+    entries = Entry(1, foreign=TEXTS[2]), Entry(2, git=1)
+    assert meanings(2, *entries) == [0, "foreign", 1]
+    assert meanings(3, *entries) == [0, 2, 1]
+    assert meanings(4, *entries) == [0, 2, 1, 3]
+
+
 def test_the_reason_is_told() -> None:
     entries = (
         Entry(0, git=7, reason="moved by hand"),

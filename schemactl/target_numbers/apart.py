@@ -1,0 +1,185 @@
+"""Where a registry's numbers are not Git's, and whether the target's record says exactly that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from schemactl.broker import live
+from schemactl.changes import Contents, identity, stamp
+from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.target_numbers.mapping import meanings
+from schemactl.target_numbers.values import TargetNumbers, TopicNumbers
+
+State = Literal["readable", "deleted", "tombstone", "unexplained"]
+
+
+_SAID = {
+    "readable": "is not known to Git",
+    "deleted": "is not known to Git",
+    "tombstone": "is deleted",
+    "unexplained": "is from a commit that the approved history does not have",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NumberApart:
+    """A number of a registry that does not stand for Git's version of that number, or is recorded not to.
+
+    Attributes:
+        registry: the number, as a message carries it.
+        git: Git's version with its content; None: Git does not know it, or nobody does.
+        state: `deleted` is what a tombstone came after, and the registry still shows; `tombstone`, what it does not show;
+            `unexplained`, what an `apply` uploaded from a commit that the approved history does not have.
+        recorded: whether the target's record says just that, or what the number was before.
+    """
+
+    registry: int
+    git: int | None
+    state: State
+    recorded: bool
+
+    def __str__(self) -> str:
+        if self.git == self.registry:
+            return f"v{self.registry} is Git's v{self.git}, and recorded as something else"
+        if self.git is not None:
+            return f"v{self.registry} is Git's v{self.git}"
+        return f"v{self.registry} {_SAID[self.state]}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicApart:
+    """A topic of which some numbers are not Git's."""
+
+    name: TopicName
+    numbers: tuple[NumberApart, ...]
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the record says exactly what the registry holds."""
+        return all(each.recorded for each in self.numbers)
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the approved history lacks what an `apply` uploaded, so that it cannot be recorded, but must come back."""
+        return any(each.state == "unexplained" and not each.recorded for each in self.numbers)
+
+    def __str__(self) -> str:
+        """The numbers that are not recorded, or all of them."""
+        told = [each for each in self.numbers if not each.recorded] or self.numbers
+        shown = ", ".join(str(each) for each in told[:_SHOWN])
+        return shown + (f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else "")
+
+
+_SHOWN = 8
+"""So many numbers of a topic are told in words."""
+
+
+def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
+    """The topics of Git of which some number in the registry is not Git's, sorted by name.
+
+    Args:
+        git: the approved history.
+        registry: what the registry holds of it.
+        numbers: the target's record. All three go by the target's names.
+    """
+    found = []
+    for name, topic in sorted(git.topics.items()):
+        there = registry.topics.get(name)
+        apart = topic_apart(
+            topic,
+            there.versions if there else (),
+            numbers.topics.get(name) if numbers else None,
+            twin=git.topics.get(twin_of(name)),
+        )
+        if apart.numbers:
+            found.append(apart)
+    return tuple(found)
+
+
+def topic_apart(
+    topic: Topic,
+    entries: Sequence[SchemaVersion],
+    recorded: TopicNumbers | None,
+    *,
+    twin: Topic | None = None,
+) -> TopicApart:
+    """Which of `entries`, a registry's list of the topic, do not have Git's number.
+
+    Args:
+        topic: with Git's versions; one that never had any has no readers, so nothing of it is apart.
+        entries: in order of number, tombstones among them.
+        recorded: what the target's record says of the topic.
+        twin: the topic of the other domain, which shares the registry's list.
+    """
+    if not topic.versions:
+        return TopicApart(topic.name, ())
+    judge = _Judge(topic, entries, recorded, twin)
+    return TopicApart(topic.name, tuple(judge.apart()))
+
+
+def twin_of(name: TopicName) -> TopicName:
+    """The same topic in the other domain."""
+    domain: Literal["persistent", "non-persistent"]
+    domain = "non-persistent" if name.domain == "persistent" else "persistent"
+    return replace(name, domain=domain)
+
+
+class _Judge:
+    """One topic's entries beside what is recorded of it."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        entries: Sequence[SchemaVersion],
+        recorded: TopicNumbers | None,
+        twin: Topic | None,
+    ) -> None:
+        self.topic = topic
+        self.entries = entries
+        self.recorded = recorded.entries if recorded else {}
+        self.by_record = {each.number: each for each in meanings(topic.versions, recorded, "")}
+        self.git = Contents(topic.versions)
+        self.twins = Contents(twin.versions if twin else ())
+        self.live = {entry.number for entry in live(entries)}
+
+    def apart(self) -> Iterator[NumberApart]:
+        for entry in self.entries:
+            if entry.info is None:
+                # What Git no longer declares was deleted as it should be.
+                if self.topic.schema is not None or entry.number in self.recorded:
+                    known = entry.number in self.recorded or entry.number < max(self.recorded, default=-1)
+                    yield NumberApart(entry.number, None, "tombstone", known)
+                continue
+            git = self.git.find(entry.info)
+            recorded = self._is_recorded(entry, entry.info)
+            if recorded and git and git.number == entry.number:
+                continue
+            if git is None and not recorded and self._is_the_twins(entry, entry.info):
+                continue
+            state: State = "readable" if entry.number in self.live else "deleted"
+            if git is None and stamp(entry.info):
+                state = "unexplained"
+            yield NumberApart(entry.number, git.number if git else None, state, recorded)
+
+    def _is_recorded(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
+        """Whether messages of the number are read with its content, or rejected as they should be."""
+        listed = self.recorded.get(entry.number)
+        is_live = entry.number in self.live
+        if listed and listed.deleted and is_live:
+            return False
+        if listed and listed.foreign:
+            return identity(listed.foreign) == identity(info)
+        meaning = self.by_record.get(entry.number)
+        if meaning is None:
+            return False
+        if meaning.git and meaning.git.info:
+            found = self.git.find(info)
+            return found is not None and found.number == meaning.git.number
+        # Of what is gone, it is enough that its messages are rejected.
+        return listed is not None and not is_live
+
+    def _is_the_twins(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
+        meaning = self.by_record.get(entry.number)
+        return not (meaning and meaning.info) and self.twins.find(info) is not None

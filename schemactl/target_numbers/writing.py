@@ -1,0 +1,148 @@
+"""A numbers file and its foreign definitions, written into the working tree: all of it, or nothing that counts."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from schemactl import output
+from schemactl.declare.files import WorktreeFiles, shown
+from schemactl.declare.writing import scalar
+from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.formats import key_value
+from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType, TopicName
+from schemactl.target_numbers.values import Entry, TargetNumbers, TopicNumbers
+
+_HEAD: Final = """\
+# Which version each number of {target} stands for, where the two differ. `schemactl drift --target {target} --accept` writes
+# this file; what counts is the one at the tip of the approved ref.
+"""
+_PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
+    """Write the numbers file, and the foreign definitions that are not there yet, below `top`.
+
+    The definitions come first and the file is replaced as a whole, so that it never names what is not there.
+
+    Returns:
+        The paths that were written, relative to `top`.
+
+    Raises:
+        SchemactlError: a path leads through a link, or cannot be written.
+    """
+    files = WorktreeFiles(str(top))
+    top = top.resolve()
+    topics = {
+        name: TopicNumbers(
+            {number: _placed(numbers, name, entry) for number, entry in recorded.entries.items()}
+        )
+        for name, recorded in sorted(numbers.topics.items())
+    }
+    written = []
+    for recorded in topics.values():
+        for entry in recorded.entries.values():
+            if entry.foreign and entry.path:
+                data = _content(entry.foreign, entry.path)
+                if files.kind(entry.path) != "file" or files.read(entry.path) != data:
+                    _write(top, entry.path, data)
+                    written.append(entry.path)
+    text = numbers_text(replace(numbers, topics=topics))
+    _write(top, numbers.path, text.encode())
+    return [*written, numbers.path]
+
+
+def numbers_text(numbers: TargetNumbers) -> str:
+    """The file's text: a line for each number."""
+    lines = [_HEAD.format(target=shown(numbers.target))]
+    folder = posixpath.dirname(numbers.path)
+    for name, recorded in numbers.topics.items():
+        lines.append(f"{scalar(str(name))}:\n")
+        for number, entry in recorded.entries.items():
+            lines.append(f"  {number}: {{{', '.join(_parts(entry, folder))}}}\n")
+    return "".join(lines)
+
+
+def _parts(entry: Entry, folder: str) -> Iterator[str]:
+    if entry.git is not None:
+        yield f"git: {entry.git}"
+    if entry.foreign and entry.path:
+        yield f"foreign: {scalar(entry.path.removeprefix(f'{folder}/' if folder else ''))}"
+        yield f"type: {entry.foreign.type.name}"
+        if entry.foreign.properties:
+            yield f"properties: {{{', '.join(_properties(entry.foreign.properties))}}}"
+    if entry.deleted:
+        yield "deleted: true"
+    if entry.reason:
+        yield f"reason: {_quoted(entry.reason)}"
+    if entry.accepted:
+        yield f"accepted: {entry.accepted.isoformat()}"
+
+
+def _properties(properties: Mapping[str, str]) -> Iterator[str]:
+    for key, value in sorted(properties.items()):
+        yield f"{_quoted(key)}: {_quoted(value)}"
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes; half a surrogate pair, which has no UTF-8, becomes a question mark."""
+    plain = text.encode(errors="replace").decode()
+    written = scalar(plain)
+    return written if written.startswith('"') else f'"{written}"'
+
+
+def _placed(numbers: TargetNumbers, name: TopicName, entry: Entry) -> Entry:
+    """The entry with the path of its foreign definition, a new one where it has none yet."""
+    if entry.foreign is None or entry.path:
+        return entry
+    parts = (numbers.target, name.tenant, name.namespace, name.topic)
+    label = ".".join(parts[1:])
+    if not all(map(_PLAIN.fullmatch, parts[1:])) or name.domain != "persistent":
+        # Names that a file system may take for one another, or not take at all.
+        label = f"{re.sub('[^A-Za-z0-9_-]+', '_', name.topic)[:60]}-{hashlib.sha256(str(name).encode()).hexdigest()[:12]}"
+    target = (
+        numbers.target
+        if _PLAIN.fullmatch(numbers.target)
+        else hashlib.sha256(numbers.target.encode()).hexdigest()[:12]
+    )
+    content = hashlib.sha256(entry.foreign.schema).hexdigest()[:8]
+    file = f"foreign/{target}/{label}-{entry.number}-{content}{_suffix(entry.foreign)}"
+    return replace(entry, path=posixpath.join(posixpath.dirname(numbers.path), file))
+
+
+def _suffix(info: SchemaInfo) -> str:
+    if info.type in AVRO_DESCRIBED:
+        return ".avsc"
+    if info.type is SchemaType.KEY_VALUE:
+        return ".json" if _pair_text(info) else ".bin"
+    return ".json" if info.type is SchemaType.PROTOBUF_NATIVE else ".txt"
+
+
+def _content(info: SchemaInfo, path: str) -> bytes:
+    if info.type is SchemaType.KEY_VALUE and not path.endswith(".bin"):
+        return _pair_text(info)
+    return info.schema
+
+
+def _pair_text(info: SchemaInfo) -> bytes:
+    """The admin API's text of a KEY_VALUE definition; nothing where that would not bring back its bytes."""
+    try:
+        text = key_value.to_text(info)
+        same = key_value.from_text(text, info.properties).schema == info.schema
+        return text.encode() if same else b""
+    except (InvalidSchema, ValueError):
+        return b""
+
+
+def _write(top: Path, path: str, data: bytes) -> None:
+    try:
+        output.write(top / path, data, below=str(top))
+    except OSError as error:
+        raise SchemactlError(
+            f"{shown(path)} cannot be written: {error.strerror}", fix="run it again once it can be"
+        ) from error
