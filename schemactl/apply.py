@@ -76,12 +76,15 @@ def apply_plan(
         )
     state = observe(registry, plan.scope)
     if digest(state) != plan.state_digest:
-        restored = "".join(f"; {told_restored(*each)}" for each in restore_left(registry, state.relaxed))
-        raise StalePlan(
-            f"{registry.url} is no longer as it was when the plan was made; nothing {'else ' if restored else ''}was changed{restored}",
+        stale = StalePlan(
+            f"{registry.url} is no longer as it was when the plan was made; nothing was changed",
             fix="look at a new plan: schemactl plan",
         )
-    review(state)
+        raise _with_restored(stale, state, registry)
+    try:
+        review(state)
+    except SchemactlError as error:
+        raise _with_restored(error, state, registry) from error.__cause__
     done = 0
     try:
         with _relaxing(registry) as relaxed:
@@ -102,6 +105,15 @@ def apply_plan(
             SchemactlError("interrupted", fix="run apply again: it goes on where this one stopped"),
         )
     return Result(plan, done)
+
+
+def _with_restored(error: SchemactlError, state: State, registry: Registry) -> SchemactlError:
+    """`error`, after topics that are relaxed in `state` were restored, with a word on that."""
+    restored = [told_restored(*each) for each in restore_left(registry, state.relaxed)]
+    if restored:
+        nothing = error.what.replace("nothing was changed", "nothing else was changed")
+        error.what = "; ".join([nothing, *restored])
+    return error
 
 
 def restore_left(

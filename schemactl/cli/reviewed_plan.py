@@ -45,11 +45,11 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
     The digest in the file says that it is whole, and anybody can write another. So its steps are worked out once more, from
     the approved history at the commit it was made at, from what the target holds and, of a rebuild, from the lists in the file, and have
-    to be the same: the review raises StalePlan or SchemactlError where they are not.
+    to be the same: the review raises StalePlan or SchemactlError where they are not, and where a permission is missing.
 
     Raises:
         UsageError: an option has no place beside this plan.
-        SchemactlError: the plan is another repository's or another registry's, or needs a permission that is not given here.
+        SchemactlError: the plan is another repository's or another registry's.
     """
     from schemactl.history import Repository, load_project
     from schemactl.plan.file import read
@@ -73,10 +73,9 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     with Repository.open(context.directory) as repository:
         history = _at(plan, args, repository, project, approved, context)
     with closing(chosen.open(context)) as registry:
-        if not plan.refusals:
-            _expect_allowed(plan, args)
 
         def review(state: State) -> None:
+            _expect_allowed(plan, args)
             _expect_same(plan, args, registry, state, history, approved, chosen, context)
 
         yield plan, registry, review
