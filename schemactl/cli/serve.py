@@ -22,7 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
         "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
-        "say which release it answers as, and what stands for the broker's own settings. There is no authentication."
+        "say which release it answers as, and what stands for the broker's own settings. There is no authentication: requests that "
+        "call it by a name that was not given to it, as other people's web pages make browsers do, are refused."
     )
     parser.epilog = (
         "examples:\n"
@@ -40,7 +41,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)"
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on (default: 127.0.0.1); any but this machine's own needs --allow-host",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name or address, besides localhost, by which clients may call the server; can be given several times",
     )
 
 
@@ -49,11 +60,25 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.registry.storage_url import open_embedded
 
     try:
-        from schemactl.serve import serve
+        from schemactl.serve import host_name, is_loopback, serve
     except ModuleNotFoundError as error:
         raise SchemactlError(
             f"serve needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[serve]"'
         ) from error
+    allowed = [host_name(name) for name in args.allow_host]
+    for name, given in zip(allowed, args.allow_host, strict=True):
+        if not name:
+            raise UsageError(f"--allow-host {given}: this is no host's name", fix="write NAME, without port")
+    if not is_loopback(args.host.strip("[]")):
+        if not allowed:
+            raise UsageError(
+                f"--host {args.host} lets other machines in, and there is no authentication",
+                fix="name the server as they are to call it, with --allow-host NAME; or leave --host away",
+            )
+        context.say(
+            f"warning: whoever reaches {args.host} and calls it {' or '.join(allowed)} can read, write and delete everything here: "
+            "there is no authentication"
+        )
     project = _project(context)
     registry = open_embedded(
         args.registry,
@@ -69,7 +94,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
     with closing(registry):
         # A file that cannot be used is to be said now, not to the first client.
         registry.metadata.tenants()
-        serve(registry, host=args.host, port=args.port, ready=lambda url: print(url, flush=True))
+        serve(
+            registry,
+            host=args.host,
+            port=args.port,
+            ready=lambda url: print(url, flush=True),
+            allowed_hosts=allowed,
+        )
     return 0
 
 

@@ -170,12 +170,16 @@ class EmbeddedRegistry:
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`. Needs the namespace, but no topic, as Pulsar does."""
         known: list[int] = []
+        # A definition can take long to judge. That is done first, so that nobody has to wait meanwhile; if something else
+        # was stored by then, it is done again while nothing can be.
+        before, ahead = self._judged(topic, info)
         with self._database.write():
             self.metadata.need_namespace(topic.namespace_name)
             strategy = self._strategy(topic)
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
-                answer = put([version(each) for each in stored], info, strategy, self._release)
+                is_as_before = (strategy, tuple(stored)) == before
+                answer = ahead if is_as_before else self._answer(stored, info, strategy)
                 if answer.version is None:
                     raise SchemaRefused(answer.outcome, answer.message)
                 if answer.outcome is Outcome.UNCHANGED:
@@ -185,6 +189,10 @@ class EmbeddedRegistry:
 
             number = self._storage.put(topic.schema_id, decide)
         return known[-1] if number is None else number
+
+    def judge(self, topic: TopicName, info: SchemaInfo) -> Answer:
+        """What an upload would be answered. Stores nothing."""
+        return self._judged(topic, info)[1]
 
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
         """See `Registry.get_schema`."""
@@ -226,9 +234,14 @@ class EmbeddedRegistry:
 
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
         """See `Registry.test_schema`."""
+        return self.tested(topic, info)[0]
+
+    def tested(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
+        """What the compatibility endpoint says, and the strategy that it judged by."""
         with self._database.read():
             self.metadata.need_namespace(topic.namespace_name)
-            return test(self.versions(topic), info, self._strategy(topic), self._release)
+            versions, strategy = self.versions(topic), self._strategy(topic)
+        return test(versions, info, strategy, self._release), strategy
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """See `Registry.delete_schema`. A soft delete of nothing writes a tombstone, too, as Pulsar's does."""
@@ -270,6 +283,20 @@ class EmbeddedRegistry:
     def restore(self, topic: TopicName) -> None:
         """See `Registry.restore`."""
         self.metadata.restore(topic)
+
+    def _judged(
+        self, topic: TopicName, info: SchemaInfo
+    ) -> tuple[tuple[CompatibilityStrategy, tuple[StoredSchema, ...]], Answer]:
+        """The strategy and the entries of the topic as they are now, and what is said to an upload then."""
+        with self._database.read():
+            self.metadata.need_namespace(topic.namespace_name)
+            now = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
+        return now, self._answer(now[1], info, now[0])
+
+    def _answer(
+        self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
+    ) -> Answer:
+        return put([version(each) for each in stored], info, strategy, self._release)
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
         # Topic, then namespace, then the auto-update strategy, then the broker (AdminResource.getSchemaCompatibilityStrategy).

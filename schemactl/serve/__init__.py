@@ -5,6 +5,7 @@ phrase of a status line is HTTP's own, not Pulsar's text (ASGI has no place for 
 """
 
 from schemactl.serve.app import build_app
+from schemactl.serve.guard import host_name, is_loopback
 from schemactl.serve.server import serve
 
-__all__ = ["build_app", "serve"]
+__all__ = ["build_app", "host_name", "is_loopback", "serve"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -32,9 +32,18 @@ from schemactl.serve.answers import (
     unexpected,
 )
 from schemactl.serve.call import Call, Endpoint
+from schemactl.serve.guard import Guard
 
-LARGEST_BODY_BYTES: Final = 64 << 20
-"""A body beyond this is not read; the largest definition that Pulsar takes is a twelfth of it."""
+LARGEST_BODY_BYTES: Final = 32 << 20
+"""A body beyond this is not read. A broker reads any; the largest definition that it stores fits, however it is escaped."""
+
+_BODIES_BYTES: Final = 4 * LARGEST_BODY_BYTES
+"""How much of bodies is kept at once; beyond that there is no room for another."""
+
+_JUDGES: Final = 2
+"""How many requests with a definition are worked on at once. Others wait; what only reads never waits for them."""
+
+_LONGEST_NUMBER: Final = 20
 
 _SCHEMAS = "/schemas/{tenant}/{namespace}/{topic}"
 _SPACE = "/namespaces/{tenant}/{namespace}"
@@ -119,24 +128,38 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
 """Path below /admin/v2, method, endpoint; where two paths fit, the first counts."""
 
 
-def build_app(registry: EmbeddedRegistry) -> ASGIApp:
-    """Pulsar's admin REST paths in front of `registry`."""
+def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> ASGIApp:
+    """Pulsar's admin REST paths in front of `registry`, for who calls it by a name of loopback or of `allowed_hosts`."""
+    room = _Room()
     routes = [
-        Route(f"/admin/v2{path}", _Resource(registry, path, methods)) for path, methods in ENDPOINTS.items()
+        Route(f"/admin/v2{path}", _Resource(registry, path, methods, room))
+        for path, methods in ENDPOINTS.items()
     ]
     # HTTPException: what Starlette itself says no to, a path that nobody answers above all.
     app = Starlette(routes=routes, exception_handlers={HTTPException: _starlettes_no})
     app.router.redirect_slashes = False
-    return _WithoutLastSlash(app)
+    return Guard(_WithoutLastSlash(app), allowed_hosts)
+
+
+class _Room:
+    """What requests may take up at once."""
+
+    def __init__(self) -> None:
+        self.bodies_bytes = 0
+        self.judges = CapacityLimiter(_JUDGES)
 
 
 class _Resource:
     """What answers one path, whatever the method."""
 
-    def __init__(self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint]) -> None:
+    def __init__(
+        self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint], room: _Room
+    ) -> None:
         self._registry = registry
+        self._room = room
         self._methods = methods
         resource = path.split("/")[1]
+        self._is_of_schemas = resource == "schemas"
         self._domain = {"domain": resource} if resource in ("persistent", "non-persistent") else {}
         # There the class says what it takes, and so every method of it does, even those without a body.
         self._takes_only_json = resource in ("namespaces", "tenants")
@@ -154,15 +177,32 @@ class _Resource:
             return self._other_method(request)
         if not accepts_json(request):
             return error_page(request, 406, "Not Acceptable")
-        body = await _body(request)
-        if body is None:
+        body = bytearray()
+        try:
+            return await self._answer_to(endpoint, request, body)
+        finally:
+            self._room.bodies_bytes -= len(body)
+
+    async def _answer_to(self, endpoint: Endpoint, request: Request, body: bytearray) -> Response:
+        """The answer to a request whose body is still to be read into `body`."""
+        announced = request.headers.get("content-length", "")
+        if announced.isdecimal() and int(announced[:_LONGEST_NUMBER]) > LARGEST_BODY_BYTES:
             return error_page(request, 413, "Request Entity Too Large")
+        async for chunk in request.stream():
+            if len(body) + len(chunk) > LARGEST_BODY_BYTES:
+                return error_page(request, 413, "Request Entity Too Large")
+            if self._room.bodies_bytes + len(chunk) > _BODIES_BYTES:
+                return error_page(request, 503, "Service Unavailable", {"Retry-After": "1"})
+            body += chunk
+            self._room.bodies_bytes += len(chunk)
         if (request.method in ("PUT", "POST") or self._takes_only_json) and not _is_json(request, body):
             return error_page(request, 415, "Unsupported Media Type")
         names = {**request.path_params, **self._domain}
         host = request.headers.get("host", "127.0.0.1")
-        call = Call(self._registry, request.scope["path"], names, request.query_params, body, host)
-        return await run_in_threadpool(_answered, endpoint, call, request)
+        call = Call(self._registry, request.scope["path"], names, request.query_params, bytes(body), host)
+        # None: as many threads as there are for all that does not look at definitions.
+        limiter = self._room.judges if self._is_of_schemas and request.method == "POST" else None
+        return await to_thread.run_sync(_answered, endpoint, call, request, limiter=limiter)
 
     def _other_method(self, request: Request) -> Response:
         allowed = [*self._methods, "OPTIONS"]
@@ -190,20 +230,7 @@ def _answered(endpoint: Endpoint, call: Call, request: Request) -> Response:
         return unexpected(Unexpected(error.what))
 
 
-async def _body(request: Request) -> bytes | None:
-    """The request's body; None: it is too large, and has not been read to its end."""
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > LARGEST_BODY_BYTES:
-        return None
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_BODY_BYTES:
-            return None
-    return bytes(body)
-
-
-def _is_json(request: Request, body: bytes) -> bool:
+def _is_json(request: Request, body: bytearray) -> bool:
     told = request.headers.get("content-type")
     return not body if told is None else told.split(";")[0].strip().lower() == JSON
 

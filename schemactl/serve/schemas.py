@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.broker import find_version, live, put
+from schemactl.broker import find_version, live
 from schemactl.errors import InvalidSchema, SchemaRefused
 from schemactl.formats.key_value import from_text, to_text
 from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName
@@ -59,13 +59,11 @@ def upload(call: Call) -> Response:
     payload, topic = _payload(call), call.topic
     _need_namespace(call.registry, topic)
     info = _info(call, payload, data_first=True)
-    registry, has_null = call.registry, None in _properties(payload).values()
+    if None in _properties(payload).values() and call.registry.judge(topic, info).outcome is Outcome.OK:
+        # A property is not looked at before it is written down, and then has to have a value.
+        raise Unexpected("")
     try:
-        with registry.exclusive():
-            if has_null and _is_new(registry, topic, info):
-                # A property is not looked at before it is written down, and then has to have a value.
-                raise Unexpected("")
-            number = registry.put_schema(topic, info)
+        number = call.registry.put_schema(topic, info)
     except SchemaRefused as refused:
         outcome = Outcome(refused.outcome)
         if outcome in _REFUSALS:
@@ -85,9 +83,7 @@ def compatibility(call: Call) -> Response:
     payload, topic = _payload(call), call.topic
     _need_namespace(call.registry, topic)
     info = _info(call, payload)
-    with call.registry.exclusive():
-        answer = call.registry.test_schema(topic, info)
-        strategy = call.registry.strategy(topic)
+    answer, strategy = call.registry.tested(topic, info)
     if answer.outcome is not Outcome.OK:
         raise Unexpected(answer.message, answer.exception)
     return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
@@ -97,12 +93,6 @@ def version(call: Call) -> Response:
     """POST version: the number of a version with the same bytes."""
     info = _info(call, _payload(call))
     return ok({"version": find_version(call.registry.versions(call.topic), info)})
-
-
-def _is_new(registry: EmbeddedRegistry, topic: TopicName, info: SchemaInfo) -> bool:
-    """Whether an upload would be stored."""
-    answer = put(registry.versions(topic), info, registry.strategy(topic), registry.release)
-    return answer.outcome is Outcome.OK
 
 
 def _need_namespace(registry: EmbeddedRegistry, topic: TopicName) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import uvicorn
 
@@ -19,13 +19,21 @@ _GRACE_S = 5
 """How long requests under way may take when the server is told to stop."""
 
 
-def serve(registry: EmbeddedRegistry, *, host: str, port: int, ready: Callable[[str], None]) -> None:
+def serve(
+    registry: EmbeddedRegistry,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    allowed_hosts: Iterable[str] = (),
+) -> None:
     """`registry` has been served until SIGINT or SIGTERM came, and requests under way were answered.
 
     Args:
         registry: the one to serve; it is not closed.
         host: the address to listen on.
         port: likewise; 0 is any that is free.
+        allowed_hosts: the names, besides loopback's, by which clients may call the server.
         ready: called with the URL as soon as requests are answered.
 
     Raises:
@@ -35,7 +43,7 @@ def serve(registry: EmbeddedRegistry, *, host: str, port: int, ready: Callable[[
     bound = listening.getsockname()
     shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
     config = uvicorn.Config(
-        build_app(registry),
+        build_app(registry, allowed_hosts),
         lifespan="off",
         log_level="warning",
         access_log=False,

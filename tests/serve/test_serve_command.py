@@ -120,7 +120,7 @@ def test_the_largest_definition_is_taken_and_one_byte_more_is_not(
 def test_a_body_beyond_all_measure_is_not_read(url: str) -> None:
     address = urllib.parse.urlsplit(url)
     with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
-        head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         raw.sendall(f"{head}Content-Length: {1 << 40}\r\n\r\n".encode())
         assert raw.recv(1 << 12).startswith(b"HTTP/1.1 413 ")
 
@@ -130,7 +130,7 @@ def test_a_client_that_goes_away_in_mid_sentence_leaves_no_traceback() -> None:
         address = urllib.parse.urlsplit(url)
         for _ in range(3):
             with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
-                head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 raw.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"type":'.encode())
         with closing(admin_rest.Client(url)) as client:
             assert client.call("GET", "/brokers/health").status == 200

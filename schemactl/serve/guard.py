@@ -1,0 +1,76 @@
+"""Who may speak to a server without authentication: those who call it by a name that the user has given it.
+
+A web page can make a name of its own lead to this machine (DNS rebinding), or send requests of its own here. Browsers put the
+name into `Host` and the page's origin into `Origin`, and let no page change either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from schemactl.serve.answers import refused
+
+_MISDIRECTED, _FORBIDDEN = 421, 403
+_MAX_SHOWN = 100
+
+
+def is_loopback(name: str) -> bool:
+    """Whether the host name, or address without brackets, is this machine's own."""
+    try:
+        return name.lower() == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(text: str) -> str:
+    """The name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`, in small letters; "" where there is none."""
+    try:
+        parts = urlsplit(f"//{text}")
+        _ = parts.port
+        is_host = parts.netloc == text and "@" not in text and not text.startswith(":")
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if is_host else ""
+
+
+class Guard:
+    """Lets requests through that name this machine, or one of the `allowed` hosts, and come from no other's page."""
+
+    def __init__(self, app: ASGIApp, allowed: Iterable[str] = ()) -> None:
+        self._app = app
+        self._allowed = frozenset(name.lower() for name in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application."""
+        answer = self._refusal(scope) if scope["type"] == "http" else None
+        await (answer or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        told: list[tuple[bytes, bytes]] = scope["headers"]
+        hosts = [value.decode("latin-1") for name, value in told if name == b"host"]
+        if len(hosts) != 1 or not self._knows(host_name(hosts[0])):
+            named = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
+            return refused(
+                _MISDIRECTED,
+                f"schemactl serve: the request names {named}, and this server answers to no such name. Call it localhost or by "
+                "its loopback address, or start it with --allow-host NAME",
+            )
+        for name, value in told:
+            if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):
+                return refused(
+                    _FORBIDDEN,
+                    "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME",
+                )
+        return None
+
+    def _is_allowed_origin(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return scheme in ("http", "https") and self._knows(host_name(host))
+
+    def _knows(self, name: str) -> bool:
+        return bool(name) and (is_loopback(name) or name in self._allowed)

@@ -1,0 +1,268 @@
+"""What strangers can do to `schemactl serve`: web pages in the user's browser, other machines, definitions that take long."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import admin_rest
+import pytest
+import shop
+
+EVIL = "rebound.example"
+STRING = {"type": "STRING", "schema": "", "properties": {}}
+
+
+def call(url: str, method: str, path: str, headers: Sequence[str], body: bytes = b"") -> tuple[int, str]:
+    """The status and the text of the answer to a request with exactly these headers."""
+    address = urllib.parse.urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
+        lines = [
+            f"{method} /admin/v2{path} HTTP/1.1",
+            *headers,
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
+        raw.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        answer = b""
+        while data := raw.recv(1 << 16):
+            answer += data
+    head, _, text = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), text.decode()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        EVIL,
+        f"{EVIL}:8080",
+        "localhost.example",
+        "127.0.0.1.example:8080",
+        "127.0.0.1@rebound.example",
+        "localhost:80@rebound.example",
+        "rebound.example:@localhost",
+        "10.0.0.1",
+        "0.0.0.0",  # noqa: S104  what is tested
+        "[::]",
+        "[::1",
+        "localhost:x",
+        "localhost/x",
+        "",
+        ":8080",
+        "xn--localhost-",
+    ],
+)
+def test_a_name_that_was_led_here_reads_writes_and_deletes_nothing(
+    url: str, client: admin_rest.Client, tenant: str, host: str
+) -> None:
+    path = f"/schemas/{tenant}/ns/a/schema"
+    assert client.call("POST", path, STRING).status == 200
+    body = json.dumps({**STRING, "type": "INT32"}).encode()
+    for method, sent in (("GET", b""), ("POST", body), ("DELETE", b""), ("OPTIONS", b""), ("HEAD", b"")):
+        status, text = call(url, method, path, [f"Host: {host}", "Content-Type: application/json"], sent)
+        assert status in (400, 421), (method, text)
+        if status == 421 and method != "HEAD":
+            assert "--allow-host" in json.loads(text)["reason"]
+    assert [version["type"] for version in _versions(client, tenant)] == ["STRING"]
+
+
+def _versions(client: admin_rest.Client, tenant: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = client.call("GET", f"/schemas/{tenant}/ns/a/schemas").json()[
+        "getSchemaResponses"
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "hosts", [[], [f"Host: {EVIL}", "Host: localhost"], ["Host: localhost", f"Host: {EVIL}"]]
+)
+def test_a_request_names_one_host(url: str, hosts: list[str]) -> None:
+    assert call(url, "GET", "/clusters", hosts)[0] in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.3.2.1:99", "[::1]:8080", "[::1]"]
+)
+def test_every_name_of_loopback_is_answered(url: str, host: str) -> None:
+    assert call(url, "GET", "/clusters", [f"Host: {host}"]) == (200, '["standalone"]')
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:3000", 200),
+        ("https://127.0.0.1", 200),
+        ("http://[::1]:80", 200),
+        (f"https://{EVIL}", 403),
+        (f"http://{EVIL}:8080", 403),
+        ("null", 403),
+        ("", 403),
+        ("file://", 403),
+        ("localhost", 403),
+        ("http://localhost@rebound.example", 403),
+        ("chrome-extension://localhost", 403),
+    ],
+)
+def test_pages_of_other_hosts_are_refused(url: str, origin: str, status: int) -> None:
+    for method in ("GET", "DELETE", "OPTIONS"):
+        path = "/clusters" if method == "GET" else "/schemas/a/b/c/schema"
+        found, text = call(url, method, path, ["Host: localhost", f"Origin: {origin}"])
+        assert found == status, (method, text)
+
+
+def test_names_that_the_user_gave_are_answered() -> None:
+    with admin_rest.served("--allow-host", "Registry.example", "--allow-host", "10.1.2.3") as (url, _):
+        for host in ("registry.example:80", "REGISTRY.EXAMPLE", "10.1.2.3", "localhost"):
+            assert call(url, "GET", "/clusters", [f"Host: {host}", f"Origin: http://{host}"])[0] == 200
+        assert call(url, "GET", "/clusters", [f"Host: x.{EVIL}"])[0] == 421
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "registry.example"])  # noqa: S104  what is tested
+def test_other_machines_are_let_in_only_by_a_name(tmp_path: Path, host: str) -> None:
+    done = shop.schemactl(tmp_path, "serve", "--port", "0", "--host", host)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "there is no authentication" in done.stderr
+    assert "--allow-host" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a:b", "http://a", "a/b", "", "a@b"])
+def test_a_name_that_is_none_is_wrong_usage(tmp_path: Path, name: str) -> None:
+    done = shop.schemactl(tmp_path, "serve", "--port", "0", "--allow-host", name)
+    assert (done.returncode, done.stdout) == (64, "")
+
+
+def test_who_lets_other_machines_in_is_warned() -> None:
+    with admin_rest.served("--host", "0.0.0.0", "--allow-host", "registry.example") as (url, process):  # noqa: S104  what is tested
+        local = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104  what is tested
+        assert call(local, "GET", "/clusters", ["Host: registry.example"])[0] == 200
+        assert call(local, "GET", "/clusters", [f"Host: {EVIL}"])[0] == 421
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert err.startswith(
+        "warning: whoever reaches 0.0.0.0 and calls it registry.example can read, write and delete"
+    )
+
+
+SLOW = """
+import sys, threading, time
+from pathlib import Path
+from schemactl.registry import embedded
+
+folder = Path(sys.argv[1])
+honest = {"put": embedded.put, "test": embedded.test}
+lock, busy = threading.Lock(), []
+
+def slowly(name):
+    def judge(versions, new, *others):
+        if b"slow" in new.schema:
+            with lock:
+                busy.append(1)
+                with (folder / "busy").open("a") as log:
+                    log.write(f"{len(busy)}\\n")
+            while not (folder / "go").exists():
+                time.sleep(0.01)
+            with lock:
+                busy.pop()
+        return honest[name](versions, new, *others)
+    return judge
+
+embedded.put, embedded.test = slowly("put"), slowly("test")
+from schemactl.cli import main
+sys.exit(main(["serve", "--port", "0"]))
+"""
+
+
+def test_definitions_that_take_long_hold_up_nobody_who_reads(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+
+    def upload(number: int) -> int:
+        body = {"type": "AVRO", "schema": json.dumps({"type": "fixed", "name": f"slow{number}", "size": 1})}
+        with closing(admin_rest.Client(url)) as own:
+            endpoint = "schema" if number % 2 else "compatibility"
+            return own.call("POST", f"/schemas/t/n/a{number}/{endpoint}", body).status
+
+    try:
+        with closing(admin_rest.Client(url)) as client, ThreadPoolExecutor(8) as threads:
+            client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
+            client.call("PUT", "/namespaces/t/n", {})
+            uploads = [threads.submit(upload, number) for number in range(8)]
+            while not (tmp_path / "busy").exists():
+                time.sleep(0.01)
+            for _ in range(20):
+                assert client.call("GET", "/namespaces/t/n").status == 200
+                assert client.call("GET", "/schemas/t/n/a1/schemas").status == 200
+                assert client.call("PUT", "/persistent/t/n/other").status in (204, 409)
+            assert not any(one.done() for one in uploads)
+            (tmp_path / "go").touch()
+            assert [one.result() for one in uploads] == [202, 200] * 4
+    finally:
+        (tmp_path / "go").touch()
+        process.terminate()
+        process.communicate(timeout=30)
+    # Not all of them at once.
+    assert set((tmp_path / "busy").read_text().split()) <= {"1", "2"}
+
+
+def test_what_is_stored_is_judged_by_what_is_there_by_then(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    path = "/schemas/t/n/a/schema"
+
+    def avro(text: object) -> dict[str, object]:
+        return {"type": "AVRO", "schema": json.dumps(text), "properties": {}}
+
+    try:
+        with closing(admin_rest.Client(url)) as client, closing(admin_rest.Client(url)) as other:
+            client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
+            client.call("PUT", "/namespaces/t/n", {})
+            with ThreadPoolExecutor(1) as threads:
+                slow = threads.submit(
+                    client.call, "POST", path, avro({"type": "enum", "name": "slow", "symbols": ["A"]})
+                )
+                while not (tmp_path / "busy").exists():
+                    time.sleep(0.01)
+                assert other.call("POST", path, avro("string")).json() == {"version": {"version": 0}}
+                (tmp_path / "go").touch()
+                assert slow.result().status == 409
+            assert len(other.call("GET", f"{path}s").json()["getSchemaResponses"]) == 1
+    finally:
+        (tmp_path / "go").touch()
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_bodies_beyond_what_can_be_kept_are_not_read(url: str) -> None:
+    limit = 32 << 20
+    address = urllib.parse.urlsplit(url)
+    for length, status in ((limit + 1, b"413"), (10**30, b"4")):
+        with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
+            head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            raw.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+            assert raw.recv(1 << 12).startswith(b"HTTP/1.1 " + status)
+    # Nor those that do not say how long they are.
+    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
+        head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        raw.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+        try:
+            for _ in range(40):
+                raw.sendall(chunk)
+        except OSError:
+            pass
+        else:
+            assert raw.recv(1 << 12).startswith(b"HTTP/1.1 413")
