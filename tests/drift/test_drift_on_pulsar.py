@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Iterator
@@ -56,7 +57,7 @@ class Live(Estate):
     def told(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
         """The JSON that a command prints."""
         capsys.readouterr()
-        assert self.run(*arguments, "--format", "json") in (0, 2)
+        assert self.run(*arguments, "--format", "json") in (0, 2, 100)
         return json.loads(capsys.readouterr().out)
 
 
@@ -88,9 +89,11 @@ def test_old_messages_decode_again_after_a_rebuild(
             live.orders("id", **default)
             assert live.run("apply", "--auto-approve") == 0
         live.connect(client, **default)
-    [drift] = [
-        each for each in live.told(capsys, "drift")["differences"] if each["kind"] == "foreign version"
-    ]
+        if number == 2:
+            [drift, apart] = live.told(capsys, "drift")["differences"]
+            assert (drift["kind"], apart["kind"]) == ("foreign version", "numbers apart")
+            assert live.accept() == 0
+    assert live.told(capsys, "drift")["differences"] == []
     assert (drift["topic"], drift["version"]["version"]) == (str(live.topic), 2)
     assert drift["version"]["time_ms"] > 1_700_000_000_000
     assert drift["nearest"]["changes"] == [{"sign": "+", "what": "Order.theirs: int = 2"}]
@@ -127,9 +130,11 @@ def test_tombstones_take_their_numbers_again(live: Live, capsys: pytest.CaptureF
     with brokers.opened(live.broker) as registry:
         assert registry.delete_schema(live.topic) == 1
         live.orders("id", note=1)
-        assert live.run("apply", "--auto-approve", "--result", "result.json") == 0
+        assert live.run("apply", "--auto-approve", "--result", "result.json") == 3
         kinds = [each["kind"] for each in live.told(capsys, "drift")["differences"]]
         assert kinds == ["tombstone", "numbers apart"]
+        assert live.accept() == 0
+        assert live.told(capsys, "drift")["differences"] == []
         registry.delete_topic(live.topic)
         [gone] = live.told(capsys, "drift")["differences"]
         assert gone["kind"] == "topic missing"
@@ -144,6 +149,40 @@ def test_tombstones_take_their_numbers_again(live: Live, capsys: pytest.CaptureF
     capsys.readouterr()
     assert live.run("rebuild", "result.json", "--auto-approve") == 0
     assert "No changes." in capsys.readouterr().out
+
+
+def test_a_record_says_what_the_broker_no_longer_shows(
+    live: Live, client: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody's producer took number 1; then everything is deleted, and a broker answers 404 to each old number."""
+    assert live.run("apply", "--auto-approve") == 0
+    live.connect(client, theirs=7777)
+    live.orders("id", note=1)
+    assert live.run("plan") == 100
+    assert live.accept() == 0
+    assert live.run("apply", "--auto-approve") == 0
+    with brokers.opened(live.broker) as registry:
+        assert registry.delete_schema(live.topic) == 3
+        assert [registry.get_schema(live.topic, number) for number in range(4)] == [None] * 4
+    assert live.run("drift") == 100
+    assert live.accept() == 0
+    recorded = (live.scratch.path / "numbers/live.yaml").read_text().splitlines()
+    said = [line.split(", reason")[0] for line in recorded if line.startswith("  ")]
+    assert said[0] == "  0: {git: 0, deleted: true"
+    assert said[1].startswith("  1: {foreign: ")
+    assert said[1].endswith("deleted: true")
+    assert said[2:] == ["  2: {deleted: true", "  3: {deleted: true"]  # nobody had recorded number 2
+    assert live.run("apply", "--auto-approve") == 0
+    assert live.run("plan", "--detailed-exitcode") == 0
+    assert live.run("drift", "--detailed-exitcode") == 0
+    payload = io.BytesIO()
+    schema = fastavro.parse_schema(json.loads(record("id", theirs=7777)))
+    fastavro.schemaless_writer(payload, schema, {"id": "1", "theirs": 7777})
+    text = base64.b64encode(payload.getvalue()).decode()
+    capsys.readouterr()
+    assert live.run("decode", "orders", "--target", "live", "--version", "1", "--base64", text) == 0
+    assert json.loads(capsys.readouterr().out)["theirs"] == 7777
+    assert live.run("decode", "orders", "--target", "live", "--version", "3", "--base64", text) == 100
 
 
 def test_a_cluster_becomes_declarations_and_nothing_is_left_to_apply(

@@ -335,3 +335,15 @@ def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_carried_out_too(
     assert "by force" in assert_refused(lost, capsys)
     lost.run("apply", "plan.json", "--force-delete", "orders")
     assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
+
+
+def test_a_plan_that_says_nothing_of_messages_that_would_be_misread(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.put(avro("id", theirs=0))
+    assert estate.run("plan", "--out", "plan.json") == 100
+    path = estate.scratch.path / "plan.json"
+    forge(path, lambda told: told["numbers_apart"].clear())
+    assert_refused(estate, capsys)
+    assert estate.run("plan", "--out", "plan.json") == 100
+    assert estate.run("apply", "plan.json") == 3
