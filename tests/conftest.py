@@ -13,9 +13,9 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests run the same inside a Git hook, and whatever the developer's Git settings are."""
+    """Tests run the same inside a Git hook and in CI, and whatever the developer's Git settings are."""
     for name in os.environ:
-        if name.startswith("GIT_"):
+        if name.startswith("GIT_") or name == "CI":
             monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")

@@ -12,7 +12,7 @@ from typing import Any
 Files = Mapping[str, str | bytes | None]
 """Path to content; None deletes. A pair of other mode is written with `Scratch.git`."""
 
-_CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+_CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"}
 ENVIRONMENT = {
     **_CLEAN,
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -22,7 +22,7 @@ ENVIRONMENT = {
     "GIT_COMMITTER_NAME": "Ada",
     "GIT_COMMITTER_EMAIL": "ada@example.com",
 }
-"""Without what the caller's hook or shell says about Git, and without anybody's settings."""
+"""Without what the caller's hook, shell or CI says about Git, and without anybody's settings."""
 
 FIRST_COMMIT_S = 1_700_000_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import posixpath
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from schemactl.staged import Look
 
 FINDINGS = 100
+
+_NOT_CI = ("", "0", "false")
+"""Values of the variable CI that say that this is none."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +66,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0: fine; 100: findings that fail."""
+    if args.base is not None and not args.base.strip():
+        raise UsageError(
+            "--base is empty: a variable of the CI system may not be set here",
+            fix="write the ref that this goes to, as --base origin/main, or a commit's id",
+        )
     outputs = _outputs(args.format or ["text"])
     report = _report(args, context)
     for name, path in outputs:
@@ -83,6 +92,8 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
         project, files = _files(args, context, repository)
         whole = not (args.topic or args.namespace or context.config)
         beginning = keeping.begin(context.directory, project) if args.staged and whole else None
+        if not (args.base or args.staged) and os.environ.get("CI", "").lower() not in _NOT_CI:
+            _refuse_itself(context, repository, project)
         declared = _declared(repository, project, files)
         forked = history.read_forked(
             repository,
@@ -111,6 +122,37 @@ def _report(args: argparse.Namespace, context: Context) -> CheckReport:
                 report=report,
             )
     return report
+
+
+def _refuse_itself(context: Context, repository: Repository, project: Project) -> None:
+    """What a CI system checks out is not judged against itself, nor against what it calls approved by itself.
+
+    Raises:
+        UsageError: it would be, without --base.
+    """
+    from schemactl.history.approved import UnknownRef, approved, resolve
+    from schemactl.history.reviewed import approved_project
+
+    fix = "say what this goes to, as --base origin/main; after a merge, the commit before it"
+    try:
+        ref, tip = approved(repository, project)
+    except UnknownRef as error:
+        raise UsageError(f"in CI, --base is needed here: {error.what}", fix=f"{fix}. {error.fix}") from error
+    try:
+        reviewed = approved_project(context.directory, context.config, project)
+        meant = resolve(repository, reviewed.ref) if reviewed else None
+    except SchemactlError as error:
+        raise UsageError(f"in CI, --base is needed here: {error.what}", fix=fix) from error
+    if reviewed and meant and meant[1] != tip:
+        raise UsageError(
+            f"in CI, --base is needed here: {project.path} calls {ref} the approved ref, and {reviewed.ref} is what was approved",
+            fix=fix,
+        )
+    if tip and tip == repository.commit("HEAD"):
+        raise UsageError(
+            f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be judged against itself",
+            fix=fix,
+        )
 
 
 def _files(

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from schemactl.errors import HistoryError
-from schemactl.history.folders import USUAL
+from schemactl.history.folders import USUAL, spellings
 from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project
+
+_STEPS = re.compile(r"[~^]|@\{")
+"""Where what follows leads on from a ref (gitrevisions)."""
+
+_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.IGNORECASE)
+
+
+class UnknownRef(HistoryError):
+    """There is no such ref, or which one is meant cannot be told."""
+
+
+def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
+    """The ref or commit that `name` stands for, so that git can mistake it for no other, and the commit that it leads to.
+
+    A remote's branch comes before a tag or a branch that is called the same. None: there is none.
+
+    Raises:
+        UnknownRef: several refs have this name.
+    """
+    match = _STEPS.search(name)
+    ref, steps = (name[: match.start()], name[match.start() :]) if match else (name, "")
+    for group in [[ref]] if _ID.fullmatch(ref) or not ref else spellings(ref):
+        found = {each: tip for each in group if (tip := repository.commit(each + steps))}
+        if len(found) > 1:
+            raise UnknownRef(
+                f"{name!r} may be any of {', '.join(found)}",
+                fix=f"write the full name, as {next(iter(found))}",
+            )
+        for each, tip in found.items():
+            return each + steps, tip
+    return None
 
 
 def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
@@ -20,15 +52,16 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     approved yet.
 
     Raises:
-        HistoryError: there is no such ref, or the history behind it is not everybody's; says the command that repairs it.
+        UnknownRef: there is no such ref, or there are several; says the command that repairs it.
+        HistoryError: the history behind it is not everybody's; likewise.
     """
     name = ref or project.approved
     candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
     for candidate in candidates:
-        if tip := repository.commit(candidate):
+        if found := resolve(repository, candidate):
             if repository.partial:
                 repository.partial.refuse_without_trees()
-            return _short(candidate), tip
+            return _short(candidate), found[1]
     refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
     remotes = _remotes(repository)
     if (
@@ -38,13 +71,13 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     ):
         return name or "main", None
     if name:
-        raise HistoryError(
+        raise UnknownRef(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
             fix=_advice(
                 name, refs, remotes, where="with --base" if ref else "as `approved:` in the project file"
             ),
         )
-    raise HistoryError(
+    raise UnknownRef(
         "no ref is known to hold the approved history: no remote has told its default branch, and there is no main or master",
         fix=f"name it as `approved:` in {project.path}; {_those(refs, remotes)}",
     )
@@ -63,7 +96,7 @@ def _candidates(repository: Repository) -> list[str]:
     )
     if len(defaults) > 1 and not defaults[0].startswith("refs/remotes/origin/"):
         names = " and ".join(_short(name) for name in defaults)
-        raise HistoryError(
+        raise UnknownRef(
             f"several remotes have a default branch ({names}), and none of them is called origin",
             fix="name the one that records what was approved as `approved:` in schemactl.yaml",
         )

@@ -10,7 +10,16 @@ import os
 import sys
 
 from schemactl.history import kept
-from schemactl.history.folders import USUAL, Folders, default_branches, find, is_shallow, seen, stamp
+from schemactl.history.folders import (
+    USUAL,
+    Folders,
+    default_branches,
+    find,
+    is_shallow,
+    seen,
+    spellings,
+    stamp,
+)
 from schemactl.history.raw import DIFF_INDEX
 from schemactl.staged.git import Git
 from schemactl.staged.standing import Standing, concerning
@@ -107,16 +116,18 @@ class Look:
                 raise ValueError("a commit is missing")
             return found
 
-        candidates = [os.fsdecode(standing.ref)]
+        groups = spellings(os.fsdecode(standing.approved))
         if not standing.approved:
             branches.sort(key=lambda name: not name.startswith("refs/remotes/origin/"))
-            candidates = [*branches[:1], *USUAL]
+            groups = [[name] for name in (*branches[:1], *USUAL)]
+        candidates = [name for group in groups for name in group]
         from schemactl.history.ancestry import parting
 
         head, *found = self.objects(folders).objects([f"{name}^{{commit}}" for name in ("HEAD", *candidates)])
-        tips = [(name, tip[0]) for name, tip in zip(candidates, found, strict=True) if tip]
+        tips = {name: tip[0] for name, tip in zip(candidates, found, strict=True) if tip}
         tip = standing.tip.decode()
-        if head is None or tips[:1] != [(os.fsdecode(standing.ref), tip)]:
+        first = next(filter(None, ([name for name in group if name in tips] for group in groups)), [])
+        if head is None or first != [ref := os.fsdecode(standing.ref)] or tips[ref] != tip:
             return False
         return parting(read, head=head[0], tip=tip, limit=_MAX_COMMITS).fork == standing.base.decode()
 

@@ -10,6 +10,7 @@ from schemactl import staged
 from schemactl.check import CheckReport, Fork
 from schemactl.declare import PROJECT_FILE, Declared
 from schemactl.history import History, IndexFiles, Repository
+from schemactl.history.approved import resolve
 from schemactl.history.cache import derivation, location
 from schemactl.history.folders import Folders, find, stamp
 from schemactl.model import AVRO_PAYLOADS, Catalog, Project
@@ -30,9 +31,10 @@ class Beginning(NamedTuple):
 def begin(directory: str, project: Project) -> Beginning | None:
     """The beginning of a check, started in `directory`; None where the next one could not be certain what it will meet."""
     folders = find(directory)
-    if folders is None or os.path.basename(project.path) != PROJECT_FILE or "@{" in (project.approved or ""):
+    approved = project.approved or ""
+    if folders is None or os.path.basename(project.path) != PROJECT_FILE or {*approved} & {*"~^@"}:
         return None
-    return Beginning(folders, stamp(folders, project.approved or ""))
+    return Beginning(folders, stamp(folders, approved))
 
 
 def keep(
@@ -62,11 +64,12 @@ def keep(
         or files.unmerged
     ):
         return
+    named = resolve(repository, project.approved) if project.approved else None
     standing = Standing()
     standing.program = staged.program(folders)
     standing.prefix = os.fsencode(folders.prefix)
     standing.approved = os.fsencode(project.approved or "")
-    standing.ref = os.fsencode(project.approved or _full(approved.ref))
+    standing.ref = os.fsencode(named[0] if named else _full(approved.ref))
     standing.stamp = beginning.stamp
     standing.tip, standing.base = approved.tip.id.encode(), fork.commit.id.encode()
     standing.defaults = b"\n".join(map(os.fsencode, repository.default_branches))

@@ -1,0 +1,186 @@
+"""What a check compares with: never with nothing, with itself, or with what took the name of the approved ref."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl.cli import main
+
+PROJECT = "version: 1\nroots: [topics]\n{approved}defaults: {{schema_compatibility_strategy: BACKWARD}}\n"
+ORDERS = "topics/orders.avsc"
+BREAKING = record("id", "reason")
+
+
+class Clone:
+    """A clone of a team's repository, with a branch that breaks a topic: pushed, and checked out."""
+
+    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str], approved: str = "origin/main") -> None:
+        self.capsys = capsys
+        upstream = Scratch(path / "upstream")
+        project = PROJECT.format(approved=f"approved: {approved}\n" if approved else "")
+        upstream.commit(
+            {"schemactl.yaml": project, "topics/orders.yaml": declared(), ORDERS: record("id")}, "approved"
+        )
+        breaks: dict[str, str | bytes | None] = {ORDERS: BREAKING}
+        self.pull = upstream.id(upstream.commit(breaks, "break", branch="pull", start=1))
+        self.main = upstream.id(1)
+        self.path = path / "clone"
+        upstream.git("clone", "-q", "--branch", "pull", upstream.path.as_uri(), str(self.path))
+        self.scratch = Scratch.__new__(Scratch)
+        self.scratch.path, self.scratch._stream = self.path, b""
+        self.git = self.scratch.git
+
+    def names_itself(self, ref: str) -> None:
+        """The pull request calls that ref the approved one."""
+        (self.path / "schemactl.yaml").write_text(PROJECT.format(approved=f"approved: {ref}\n"))
+        self.git("commit", "-qam", "approved by ourselves")
+        self.git("push", "-q", "origin", "pull")
+
+    def check(self, *options: str) -> tuple[int, str]:
+        """Exit code, and what is said."""
+        self.capsys.readouterr()
+        code = main(["-C", str(self.path), "check", *options])
+        return code, "".join(self.capsys.readouterr())
+
+
+@pytest.fixture
+def clone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Clone:
+    return Clone(tmp_path, capsys)
+
+
+@pytest.fixture
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_base_is_wrong_usage(clone: Clone, empty: str) -> None:
+    clone.names_itself("pull")
+    code, said = clone.check("--base", empty)
+    assert code == 64
+    assert "--base is empty" in said
+
+
+@pytest.mark.parametrize("kind", [["tag"], ["tag", "-a", "-m", "x"], ["branch"]], ids=" ".join)
+@pytest.mark.parametrize("option", [[], ["--staged"], ["--base", "origin/main"]], ids=" ".join)
+def test_nothing_that_is_called_like_a_remotes_branch_takes_its_place(
+    clone: Clone, kind: list[str], option: list[str]
+) -> None:
+    assert clone.check(*option)[0] == 100
+    clone.git(*kind, "origin/main", "pull")
+    assert clone.check(*option)[0] == 100
+    code, said = clone.check("--base", "origin/main~0")
+    assert code == 100, said
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_the_hook_on_sight_goes_by_the_remotes_branch_too(clone: Clone, kind: str) -> None:
+    def hook() -> int:
+        command = [sys.executable, "-m", "schemactl", "check", "--staged"]
+        return subprocess.run(
+            command, cwd=clone.path, env=ENVIRONMENT, capture_output=True, check=False
+        ).returncode
+
+    clone.git("checkout", "-q", "-b", "work", "origin/main")
+    assert [hook(), hook()] == [0, 0]
+    # What breaks is staged, and what would make it approved has the name of the remote's branch.
+    clone.git(kind, "origin/main", "pull")
+    (clone.path / ORDERS).write_text(BREAKING)
+    clone.git("add", "-A")
+    assert hook() == 100
+
+
+def test_a_name_of_several_refs_is_an_error_that_says_the_full_name(clone: Clone) -> None:
+    clone.git("branch", "v1", "origin/main")
+    clone.git("tag", "v1", "pull")
+    code, said = clone.check("--base", "v1")
+    assert code == 1
+    assert "'v1' may be any of refs/heads/v1, refs/tags/v1" in said
+    assert "write the full name" in said
+    assert clone.check("--base", "refs/heads/v1")[0] == 100
+    assert clone.check("--base", "refs/tags/v1")[0] == 0
+
+
+def test_a_base_is_any_ref_or_commit(clone: Clone) -> None:
+    clone.git("tag", "was", "origin/main")
+    for base in (
+        clone.main,
+        clone.main[:10],
+        "was",
+        "HEAD~1",
+        "origin/main",
+        "remotes/origin/main",
+        "origin",
+    ):
+        assert clone.check("--base", base)[0] == 100, base
+    # A branch that looks like an id is no commit of that id.
+    clone.git("update-ref", f"refs/heads/{clone.main}", "pull")
+    assert clone.check("--base", clone.main)[0] == 100
+
+
+@pytest.mark.usefixtures("in_ci")
+def test_in_ci_a_pull_request_is_judged_against_what_is_approved(clone: Clone) -> None:
+    assert clone.check()[0] == 100
+    assert clone.check("--base", "origin/main")[0] == 100
+
+
+@pytest.mark.usefixtures("in_ci")
+@pytest.mark.parametrize("ref", ["pull", "origin/pull", "refs/remotes/origin/pull", "HEAD"])
+@pytest.mark.parametrize("merged", [False, True], ids=["the branch", "the merge of it"])
+def test_in_ci_a_change_does_not_say_what_it_is_judged_against(
+    clone: Clone, ref: str, *, merged: bool
+) -> None:
+    clone.names_itself(ref)
+    if merged:
+        # As CI systems check out a pull request.
+        clone.git("checkout", "-q", "--detach", "origin/main")
+        clone.git(
+            "-c", "user.name=A", "-c", "user.email=a@b", "merge", "-q", "--no-ff", "-m", "merge", "pull"
+        )
+    code, said = clone.check()
+    assert code == 64, said
+    assert "--base is needed here" in said
+    assert "--base origin/main" in said
+    assert clone.check("--base", "origin/main")[0] == 100
+
+
+@pytest.mark.usefixtures("in_ci")
+def test_in_ci_what_is_approved_is_not_judged_against_itself(clone: Clone) -> None:
+    clone.git("checkout", "-q", "--detach", "origin/main")
+    code, said = clone.check()
+    assert code == 64
+    assert "HEAD is origin/main" in said
+    clone.git("checkout", "-q", "pull")
+    clone.git("update-ref", "refs/remotes/origin/main", "pull")
+    assert clone.check()[0] == 64
+    assert clone.check("--base", "HEAD~1")[0] == 100
+
+
+def test_in_ci_a_checkout_without_the_approved_ref_needs_a_base(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    clone = Clone(tmp_path, capsys, approved="")
+    clone.git("update-ref", "-d", "refs/remotes/origin/main")
+    clone.git("symbolic-ref", "-d", "refs/remotes/origin/HEAD")
+    code, said = clone.check()
+    assert code == 64
+    assert "--base is needed here" in said
+    assert clone.check("--base", clone.main)[0] == 100
+    monkeypatch.delenv("CI")
+    assert clone.check()[0] == 1
+
+
+@pytest.mark.parametrize("value", ["", "false", "0"])
+def test_outside_of_ci_work_on_the_approved_branch_is_checked(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("CI", value)
+    clone.git("checkout", "-q", "-B", "main", "origin/main")
+    (clone.path / ORDERS).write_text(BREAKING)
+    assert clone.check()[0] == 100
