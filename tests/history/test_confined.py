@@ -162,7 +162,7 @@ def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
     hooks.mkdir()
     for name in ("reference-transaction", "post-index-change", "post-checkout", "fsmonitor-watchman"):
         (hooks / name).symlink_to(attack.script)
-    attack.brings({".gitattributes": "*.avsc diff=evil filter=evil\n*.yaml diff=evil filter=evil\n"})
+    attack.brings({".gitattributes": "* diff=evil\n*.md filter=evil\n", "README.md": "a\n"})
     named = {
         "core.hooksPath": str(hooks),
         "core.fsmonitor": script,
@@ -193,6 +193,9 @@ def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
     # Worked out, and on sight.
     (attack.path / ".git" / "refs" / "heads" / "main").write_text(attack.head + "\n")
     assert [attack.process("", "check", "--staged")[0] for _ in range(2)] == [0, 0]
+    # A filter on what is judged is an error, and no way to run it.
+    (attack.path / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    assert attack.run("", "check")[0] == 1
     assert attack.ran == ""
 
 
