@@ -22,6 +22,7 @@ test: $(STAMP)
 
 soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=600 $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py
+	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/target_numbers/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
 	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
 
 install: $(STAMP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from schemactl.errors import SchemactlError, UsageError
 if TYPE_CHECKING:
     from schemactl.codegen.approved import OnTarget
     from schemactl.history import History
-    from schemactl.model import Project, SchemaVersion, Target, Topic, TopicName
+    from schemactl.model import Project, Target, Topic, TopicName
     from schemactl.target_numbers import TargetNumbers, TargetVersion
 
 MISREAD = 100
@@ -118,6 +118,8 @@ class Reading:
         """
         from schemactl.plan import renamed_topic
         from schemactl.registry import Scope
+        from schemactl.report.numbers_text import render
+        from schemactl.target_numbers import topic_apart, twin_of
 
         if self.place is None:
             return
@@ -133,65 +135,14 @@ class Reading:
                 f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
             )
             return
-        explicit = self.numbers.topics.get(topic.name) if self.numbers else None
-        wrong = contradictions(
-            self.versions(topic),
+        apart = topic_apart(
+            topic,
             found.versions if found else (),
-            recorded=explicit.entries if explicit else (),
+            self.numbers.topics.get(topic.name) if self.numbers else None,
+            twin=self.approved.catalog.topics.get(twin_of(topic.name)),
         )
-        if wrong:
-            name = target.name
-            raise NumbersContradicted(
-                "\n".join(
-                    [
-                        f"{topic.name}: {name} does not have the version numbers that Git knows of, so messages would be misread",
-                        *(f"  {each}" for each in wrong),
-                        f"Next: schemactl drift --target {name} --accept --reason ...",
-                    ]
-                )
-            )
-
-
-def contradictions(
-    versions: Sequence[TargetVersion], held: Sequence[SchemaVersion], *, recorded: Iterable[int]
-) -> list[str]:
-    """Where a registry's list is not what its numbers are taken for, each in a sentence without full stop.
-
-    Args:
-        versions: what they are taken for, from `target_versions`.
-        held: the registry's list; entries before a tombstone may be shown without their contents.
-        recorded: the numbers that somebody looked at.
-    """
-    from schemactl.changes import Contents
-    from schemactl.model import SchemaVersion
-
-    known, looked_at = {each.number: each for each in versions}, set(recorded)
-    told = []
-    for entry in held:
-        meant = known.get(entry.number)
-        if entry.info is None:
-            # Nobody can see any more what it was, unless it was recorded.
-            if meant and meant.info and entry.number not in looked_at:
-                told.append(
-                    f"number {entry.number} was deleted there, and would be taken for {_meaning(meant)}"
-                )
-        elif meant is None:
-            told.append(
-                f"number {entry.number} is a schema of type {entry.info.type.name} there, of which nothing is recorded"
-            )
-        elif (
-            meant.info is None or Contents([SchemaVersion(entry.number, meant.info)]).find(entry.info) is None
-        ):
-            told.append(
-                f"number {entry.number} is another {entry.info.type.name} schema there than {_meaning(meant)}"
-            )
-    return told
-
-
-def _meaning(version: TargetVersion) -> str:
-    if version.git is not None:
-        return f"Git's version {version.git.number}"
-    return "the recorded foreign one" if version.info else "the deleted one that is recorded"
+        if not apart.recorded:
+            raise NumbersContradicted(render([apart], target=target.name))
 
 
 def reading(
@@ -221,5 +172,8 @@ def reading(
         if place is not None:
             numbers = numbers_of(place.target, place.project, repository, approved)
             return Reading(found, top, approved, place, numbers, {})
-        elsewhere = recorded_elsewhere(approved.catalog.topics, found, repository, approved)
+        # Whoever takes a target out of the file here has not made its messages Git's.
+        judged = history.approved_project(context.directory, context.config, found)
+        targets = judged.project if judged else found
+        elsewhere = recorded_elsewhere(approved.catalog.topics, targets, repository, approved)
     return Reading(found, top, approved, None, None, elsewhere)

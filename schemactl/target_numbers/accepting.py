@@ -8,7 +8,6 @@ from datetime import date
 from schemactl.broker import live
 from schemactl.changes import Contents, identity, unstamped
 from schemactl.model import SchemaVersion
-from schemactl.target_numbers.mapping import meanings
 from schemactl.target_numbers.values import Entry, TopicNumbers
 
 
@@ -23,8 +22,9 @@ def accept(
     """The record of a topic that says what its registry holds; None: its numbers are Git's, so nothing is to be recorded.
 
     Every number whose meaning is not Git's own is listed, and with any of these the last number of all, so that what comes
-    later is counted from there. Of a number that the registry no longer shows, the record goes on saying what it was.
-    An entry that says the same as before stays as it is.
+    later is counted from there. Of a number that the registry does not show, the record says only that it was deleted: the list may
+    have been lost and begun anew since it was looked at last, so that what stood there before need not be what was deleted.
+    An entry that says the same as before stays as it is, and so does what somebody recorded of a deleted number.
 
     Args:
         git: Git's versions.
@@ -36,7 +36,6 @@ def accept(
     old = before.entries if before else {}
     known = Contents(git)
     readable = {entry.number for entry in live(entries)}
-    remembered = {each.number: each for each in meanings(git, before, "")} if old else {}
     found: dict[int, Entry] = {}
     for entry in entries:
         number = entry.number
@@ -44,10 +43,6 @@ def accept(
         if entry.info:
             version = known.find(entry.info)
             new = _saying(new, version.number if version else None, entry)
-        elif number in old:
-            new = _saying(new, old[number].git, SchemaVersion(number, old[number].foreign))
-        elif number < max(old, default=-1) and (was := remembered[number].git):
-            new = _saying(new, was.number, entry)
         still = number in old and old[number].deleted == new.deleted and _holds(old[number], entry, known)
         found[number] = old[number] if still else new
     listed = {number: each for number, each in found.items() if each.git != number or each.deleted}

@@ -142,6 +142,9 @@ class _Judge:
         self.by_record = {each.number: each for each in meanings(topic.versions, recorded, "")}
         self.git = Contents(topic.versions)
         self.twins = Contents(twin.versions if twin else ())
+        self.deleted_up_to = max(
+            (number for number, entry in self.recorded.items() if entry.deleted), default=-1
+        )
         self.live = {entry.number for entry in live(entries)}
 
     def apart(self) -> Iterator[NumberApart]:
@@ -149,7 +152,7 @@ class _Judge:
             if entry.info is None:
                 # What Git no longer declares was deleted as it should be.
                 if self.topic.schema is not None or entry.number in self.recorded:
-                    known = entry.number in self.recorded or entry.number < max(self.recorded, default=-1)
+                    known = entry.number <= self.deleted_up_to
                     yield NumberApart(entry.number, None, "tombstone", known)
                 continue
             git = self.git.find(entry.info)

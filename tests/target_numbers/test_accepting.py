@@ -12,6 +12,7 @@ from schemactl.broker import live
 from schemactl.changes import Contents, identity
 from schemactl.model import SchemaInfo, SchemaVersion, Topic
 from schemactl.target_numbers import (
+    Entry,
     TargetNumbers,
     TopicNumbers,
     accept,
@@ -89,17 +90,30 @@ def test_what_it_still_shows_behind_a_tombstone_is_kept() -> None:
     }
 
 
-def test_a_record_goes_on_saying_what_was_deleted_since() -> None:
+def test_of_what_was_deleted_since_a_record_says_only_that() -> None:
+    """The list may have been lost and begun anew meanwhile: what was deleted need not be what was recorded."""
     git = topic(0, 1)
     first = accepted(git, entries(0, 5, 1))
-    found = accepted(git, entries(None, None, None, None, 0, 1), first)
+    gone = dict.fromkeys(range(4), (None, False, True))
+    again = {4: (0, False, False), 5: (1, False, False)}
+    assert told(accepted(git, entries(None, None, None, None, 0, 1), first)) == {**gone, **again}
+    assert told(accepted(git, entries(None, None, 0, 1), first)) == {
+        0: (None, False, True),
+        1: (None, False, True),
+        2: (0, False, False),
+        3: (1, False, False),
+    }
+
+
+def test_what_somebody_recorded_of_a_deleted_number_stays() -> None:
+    git = topic(0, 1)
+    first = TopicNumbers({0: Entry(0, git=0, deleted=True), 1: Entry(1, deleted=True)})
+    found = accepted(git, entries(None, None, None, 1), first)
     assert told(found) == {
         0: (0, False, True),
-        1: (None, True, True),
-        2: (1, False, True),
-        3: (None, False, True),
-        4: (0, False, False),
-        5: (1, False, False),
+        1: (None, False, True),
+        2: (None, False, True),
+        3: (1, False, False),
     }
 
 

@@ -17,10 +17,9 @@ import pytest
 from estate import ORDERS, PROJECT, Estate, avro
 from scratch import record
 
-from schemactl.cli.numbering import contradictions
 from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
 from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic
-from schemactl.target_numbers import target_versions
+from schemactl.target_numbers import Entry, TopicNumbers, topic_apart
 
 FOREIGN = record("id", foreign=0)
 NUMBERS = """\
@@ -135,6 +134,8 @@ def test_without_a_target_nothing_is_read_where_one_counts_otherwise(
         assert "--target local" in error
     assert not (estate.scratch.path / "out").exists()
     assert estate.run("generate", "--out", "out", "--target", "local") == 0
+    (estate.scratch.path / "schemactl.yaml").write_text("version: 1\n")
+    assert decode(estate, BY_FOREIGN, 1) == 64
 
 
 def test_what_was_not_recorded_is_found_by_asking_the_registry(
@@ -145,15 +146,14 @@ def test_what_was_not_recorded_is_found_by_asking_the_registry(
     assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 100
     out, error = capsys.readouterr()
     assert out == ""
-    assert "number 1 is another AVRO schema there than Git's version 1" in error
-    assert "number 2 is a schema of type AVRO there, of which nothing is recorded" in error
-    assert "Next: schemactl drift --target local --accept --reason ..." in error
+    assert "persistent://shop/sales/orders: v1 is not known to Git, v2 is Git's v1\n" in error
+    assert "Next: schemactl drift --target local --accept --reason TEXT" in error
     estate.scratch.commit(BESIDE)
     assert estate.put(avro("id", foreign=0, more=0)) == [3]
     estate.orders("id", own=0, third=0)
     capsys.readouterr()
     assert decode(estate, BY_GIT, 2, "--target", "local") == 100
-    assert "number 3 is another AVRO schema there than Git's version 2" in capsys.readouterr().err
+    assert "v3 is not known to Git" in capsys.readouterr().err
     for action in (("decode", "--out", "out"), ("verify",)):
         command = ("spark", action[0], "orders", "--messages", "none", "--target", "local", *action[1:])
         assert estate.run(*command) == 100
@@ -169,16 +169,17 @@ def test_what_a_deletion_hid_is_not_taken_for_gits(
     assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 100
     out, error = capsys.readouterr()
     assert out == ""
-    assert "number 1 is another AVRO schema there than Git's version 1" in error
+    assert "v1 is not known to Git" in error
 
 
 def test_what_a_registry_no_longer_shows_is_not_taken_for_gits() -> None:
-    """As Pulsar answers: every entry up to a tombstone is one."""
+    """As Pulsar answers: every entry up to a tombstone is one. Who recorded a deletion behind them has looked."""
     topic = Topic(ORDERS, avro("id"), (SchemaVersion(0, avro("id")),))
     held = [SchemaVersion(number, None) for number in range(3)]
-    told = "number 0 was deleted there, and would be taken for Git's version 0"
-    assert contradictions(target_versions(topic, None), held, recorded=()) == [told]
-    assert contradictions(target_versions(topic, None), held, recorded=(0,)) == []
+    assert not topic_apart(topic, held, None).recorded
+    for entries in ([Entry(2, git=0)], [Entry(0, git=0), Entry(1, git=0), Entry(2, foreign=avro("x"))]):
+        assert not topic_apart(topic, held, TopicNumbers({each.number: each for each in entries})).recorded
+    assert topic_apart(topic, held, TopicNumbers({2: Entry(2, deleted=True)})).recorded
 
 
 def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(

@@ -1,0 +1,270 @@
+"""Topics whose numbers on a live broker are not Git's, by whatever can bring that about, and every message that was sent to them.
+
+Each seed makes one topic: versions of Git's, applied or relaxed for, foreign uploads, adoptions of these, soft deletions, schemas that
+were lost and rebuilt from a list or from Git alone. After each round the official client sends a message with every schema that the
+registry has then. Every schema of a topic is a record of two fields, a text and an int, of which the second is called differently in
+each: read by another schema, a message would be read without complaint, and wrongly.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import io
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import brokers
+from scratch import Scratch, declared
+
+from schemactl.changes import unstamped
+from schemactl.cli import main
+from schemactl.errors import SchemaRefused
+from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName
+from schemactl.registry import Scope
+from schemactl.registry.pulsar import PulsarRegistry
+
+# Without types, and to a type checker the folder of tests of that name.
+pulsar: Any = import_module("pulsar")
+AvroSchema: Any = import_module("pulsar.schema").AvroSchema
+
+MOVES = ("foreign", "foreign", "delete", "lose and rebuild by list", "lose all", "nothing", "nothing")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message as its producer wrote it.
+
+    Attributes:
+        number: of its schema, as the broker put it on the message.
+        payload: its bytes.
+        value: what was written.
+    """
+
+    number: int
+    payload: bytes
+    value: dict[str, Any]
+
+
+@dataclass
+class Mixed:
+    """A topic of a mixture.
+
+    Attributes:
+        declared: as Git calls it.
+        name: as the cluster calls it.
+        foreign: definitions that somebody uploaded.
+        written: by payload, what was sent.
+        sent: all that was sent and can still be read by somebody.
+        count: of definitions so far.
+    """
+
+    chance: random.Random
+    declared: TopicName
+    name: TopicName
+    foreign: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    written: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    sent: list[Sent] = field(default_factory=list)
+    count: int = 0
+
+    def definition(self, whose: str) -> str:
+        """A new one, mostly such that all can read all."""
+        self.count += 1
+        last: dict[str, Any] = {"name": f"{whose}{self.count}", "type": "int"}
+        if self.chance.random() < 0.8:
+            last["default"] = 0
+        fields = [{"name": "id", "type": "string"}, last]
+        return json.dumps({"type": "record", "name": "Order", "fields": fields})
+
+
+class Mixture:
+    """A repository with a topic for each seed, its target on a live broker, and the official client."""
+
+    def __init__(self, path: Path, broker: brokers.Broker, seeds: Sequence[int], client: Any) -> None:
+        self.registry = PulsarRegistry(broker.url)
+        self.client = client
+        self.scratch = Scratch(path)
+        self.package = f"mixed_{path.parent.name}_{seeds[0]}".replace("-", "_")
+        space = f"{brokers.new_tenant()}/sales"
+        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {space}}}}}'
+        generate = f"{{package: {self.package}, target: live}}"
+        self.write({"schemactl.yaml": f"version: 1\ntargets:\n  live: {target}\ngenerate: {generate}\n"})
+        self.write({"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
+        self.topics = [
+            Mixed(
+                random.Random(seed),  # noqa: S311  no secret
+                TopicName("shop", "sales", f"t{seed}"),
+                TopicName.parse(f"{space}/t{seed}"),
+            )
+            for seed in seeds
+        ]
+        for role in ("name", "email"):
+            self.scratch.git("config", f"user.{role}", "ada@shop.example")
+        for topic in self.topics:
+            self.approve(topic, topic.definition("g"))
+        self.commit("Declare all topics")
+        self.run("apply", "--auto-approve")
+
+    # Git's side.
+
+    def write(self, files: dict[str, str]) -> None:
+        self.scratch.write(files)
+
+    def approve(self, topic: Mixed, definition: str) -> None:
+        """The definition is in force with the next commit."""
+        topic.own.append(definition)
+        name = topic.declared.topic
+        self.write(
+            {
+                f"namespaces/{name}.yaml": declared(str(topic.declared), f"{name}.avsc"),
+                f"namespaces/{name}.avsc": definition,
+            }
+        )
+
+    def commit(self, message: str) -> None:
+        self.scratch.git("add", "-A")
+        self.scratch.git("commit", "-q", "--allow-empty", "-m", message)
+
+    def run(self, *arguments: str, expected: Sequence[int] = (0,)) -> tuple[int, str, str]:
+        """The exit code of a command, one of those expected, and what it printed."""
+        out, error = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(error):
+            code = main(["-C", str(self.scratch.path), *arguments])
+        assert code in expected, (arguments, code, out.getvalue(), error.getvalue())
+        return code, out.getvalue(), error.getvalue()
+
+    # The cluster's side.
+
+    def held(self, topic: Mixed) -> tuple[SchemaVersion, ...]:
+        """The registry's list."""
+        found = self.registry.read(Scope(frozenset(), frozenset({topic.name}))).topics.get(topic.name)
+        return found.versions if found else ()
+
+    def move(self, topic: Mixed) -> None:
+        """Something happens to the topic in the cluster that is not Git's doing."""
+        what = topic.chance.choice(MOVES)
+        if what == "foreign":
+            definition = topic.definition("f")
+            with suppress(SchemaRefused):
+                self.registry.put_schema(topic.name, SchemaInfo(SchemaType.AVRO, definition.encode()))
+                topic.foreign.append(definition)
+        elif what == "delete":
+            self.registry.delete_schema(topic.name)
+        elif what == "lose and rebuild by list":
+            only = ("--topic", topic.declared.schema_id)
+            _, told, _ = self.run("drift", "--format", "json", *only, expected=(0, 100))
+            self.write({".schemactl/kept.json": told})
+            self.registry.delete_schema(topic.name, force=True)
+            # Where it is not rebuilt, what was sent before has no number that anybody could know.
+            file = str(self.scratch.path / ".schemactl/kept.json")
+            code, _, _ = self.run(
+                "rebuild",
+                file,
+                "--auto-approve",
+                "--relax-while-replaying",
+                *only,
+                expected=(0, 3, 100),
+            )
+            if code:
+                self.forget(topic)
+        elif what == "lose all":
+            self.forget(topic)
+            only = ("--topic", topic.declared.schema_id)
+            self.run("rebuild", "--auto-approve", "--relax-while-replaying", *only, expected=(0, 3, 100))
+
+    def forget(self, topic: Mixed) -> None:
+        """Schemas and messages are gone."""
+        with suppress(SchemaRefused):
+            self.registry.delete_topic(topic.name)
+        topic.written.clear()
+        topic.sent.clear()
+
+    def produce(self, topic: Mixed) -> None:
+        """A message with every schema that a client can have now."""
+        for version in self.held(topic):
+            if version.info is None or version.info.type is not SchemaType.AVRO:
+                continue
+            definition = json.loads(unstamped(version.info).schema)
+            schema = AvroSchema(None, schema_definition=definition)
+            serial = 7000 + len(topic.written)
+            value = {"id": f"{topic.declared.topic}-{serial}", definition["fields"][1]["name"]: serial}
+            try:
+                producer = self.client.create_producer(str(topic.name), schema=schema)
+            except pulsar.IncompatibleSchema:
+                continue
+            topic.written[schema.encode(value)] = value
+            producer.send(value)
+            producer.close()
+        topic.sent = list(self._received(topic))
+
+    def _received(self, topic: Mixed) -> Iterator[Sent]:
+        reader = self.client.create_reader(str(topic.name), pulsar.MessageId.earliest)
+        while reader.has_message_available():
+            message = reader.read_next(10_000)
+            number = int.from_bytes(message.schema_version().encode("latin-1"), "big")
+            yield Sent(number, message.data(), topic.written[message.data()])
+        reader.close()
+
+    # Both.
+
+    def round(self) -> None:
+        """What happens in a cluster and in Git between two looks."""
+        for topic in self.topics:
+            self.move(topic)
+        for topic in self.topics:
+            chance = topic.chance.random()
+            if chance < 0.5:
+                self.approve(topic, topic.definition("g"))
+            elif chance < 0.65 and topic.foreign:
+                self.approve(topic, topic.chance.choice(topic.foreign))
+            elif chance < 0.75:
+                self.approve(topic, topic.chance.choice(topic.own))
+        self.commit("A round")
+        self.apply()
+        for topic in self.topics:
+            if topic.chance.random() < 0.4:
+                self.move(topic)
+            self.produce(topic)
+
+    def apply(self) -> None:
+        """Git's versions are there, whatever stands for them."""
+        self.run("apply", "--auto-approve", "--relax-while-replaying", expected=(0, 3, 100))
+
+    def accept(self) -> None:
+        """What the cluster holds is recorded and approved."""
+        self.run("drift", "--target", "live", "--accept", "--reason", "a mixture", expected=(0, 100))
+        self.commit("The numbers as they are")
+
+    def decode(self, topic: Mixed, message: Sent) -> dict[str, Any] | None:
+        """What the command prints; None: it is rejected."""
+        version = message.number.to_bytes(8, "big").hex()
+        text = base64.b64encode(message.payload).decode()
+        arguments = ("decode", str(topic.declared), "--version-bytes", version, "--base64", text)
+        code, out, error = self.run(*arguments, "--target", "live", expected=(0, 100))
+        if code:
+            assert out == ""
+            assert error
+            return None
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    @contextmanager
+    def generated(self, out: str) -> Iterator[Any]:
+        """The package as it is generated now; a module of it by the topic's name."""
+        self.run("generate", "--out", out)
+        sys.path.insert(0, str(self.scratch.path / out))
+        importlib.invalidate_caches()
+        try:
+            yield importlib.import_module(self.package).topic
+        finally:
+            sys.path.remove(str(self.scratch.path / out))
+            for name in [each for each in sys.modules if each.split(".")[0] == self.package]:
+                del sys.modules[name]
