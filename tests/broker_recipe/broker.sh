@@ -1,7 +1,8 @@
 #!/bin/sh
 # broker.sh jars|start|stop|status: one Pulsar broker with one bookie in one Java process, on loopback, for tests.
 #
-#   jars    the broker's jars are in the cache, fetched by Maven coordinates (pom.xml) if need be; prints the folder
+#   jars    the broker's jars are in the cache, fetched by Maven coordinates (pom.xml) if need be; prints the folder.
+#           Each has the SHA-256 that jars-VERSION.sha256 records, or this fails
 #   start   the same, and the broker answers; prints the URL of its admin API
 #   stop    the broker that `start` started has ended
 #   status  prints the URL if it answers; exit 1 if not
@@ -44,16 +45,19 @@ answers() {
     "$url/admin/v2/namespaces/public" 2>/dev/null | grep -q public/default
 }
 
+checked() { sh "$here/../jar_sums.sh" "$1" "$here/jars-$version.sha256"; }
+
 jars() {
   [ -f "$lib/.complete" ] && return 0
   echo "fetching the jars of pulsar-broker $version with Maven into $lib (about 140 MB)" >&2
   rm -rf "$lib.part"; mkdir -p "$lib.part"
   n=3
-  until $MVN -q -B -f "$here/pom.xml" "-Dpulsar.version=$version" dependency:copy-dependencies \
+  until $MVN -q -B -C -f "$here/pom.xml" "-Dpulsar.version=$version" dependency:copy-dependencies \
     -DincludeScope=runtime "-DoutputDirectory=$lib.part" >&2; do
     n=$((n - 1)); [ $n -gt 0 ] || { echo "Maven could not fetch them" >&2; exit 1; }
     echo "trying once more: networks hiccup" >&2; sleep 5
   done
+  checked "$lib.part" || { rm -rf "$lib.part"; exit 1; }
   touch "$lib.part/.complete"
   rm -rf "$lib"; mv "$lib.part" "$lib"
 }
@@ -61,7 +65,7 @@ jars() {
 running() { [ -f "$data/broker.pid" ] && kill -0 "$(cat "$data/broker.pid")" 2>/dev/null; }
 
 case $cmd in
-jars) jars; echo "$lib" ;;
+jars) jars; checked "$lib"; echo "$lib" ;;
 status) if answers; then echo "$url"; else echo "no broker at $url" >&2; exit 1; fi ;;
 start)
   if running && answers; then echo "$url"; exit 0; fi

@@ -1,0 +1,177 @@
+"""What is fetched to build, to test and to run the hook is fixed: each package by its version, each jar and pip itself by a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+BROKER = ROOT / "tests" / "broker_recipe" / "broker.sh"
+SPARK_AVRO = ROOT / "tests" / "spark_recipe" / "spark-avro.sh"
+SUMS = [*(ROOT / "tests").rglob("*.sha256")]
+
+# A Maven that delivers what the folder $JARS holds.
+MAVEN = """\
+#!/bin/sh
+for word; do case $word in -DoutputDirectory=*) cp "$JARS"/*.jar "${word#*=}" ;; esac; done
+"""
+
+
+def pinned() -> dict[str, str]:
+    """The version of every package that constraints.txt has."""
+    text = (ROOT / "constraints.txt").read_text()
+    return {
+        canonicalize_name(name): version
+        for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE)
+    }
+
+
+def needed(name: str, *extras: str) -> set[str]:
+    """What a distribution needs, and what that needs."""
+    found: set[str] = set()
+    waiting = [(name, extras)]
+    while waiting:
+        name, extras = waiting.pop()
+        for requirement in map(Requirement, metadata.requires(name) or ()):
+            marker = requirement.marker
+            if marker and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+                continue
+            if (one := canonicalize_name(requirement.name)) not in found:
+                found.add(one)
+                waiting.append((one, tuple(requirement.extras)))
+    return found
+
+
+def test_the_hook_brings_all_that_it_needs_in_the_versions_that_are_tested() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    brought = dict(each.split("==") for each in hook["additional_dependencies"])
+    assert set(brought) == needed("pulsar-schemactl", "proto")
+    assert brought == {name: pinned()[name] for name in brought}
+
+
+def test_pip_is_installed_by_its_hash_before_it_installs_anything() -> None:
+    lines = (ROOT / "pip.txt").read_text().split("\n")
+    assert re.fullmatch(r"pip==[0-9.]+ \\", lines[1])
+    assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines[2:-1])
+    installs = [line for line in (ROOT / "Makefile").read_text().split("\n") if "pip install" in line]
+    assert [("--require-hashes" in line, line.split()[-1]) for line in installs] == [
+        (True, "pip.txt"),
+        (True, "constraints.txt"),
+        (False, "."),
+    ]
+    assert "--no-deps --no-build-isolation" in installs[2]
+
+
+def test_every_package_has_hashes() -> None:
+    text = (ROOT / "constraints.txt").read_text().replace("\\\n", " ")
+    rows = [row for row in text.split("\n") if row and not row.startswith("#")]
+    assert len(rows) > 50
+    assert all(re.match(r"[\w.-]+(\[[\w,]+\])?==\S+ ", row) and "--hash=sha256:" in row for row in rows)
+
+
+def test_the_jars_that_make_fetches_have_checksums() -> None:
+    releases = {*re.findall(r"PULSAR_VERSION=(\S+)", (ROOT / "Makefile").read_text())}
+    releases |= {*re.findall(r"<pulsar.version>(.*)</", BROKER.with_name("pom.xml").read_text())}
+    assert len(releases) == 2
+    for release in releases:
+        assert f"  pulsar-broker-{release}.jar" in BROKER.with_name(f"jars-{release}.sha256").read_text()
+    assert f"-{pinned()['pyspark']}.jar" in SPARK_AVRO.with_name("jars.sha256").read_text()
+    for sums in SUMS:
+        assert all(re.fullmatch(r"[0-9a-f]{64}  \S+\.jar", row) for row in sums.read_text().split("\n")[:-1])
+
+
+def fetched(
+    script: Path, *arguments: str, cache: Path, jars: Path, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """A recipe, with a Maven that delivers `jars`."""
+    maven = cache.parent / "mvn"
+    maven.write_text(MAVEN)
+    maven.chmod(0o755)
+    told = {
+        "MVN": str(maven),
+        "JARS": str(jars),
+        "SCHEMACTL_BROKER_CACHE": str(cache),
+        "SCHEMACTL_SPARK_JARS": str(cache),
+    }
+    return subprocess.run(
+        ["sh", str(script), *arguments],
+        env={**os.environ, **told, **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def altered(tmp_path: Path) -> Path:
+    """Jars that are called as they should be, with something else in them."""
+    folder = tmp_path / "altered"
+    folder.mkdir()
+    names = [row.split()[1] for sums in SUMS for row in sums.read_text().split("\n")[:-1]]
+    for name in names:
+        (folder / name).write_bytes(b"not what was recorded")
+    return folder
+
+
+def test_an_altered_jar_of_a_broker_is_refused_and_not_kept(tmp_path: Path, altered: Path) -> None:
+    done = fetched(BROKER, "jars", cache=tmp_path / "cache", jars=altered)
+    assert done.returncode == 1
+    assert "these jars are not the ones" in done.stderr
+    assert not [*(tmp_path / "cache").rglob("*")]
+
+
+def test_an_altered_jar_of_spark_s_is_refused_and_not_kept(tmp_path: Path, altered: Path) -> None:
+    done = fetched(SPARK_AVRO, pinned()["pyspark"], cache=tmp_path / "cache", jars=altered)
+    assert done.returncode == 1
+    assert "these jars are not the ones" in done.stderr
+    assert not [*(tmp_path / "cache").rglob("*.jar")]
+
+
+def test_a_jar_that_was_altered_in_the_cache_is_noticed(tmp_path: Path) -> None:
+    name = f"spark-avro_2.13-{pinned()['pyspark']}.jar"
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / name).write_bytes(b"altered")
+    done = fetched(SPARK_AVRO, pinned()["pyspark"], cache=tmp_path / "cache", jars=tmp_path)
+    assert done.returncode == 1
+    assert name in done.stderr
+
+
+def test_a_release_without_checksums_is_refused_with_the_way_to_record_them(
+    tmp_path: Path, altered: Path
+) -> None:
+    done = fetched(BROKER, "jars", cache=tmp_path / "cache", jars=altered, PULSAR_VERSION="9.9.9")
+    assert done.returncode == 1
+    assert "no checksums are recorded" in done.stderr
+
+
+def test_recorded_jars_pass_and_a_missing_or_a_further_one_does_not(tmp_path: Path) -> None:
+    folder, sums = tmp_path / "lib", tmp_path / "sums"
+    folder.mkdir()
+    contents = {"a.jar": b"one", "b c.jar": b"two"}
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    sums.write_text(
+        "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items())
+    )
+
+    def judged() -> tuple[int, str]:
+        command = ["sh", str(ROOT / "tests" / "jar_sums.sh"), str(folder), str(sums)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    assert judged() == (0, "")
+    (folder / "further.jar").write_bytes(b"three")
+    assert judged()[0] == 1
+    assert "further.jar" in judged()[1]
+    (folder / "further.jar").unlink()
+    (folder / "a.jar").unlink()
+    assert "a.jar (missing)" in judged()[1]
