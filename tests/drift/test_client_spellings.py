@@ -80,6 +80,24 @@ def test_two_spellings_in_one_registry_stand_for_one_version(
     assert estate.run("drift", "--detailed-exitcode") == 0
 
 
+def test_messages_of_a_second_spelling_are_read_once_its_number_is_recorded(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(estate, JAVA, PYTHON)
+    assert estate.run("drift", "--accept", "--reason", "the Python client's spelling") == 0
+    record = (estate.scratch.path / "numbers/local.yaml").read_text()
+    assert "1: {git: 0, " in record
+    estate.scratch.commit({"numbers/local.yaml": record})
+    assert estate.run("apply", "--auto-approve") == 0
+    assert estate.run("plan", "--detailed-exitcode") == 0
+    assert estate.run("drift", "--detailed-exitcode") == 0
+    for number in "01":
+        capsys.readouterr()
+        command = ("decode", "notes", "--target", "local", "--version", number, "--base64", "aGVsbG8=")
+        assert estate.run(*command) == 0
+        assert capsys.readouterr().out == '"hello"\n'
+
+
 def test_a_string_in_another_charset_is_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estate = Estate(tmp_path / "shop")
     text = DECLARED.replace("STRING", "STRING, properties: {__charset: ISO-8859-1}")
