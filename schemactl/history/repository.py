@@ -126,13 +126,13 @@ class Repository:
         if top and (inner := folders.embedded(str(path), top)):
             raise _embedded(inner, top)
         # Older Git knows nothing of this setting, and is kept from what it forbids by the lines above.
-        bare = "explicit" if top else "all"
+        strict = ("-c", "safe.bareRepository=explicit") if top else ()
         facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
         remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
         try:
             # The answers that may hold a newline come last.
             answer = run(
-                *(path, "-c", f"safe.bareRepository={bare}", "rev-parse", *facts, *remotes),
+                *(path, *strict, "rev-parse", *facts, *remotes),
                 *("--absolute-git-dir", _BETWEEN, "--git-common-dir"),
             )
         except GitFailed as failure:
@@ -346,6 +346,10 @@ def _cannot_open(directory: Path, words: str) -> HistoryError:
     if "safe.directory" in said:
         what, _, advice = said.partition("\n")
         return HistoryError(f"git refuses to read this repository: {what}", fix=" ".join(advice.split()))
+    if "safe.bareRepository" in said:
+        return HistoryError(
+            f"git refuses to read this repository: {said}", fix=f"set GIT_DIR={directory}, if you trust it"
+        )
     if said.startswith("not a git repository"):
         return HistoryError(
             f"{directory} is not in a Git repository, and versions come from its history",

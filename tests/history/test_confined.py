@@ -254,6 +254,27 @@ def test_a_bare_repository_inside_a_working_tree_is_read_only_where_it_is_named(
     assert code == 0, said
 
 
+def test_who_forbids_bare_repositories_that_are_not_named_has_none_read(
+    attack: Attack, tmp_path: Path
+) -> None:
+    attack.scratch.git("clone", "-q", "--bare", str(attack.path), str(tmp_path / "bare.git"))
+    command = ["--config", "schemas/schemactl.yaml", "log", "--all"]
+    attack.path = tmp_path / "bare.git"
+    assert attack.process("", *command)[0] == 0
+    (tmp_path / "settings").write_text("[safe]\n\tbareRepository = explicit\n")
+    settings = {"GIT_CONFIG_GLOBAL": str(tmp_path / "settings")}
+    assert attack.process("", *command, **settings)[0] != 0
+    assert attack.process("", *command, **settings, GIT_DIR=str(attack.path))[0] == 0
+
+
+def test_no_root_has_the_name_of_gits_own_folder_however_it_is_spelled(attack: Attack) -> None:
+    (attack.path / ".GIT" / "topics").mkdir(parents=True)
+    (attack.path / "schemactl.yaml").write_text(PROJECT.format(roots=".GIT/topics"))
+    code, said = attack.run("", "check")
+    assert code == 1
+    assert ".GIT" in said
+
+
 def test_a_folder_without_git_that_says_where_its_files_are_is_no_repository(
     attack: Attack, tmp_path: Path
 ) -> None:
