@@ -7,6 +7,8 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # the one we mean. This package itself may have been found there, as in a checkout of it: then its modules still are.
     del sys.path[0]
 
+from schemactl.deadline import DEFAULT_S, OutOfTime, within
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.staged import Look
@@ -22,6 +24,9 @@ def main() -> int:
         from schemactl.cli import main as command_line
 
         return command_line(look=look)
+    except OutOfTime as error:
+        print(f"schemactl: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("schemactl: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -38,7 +43,7 @@ def _look() -> "Look":
     # Looking for garbage and tidying up at the end would take longer than the answer itself.
     gc.disable()
     look = staged.Look()
-    report = look.answer()
+    report = within(DEFAULT_S, "looking at the index", lambda _: look.answer())
     gc.enable()
     if report is not None:
         try:

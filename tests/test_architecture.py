@@ -22,6 +22,7 @@ ROOMS: dict[str, set[str]] = {
     "model": {"errors"},
     "verdicts": {"errors", "model"},
     "source": {"errors"},
+    "deadline": set(),
     "json_values": {"model"},
     "formats": {"errors", "model", "verdicts"},
     "broker": {"errors", "model", "verdicts", "formats"},

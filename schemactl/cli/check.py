@@ -7,6 +7,7 @@ import os
 import posixpath
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.output import write
 from schemactl.printing import uncleaned
@@ -30,6 +32,8 @@ FINDINGS = 100
 
 _NOT_CI = ("", "0", "false")
 """Values of the variable CI that say that this is none."""
+
+_LONGEST_S = 1e6
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +66,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", action="append", metavar="GLOB", help="only topics whose name matches")
     parser.add_argument("--namespace", action="append", metavar="NS", help="only topics of this namespace")
     parser.add_argument("--strict", action="store_true", help="warnings fail, too")
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=DEFAULT_S,
+        metavar="SECONDS",
+        help=f"give up after so long, with exit code 1 (default: {DEFAULT_S:g})",
+    )
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds that somebody wants to wait."""
+    with suppress(ValueError):
+        if 0 < (seconds := float(text)) < _LONGEST_S:
+            return seconds
+    raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_LONGEST_S:g}")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -72,7 +91,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
             fix="write the ref that this goes to, as --base origin/main, or a commit's id",
         )
     outputs = _outputs(args.format or ["text"])
-    report = _report(args, context)
+    try:
+        return within(args.timeout, "starting", lambda deadline: _run(args, context, outputs, deadline))
+    except OutOfTime as error:
+        raise SchemactlError(error.what, fix=error.fix) from None
+
+
+def _run(
+    args: argparse.Namespace, context: Context, outputs: list[tuple[str, str | None]], deadline: Deadline
+) -> int:
+    report = _report(args, context, deadline)
+    deadline.begin("writing the report")
     for name, path in outputs:
         text = render_check(report, name, color=context.color and path is None)
         if path is None:
@@ -83,28 +112,38 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return FINDINGS if failing else 0
 
 
-def _report(args: argparse.Namespace, context: Context) -> CheckReport:
+def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> CheckReport:
     from schemactl import history
     from schemactl.check import Fork
     from schemactl.staged import keeping
 
+    deadline.begin("opening the repository")
+    progress = context.reading_history()
+
+    def told(done: int, total: int | None) -> None:
+        deadline.look()
+        progress(done, total)
+
     with history.Repository.open(context.directory) as repository:
+        deadline.begin("reading the declared files")
         project, files = _files(args, context, repository)
         whole = not (args.topic or args.namespace or context.config)
         beginning = keeping.begin(context.directory, project) if args.staged and whole else None
         if not (args.base or args.staged) and os.environ.get("CI", "").lower() not in _NOT_CI:
             _refuse_itself(context, repository, project)
         declared = _declared(repository, project, files)
+        deadline.begin("reading the approved history")
         forked = history.read_forked(
             repository,
             project,
             repository.commit("HEAD"),
             args.base,
             stepwise=bool(args.base),
-            progress=context.reading_history(),
+            progress=told,
         )
         approved, base = forked.approved, forked.base
         context.note(approved.notes)
+        deadline.begin("comparing what is declared with what was approved")
         fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
         report = _compared(args, project, declared, forked, fork)
         if args.base and isinstance(files, history.CommitFiles):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,9 @@ from schemactl.errors import HistoryError
 from schemactl.history import confined
 
 CHUNK_BYTES = 1 << 16
+
+_PATIENCE_S = 2.0
+"""So long has a command to end when it is asked to."""
 
 FSCK = "what is missing comes back with `git fetch --refetch` (Git 2.36 or newer) or a fresh clone; `git fsck` lists it"
 
@@ -98,7 +102,11 @@ class Process:
         self.answers.close()
         if self._process.poll() is None:
             self._process.terminate()
-        self._process.wait()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 class Adopted:
@@ -111,10 +119,11 @@ class Adopted:
         self.answers = cast("BufferedReader", os.fdopen(answers, "rb", CHUNK_BYTES))
 
     def close(self) -> None:
-        """The command is gone: it ends where its standard input does."""
+        """The command is gone."""
         with suppress(BrokenPipeError):
             self.requests.close()
         self.answers.close()
+        os.kill(self._process_id, signal.SIGKILL)
         os.waitpid(self._process_id, 0)
 
 

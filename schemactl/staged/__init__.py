@@ -65,6 +65,10 @@ class Look:
         except (OSError, ValueError):
             # Git is missing, or something else than git answered, or something else was left.
             return None
+        except BaseException:
+            if taken := self.take():
+                taken.kill()
+            raise
 
     def objects(self, folders: Folders) -> Git:
         """The git process that reads objects of the repository with these folders."""

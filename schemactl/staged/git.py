@@ -64,8 +64,12 @@ class Git:
     def output(self) -> bytes | None:
         """All of its standard output; None when it did not end well. It is closed."""
         chunks = [self._rest]
-        while chunk := os.read(self.answers, _CHUNK_BYTES):
-            chunks.append(chunk)
+        try:
+            while chunk := os.read(self.answers, _CHUNK_BYTES):
+                chunks.append(chunk)
+        except BaseException:
+            self.kill()
+            raise
         return b"".join(chunks) if self.close() == 0 else None
 
     def objects(self, names: Sequence[str]) -> list[tuple[str, bytes] | None]:
@@ -91,6 +95,11 @@ class Git:
             return None
         object_id, _, size = header.split(b" ")
         return object_id.decode(), self._take(int(size) + 1)[:-1]
+
+    def kill(self) -> None:
+        """It has ended, however far it had come, and its pipes are closed."""
+        os.kill(self.id, 9)
+        self.close()
 
     def close(self) -> int:
         """Its exit status; it has ended, and its pipes are closed."""

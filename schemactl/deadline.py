@@ -1,0 +1,133 @@
+"""A budget of time for a whole command: it ends when that is used up, whatever it is waiting for or working on.
+
+In the main thread an alarm interrupts whatever runs, also a wait for another process. A call that hears no alarm ends with the
+process. Elsewhere, and where there is no alarm, time is looked at between steps.
+
+The hook starts here, so this module imports next to nothing.
+"""
+
+from __future__ import annotations
+
+# `signal` brings `enum` with it, which takes longer to import than the hook may take as a whole.
+import _signal  # type: ignore[import-not-found]
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+DEFAULT_S = 600.0
+"""So many seconds has a check that nobody gave others."""
+
+_AGAIN_S = 5.0
+"""So much later it rings again, should the first time have been lost or tidying up take that long."""
+
+_HARD_S = 15.0
+"""So much later the process ends, should it hear nothing."""
+
+
+class OutOfTime(BaseException):
+    """The time is used up. No `except Exception` takes it for trouble of its own.
+
+    Attributes:
+        what: what was given up; `fix`: what to do.
+    """
+
+    def __init__(self, seconds: float, doing: str) -> None:
+        self.what = f"gave up after {seconds:g} s while {doing}"
+        self.fix = (
+            "give it more time with `--timeout SECONDS`; with GIT_TRACE=1 git says what it does meanwhile"
+        )
+        super().__init__(f"{self.what}\n  Fix: {self.fix}")
+
+
+def within(seconds: float, doing: str, work: Callable[[Deadline], T]) -> T:
+    """What `work` gives, which begins with `doing` and has so many seconds.
+
+    Raises:
+        OutOfTime: they are used up.
+    """
+    deadline = Deadline(seconds, doing)
+    try:
+        deadline.set()
+        return work(deadline)
+    finally:
+        # It may ring just now.
+        while not deadline.is_over:
+            try:
+                deadline.end()
+            except OutOfTime:
+                continue
+
+
+class Deadline:
+    """When work has to be done.
+
+    Attributes:
+        is_over: nothing more will be heard of it.
+    """
+
+    def __init__(self, seconds: float, doing: str) -> None:
+        self.is_over = False
+        self._seconds = seconds
+        self._doing = doing
+        self._ends_s = time.monotonic() + seconds
+        self._before: Any = None
+
+    def begin(self, doing: str) -> None:
+        """From now on that is done ("reading the declared files")."""
+        self._doing = doing
+        self.look()
+
+    def look(self) -> None:
+        """Nothing, where time is left.
+
+        Raises:
+            OutOfTime: there is none.
+        """
+        if time.monotonic() >= self._ends_s:
+            raise OutOfTime(self._seconds, self._doing)
+
+    def set(self) -> None:
+        """It will ring, where it can."""
+        if not hasattr(_signal, "setitimer"):
+            return
+        try:
+            before = _signal.signal(_signal.SIGALRM, self._ring)
+        except ValueError:
+            # Not the main thread.
+            return
+        self._before = before or _signal.SIG_DFL
+        _end_hard(self._seconds + _HARD_S)
+        _signal.setitimer(_signal.ITIMER_REAL, max(1e-6, self._ends_s - time.monotonic()), _AGAIN_S)
+
+    def end(self) -> None:
+        """It rings no more, and what rang before may again."""
+        self.is_over = True
+        if self._before is not None:
+            _signal.setitimer(_signal.ITIMER_REAL, 0)
+            _signal.signal(_signal.SIGALRM, self._before)
+            _end_hard(None)
+
+    def _ring(self, _number: int, _frame: FrameType | None) -> None:
+        if not self.is_over:
+            raise OutOfTime(self._seconds, self._doing)
+
+
+def _end_hard(after_s: float | None) -> None:
+    """The process ends with status 1 after so long, told on standard error, whatever it is doing; None: it does not."""
+    import faulthandler
+
+    if after_s is None:
+        faulthandler.cancel_dump_traceback_later()
+        return
+    try:
+        faulthandler.dump_traceback_later(after_s, exit=True, file=sys.__stderr__ or 2)
+    except (OSError, ValueError):
+        # Nobody can be told.
+        return

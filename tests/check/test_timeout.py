@@ -1,0 +1,182 @@
+"""A check ends in time, with one error that says so, whatever it was waiting for; and nothing is left half done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl.cli import main
+
+FINE, ERROR, USAGE = 0, 1, 64
+GIT = shutil.which("git") or "git"
+LONG_S = 300
+"""So long lasts what is waited for; a test that waits for its end fails."""
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A topic with one version, and a branch for work, where a definition has been changed."""
+    made = Scratch(tmp_path / "r")
+    made.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
+            "topics/orders.yaml": declared(),
+            "topics/orders.avsc": record("id"),
+        }
+    )
+    made.git("checkout", "-q", "-b", "work")
+    made.write({"topics/orders.avsc": record("id", note=0)})
+    made.git("commit", "-qam", "note")
+    return made
+
+
+def run(
+    scratch: Scratch, code: str, *, path: Path | None = None
+) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A process of its own that runs `code`, and the seconds it took."""
+    places = [str(path)] if path else []
+    begun_s = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}"],
+        cwd=scratch.path,
+        env={**ENVIRONMENT, "PATH": os.pathsep.join([*places, os.environ["PATH"]])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONG_S / 2,
+    )
+    return done, time.monotonic() - begun_s
+
+
+def check(*arguments: str) -> str:
+    """The code that checks with these arguments, as the command line does."""
+    return f"from schemactl.__main__ import main\nsys.argv = ['schemactl', 'check', *{arguments!r}]\nsys.exit(main())"
+
+
+def slow_git(folder: Path, command: str, *, ignores: str = "") -> Path:
+    """The folder of a git that never ends with that command; `pid` in it has the process."""
+    folder.mkdir()
+    script = folder / "git"
+    script.write_text(
+        f'#!/bin/sh\nfor word in "$@"; do\n  if [ "$word" = {command} ]; then\n    {ignores}\n    echo $$ > {folder}/pid\n'
+        f'    exec sleep {LONG_S}\n  fi\ndone\nexec {GIT} "$@"\n'
+    )
+    script.chmod(0o755)
+    return folder
+
+
+def is_gone(folder: Path) -> bool:
+    """Whether the git that never ends has ended."""
+    try:
+        os.kill(int((folder / "pid").read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("ignores", ["", "trap '' TERM"], ids=["", "deaf"])
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("log", ()),
+        ("cat-file", ("--base", "main")),
+        ("diff-index", ("--staged",)),
+    ],
+)
+def test_a_git_that_hangs_is_given_up_and_ended(
+    scratch: Scratch, tmp_path: Path, command: str, arguments: tuple[str, ...], ignores: str
+) -> None:
+    folder = slow_git(tmp_path / "slow", command, ignores=ignores)
+    done, took_s = run(scratch, check(*arguments, "--timeout", "2"), path=folder)
+    assert done.returncode == ERROR
+    assert done.stdout == ""
+    assert done.stderr.startswith("schemactl: gave up after 2 s while ")
+    assert "\n  Fix: give it more time with `--timeout SECONDS`" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert took_s < LONG_S / 3
+    assert is_gone(folder)
+
+
+def test_the_hook_s_look_at_the_index_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> None:
+    assert run(scratch, check("--staged"))[0].returncode == FINE
+    folder = slow_git(tmp_path / "slow", "diff-index")
+    code = f"import schemactl.deadline\nschemactl.deadline.DEFAULT_S = 1.0\n{check('--staged')}"
+    done, _ = run(scratch, code, path=folder)
+    assert done.returncode == ERROR
+    assert done.stderr.startswith("schemactl: gave up after 1 s while looking at the index")
+    assert is_gone(folder)
+
+
+def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> None:
+    deaf = (
+        "import schemactl.deadline, schemactl.declare\n"
+        "schemactl.deadline._HARD_S = 1.0\n"
+        "schemactl.declare.read = lambda *_, **__: sum(range(10**13))\n"
+    )
+    done, took_s = run(scratch, f"{deaf}{check('--timeout', '1')}")
+    assert done.returncode == ERROR
+    assert "Timeout (0:00:02)!" in done.stderr
+    assert took_s < LONG_S / 3
+
+
+def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) -> None:
+    for number in range(1500):
+        scratch.commit({"topics/orders.avsc": record("id", f"f{number}")}, branch="work")
+    scratch.git("reset", "-q", "--hard")
+    scratch.git("branch", "-f", "main", "work")
+    whole, _ = run(scratch, check())
+    assert whole.returncode == FINE
+    shutil.rmtree(scratch.path / ".git" / "schemactl")
+    given_up = 0
+    for seconds in ("0.001", "0.05", "0.1", "0.2", "0.4"):
+        done, _ = run(scratch, check("--timeout", seconds))
+        given_up += done.returncode == ERROR
+        if done.returncode == ERROR:
+            assert done.stdout == ""
+            assert done.stderr.startswith(f"schemactl: gave up after {seconds} s while ")
+            assert "Traceback" not in done.stderr
+        kept = scratch.path / ".git" / "schemactl"
+        names = [path.name for path in kept.iterdir()] if kept.exists() else []
+        assert all(name.endswith((".db", ".sound")) for name in names)
+    assert given_up
+    again, _ = run(scratch, check())
+    assert (again.returncode, again.stdout) == (whole.returncode, whole.stdout)
+
+
+def test_beside_the_main_thread_time_is_looked_at_between_steps(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes: list[int] = []
+    arguments = ["-C", str(scratch.path), "check", "--timeout", "0.000001"]
+    thread = threading.Thread(target=lambda: codes.append(main(arguments)))
+    thread.start()
+    thread.join()
+    assert codes == [ERROR]
+    assert "gave up after 1e-06 s while" in capsys.readouterr().err
+
+
+def test_no_alarm_is_left_behind(scratch: Scratch) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    assert main(["-C", str(scratch.path), "check", "--timeout", "100"]) == FINE
+    assert main(["-C", str(scratch.path), "check", "--timeout", "0.000001"]) == ERROR
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "1e9"])
+def test_a_time_that_nobody_can_mean_is_wrong_usage(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], seconds: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["-C", str(scratch.path), "check", f"--timeout={seconds}"])
+    assert ended.value.code == USAGE
+    assert "argument --timeout: expected a number of seconds between 0 and" in capsys.readouterr().err
