@@ -313,6 +313,18 @@ def test_another_release_is_read_as_the_nearest_lower_one(written: str, release:
     assert (project.release, project.pulsar) == (Release(release), written)
 
 
+def test_a_package_is_for_a_target_of_the_project() -> None:
+    text = 'version: 1\ntargets:\n  prod: {registry: "sqlite:r.db"}\ngenerate: {package: shop, target: prd}\n'
+    with pytest.raises(DeclarationError) as refused:
+        read_project("schemactl.yaml", text.encode())
+    assert str(refused.value) == (
+        "schemactl.yaml:4:35: `prd` is none of the project's targets\n  Fix: write prod"
+    )
+    project = read_project("schemactl.yaml", text.replace("prd", "prod").encode())
+    assert project.generate
+    assert project.generate.target == "prod"
+
+
 # For editors, and for a quick start.
 
 
