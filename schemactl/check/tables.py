@@ -12,8 +12,7 @@ from schemactl.verdicts import Finding
 
 if TYPE_CHECKING:
     # Most checks concern no table: it is imported where one is.
-    from schemactl.tables.changes import Change
-    from schemactl.tables.impact import Impact
+    from schemactl.tables.impact import Impact, Pointers
 
 
 def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
@@ -41,36 +40,44 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
     """One for each column that tables must be written anew for, then one for all else that happens to them."""
     if found is None:
         return
-    from schemactl.tables.words import advice, said, told
+    from schemactl.tables.words import MAX_TOLD, advice, said, summary, told
 
+    if not found.changes and not found.refusal:
+        return
     topic = proposal.topic
+    places = _places(run, proposal) if found.changes else None
+    rewrites = [change for change in found.changes if change.effect == "rewrite"]
+    for number, change in enumerate(rewrites[:MAX_TOLD]):
+        at = places.of(change.path) if places else ""
+        more = len(rewrites) - MAX_TOLD if number == MAX_TOLD - 1 else 0
+        and_more = f" So it is with {more:,} more columns." if more > 0 else ""
+        yield from run.find(
+            "TABLE_REWRITE",
+            topic,
+            f"Tables fed by {topic.name}: {said(change)}{and_more}",
+            source=proposal.schema.locate(at),
+            field=change.column,
+            pointer=at,
+        )
     changes = [change for change in found.changes if change.effect != "rewrite"]
-    for change in found.changes:
-        if change.effect == "rewrite":
-            at = _pointer(run, proposal, change)
-            yield from run.find(
-                "TABLE_REWRITE",
-                topic,
-                f"Tables fed by {topic.name}: {said(change)}",
-                source=proposal.schema.locate(at),
-                field=change.column,
-                pointer=at,
-            )
     if changes or found.refusal:
-        lines = [said(change) for change in changes] or [
+        lines = [said(change) for change in changes[:MAX_TOLD]] or [
             f"Spark has no columns for it any more: {found.refusal}."
         ]
+        if len(changes) > MAX_TOLD:
+            lines.append(f"So it is with {len(changes) - MAX_TOLD:,} more columns: {summary(changes)}.")
+        at = places.of(changes[0].path) if places and changes else ""
         yield from run.find(
             "TABLE_CHANGED",
             topic,
             told(str(topic.name), lines),
-            source=proposal.schema.locate(_pointer(run, proposal, changes[0]) if changes else ""),
+            source=proposal.schema.locate(at),
             fix=advice(changes),
         )
 
 
-def _pointer(run: Run, proposal: Proposal, change: Change) -> str:
-    """The place of a column in the declared definition, as far as it is there."""
-    from schemactl.tables.impact import pointer
+def _places(run: Run, proposal: Proposal) -> Pointers:
+    """Where columns stand in the declared definition, as far as they are there."""
+    from schemactl.tables.impact import Pointers
 
-    return pointer(proposal.schema, change.path, run.project.release)
+    return Pointers(proposal.schema, run.project.release)

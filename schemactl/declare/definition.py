@@ -16,6 +16,7 @@ from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
     DESCRIPTOR_SUFFIX,
+    MAX_PROBLEMS,
     PROTO_SUFFIX,
     Files,
     decode,
@@ -61,6 +62,8 @@ class Definitions:
 
     def __init__(self, files: Files) -> None:
         self.files = files
+        self.missed = 0
+        """So many files that are named are not there."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
         self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
 
@@ -348,7 +351,9 @@ class _Reading:
             why = f"`{written}` is no {' or '.join(suffixes)} file"
         if why is None:
             return path
-        near = suggestion(files, path, suffixes)
+        self.definitions.missed += 1
+        # Each time all files are looked through, of which there may be as many.
+        near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
         here = posixpath.relpath(near, posixpath.dirname(self.declaration.text.path) or ".") if near else ""
         self._tell(why, *way, fix=f"write {here}" if near else "")
         return None

@@ -28,6 +28,9 @@ from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
 MAX_VALUES: Final = 200_000
 """A file has at most this many keys and values; more take seconds to read, and nobody has them."""
 
+MAX_DOCUMENTS: Final = 10_000
+"""A file has at most this many documents: each is a topic or a namespace."""
+
 
 class _Resolver:
     """Leaves plain values unresolved, so that only explicit tags are set; and stops what is too deep or too much.
@@ -111,6 +114,11 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         composer = COMPOSER(text)
         while composer.check_node():
             nodes.append(composer.get_node())
+            if len(nodes) > MAX_DOCUMENTS:
+                what = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
+                raise DeclarationError(
+                    [Problem(node_place(shown(path), nodes[-1]), what, "put them into several files")]
+                )
     except _TooMuch as error:
         raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
     except yaml.YAMLError as error:

@@ -6,7 +6,7 @@ import json
 from types import SimpleNamespace
 
 from schemactl.staged.avro import PRIMITIVES, NotPlain
-from schemactl.tables.words import advice, said, summary, told
+from schemactl.tables.words import MAX_TOLD, advice, said, summary, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def changes(old: Definition, new: Definition, versions: Sequence[Definition]) ->
         for name, of in before.items()
         if name not in after
     ]
+    if len(come) + len(gone) > MAX_TOLD:
+        raise NotPlain
     return come + gone
 
 

@@ -193,21 +193,35 @@ def _fold(*structs: Struct) -> Callable[[str], str]:
 
 def sql(spark_type: SparkType) -> str:
     """The type as SQL has it; of a long one the beginning."""
-    text = _sql(spark_type)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = ""
+    for piece in _sql(spark_type):
+        text += piece
+        if len(text) > _SHOWN:
+            # No further: a struct may hold thousands, each of them as many.
+            return f"{text[:_SHOWN]}..."
+    return text
 
 
-def _sql(spark_type: SparkType) -> str:
+def _sql(spark_type: SparkType) -> Iterator[str]:
+    """The pieces of the text."""
     match spark_type:
         case Atomic(name):
-            return _SQL_NAMES.get(name, name)
+            yield _SQL_NAMES.get(name, name)
         case Decimal(precision, scale):
-            return f"decimal({precision},{scale})"
+            yield f"decimal({precision},{scale})"
         case Array(element):
-            return f"array<{_sql(element)}>"
+            yield "array<"
+            yield from _sql(element)
+            yield ">"
         case Map(value, key=key):
-            return f"map<{_sql(key)},{_sql(value)}>"
+            yield "map<"
+            yield from _sql(key)
+            yield ","
+            yield from _sql(value)
+            yield ">"
         case Struct(fields):
-            # As many as can be shown: a struct may hold thousands.
-            shown = fields[:_SHOWN]
-            return f"struct<{','.join(f'{field.name}:{_sql(field.type)}' for field in shown)}>"
+            yield "struct<"
+            for number, field in enumerate(fields):
+                yield f"{',' if number else ''}{field.name}:"
+                yield from _sql(field.type)
+            yield ">"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -87,31 +87,57 @@ def _past(old: SchemaInfo, older: Sequence[SchemaInfo], options: Options, releas
     return Past(structs, former_names(old, older, options, release))
 
 
+class Pointers:
+    """Where the columns of a definition stand in it. It is read once, however many of its columns are looked for."""
+
+    def __init__(self, info: SchemaInfo, release: Release) -> None:
+        """Raises InvalidSchema and SparkRefuses as `struct_of`."""
+        self._parts: dict[str, avro.Schema | None] = {}
+        if info.type is SchemaType.KEY_VALUE:
+            both = split(info)
+            self._parts = {"key": _schema(both.key, release), "value": _schema(both.value, release)}
+        self._is_record = self._parts == {} and is_record(info, Options(), release)
+        self._schema = None if self._parts else _schema(info, release)
+        # By the identity of a record: of its fields the number by the name.
+        self._numbers: dict[int, dict[str, int]] = {}
+
+    def of(self, path: Path) -> str:
+        """The JSON pointer to the place of a column, or to the last place on the way there that the definition has.
+
+        Avro's definitions alone have such places: in others it is the whole.
+        """
+        if self._parts:
+            return f"/{path[0]}{self._from(self._parts[path[0]], path[1:])}"
+        return self._from(self._schema, path if self._is_record else path[1:])
+
+    def _from(self, schema: avro.Schema | None, path: Path) -> str:
+        found: list[str] = []
+        for name in path:
+            inner = _inside(schema, name, self._number) if schema else None
+            if inner is None:
+                break
+            found.append(inner[0])
+            schema = inner[1]
+        return "".join(found).removesuffix("/type")
+
+    def _number(self, record: avro.Record, name: str) -> int:
+        if id(record) not in self._numbers:
+            self._numbers[id(record)] = {field.name: number for number, field in enumerate(record.fields)}
+        return self._numbers[id(record)][name]
+
+
 def pointer(info: SchemaInfo, path: Path, release: Release) -> str:
-    """The JSON pointer into a definition to the place of a column, or to the last place on the way there that it has.
-
-    Avro's definitions alone have such places: in others it is the whole.
-    """
-    if info.type is SchemaType.KEY_VALUE:
-        half = split(info).key if path[0] == "key" else split(info).value
-        return f"/{path[0]}{_pointer(half, path[1:], release)}"
-    return _pointer(info, path if is_record(info, Options(), release) else path[1:], release)
+    """As `Pointers.of`, for one column."""
+    return Pointers(info, release).of(path)
 
 
-def _pointer(info: SchemaInfo, path: Path, release: Release) -> str:
-    if info.type not in AVRO_PAYLOADS:
-        return ""
-    schema, found = parse(info.schema, release), ""
-    for name in path:
-        inner = _inside(schema, name)
-        if inner is None:
-            break
-        found += inner[0]
-        schema = inner[1]
-    return found.removesuffix("/type")
+def _schema(info: SchemaInfo, release: Release) -> avro.Schema | None:
+    return parse(info.schema, release) if info.type in AVRO_PAYLOADS else None
 
 
-def _inside(schema: avro.Schema, name: str) -> tuple[str, avro.Schema] | None:
+def _inside(
+    schema: avro.Schema, name: str, number_of: Callable[[avro.Record, str], int]
+) -> tuple[str, avro.Schema] | None:
     """The pointer from a schema to what is called `name` in its StructType, and the schema there; None: there is none."""
     token = ""
     if isinstance(schema, avro.Union):
@@ -124,7 +150,7 @@ def _inside(schema: avro.Schema, name: str) -> tuple[str, avro.Schema] | None:
         token, schema = f"/{branches[0][0]}", branches[0][1]
     match schema:
         case avro.Record() if name in schema.fields_by_name:
-            number = [field.name for field in schema.fields].index(name)
+            number = number_of(schema, name)
             return f"{token}/fields/{number}/type", schema.fields[number].schema
         case avro.Array():
             return f"{token}/items", schema.items

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 _READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
 
+MAX_TOLD = 100
+"""Columns of one topic: of so many it is told what happens to them, the others are counted."""
+
 ADVICE: dict[Effect, str] = {
     "rewrite": "",
     "type widened": "set delta.enableTypeWidening on a Delta table and write with mergeSchema",

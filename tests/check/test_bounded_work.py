@@ -1,0 +1,169 @@
+"""A pull request made to keep `check` busy ends in an answer, in work that grows as the request does."""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from scratch import ENVIRONMENT, Scratch
+
+Files = Mapping[str, str]
+
+GENERATE: Final = "generate: {package: shop_schemas}\n"
+AVRO_TOPIC: Final = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
+
+FACTOR: Final = 24
+"""Eight times as much may take so many times as long, in CPU seconds, a Python that starts with it; quadratic is 64."""
+
+
+def repository(folder: Path, approved: Files, proposed: Files, project: str = "") -> Path:
+    scratch = Scratch(folder)
+    scratch.commit({"schemactl.yaml": f"version: 1\napproved: main\n{project}", **approved})
+    scratch.commit(proposed, branch="work", start=1)
+    scratch.git("checkout", "-q", "work")
+    return folder
+
+
+def check(folder: Path, *, limit_s: float = math.inf) -> tuple[subprocess.CompletedProcess[str], float]:
+    """What `check` says, and the CPU seconds that it took; beyond the limit it is ended."""
+
+    def limited() -> None:
+        if limit_s < math.inf:
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), math.ceil(limit_s) + 1))
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "schemactl", "check"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limited,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def record(columns: int, kind: str) -> str:
+    fields = [{"name": f"column_{number}", "type": kind} for number in range(columns)]
+    return json.dumps({"type": "record", "name": "Order", "fields": fields}, indent=1)
+
+
+def doubling(levels: int, kind: str) -> str:
+    """Each record holds two of the next one."""
+    inner: Any = kind
+    for level in range(levels):
+        again = f"Level{level - 1}" if level else kind
+        fields = [{"name": "one", "type": inner}, {"name": "other", "type": again}]
+        inner = {"type": "record", "name": f"Level{level}", "fields": fields}
+    return json.dumps(inner)
+
+
+def avro(folder: Path, old: str, new: str) -> Path:
+    topic = {"namespaces/orders.yaml": AVRO_TOPIC}
+    return repository(
+        folder,
+        {**topic, "namespaces/orders.avsc": old},
+        {"namespaces/orders.avsc": new},
+        project=GENERATE,
+    )
+
+
+def columns(folder: Path, many: int) -> Path:
+    return avro(folder, record(many, "int"), record(many, "string"))
+
+
+def columns_that_double(folder: Path, many: int) -> Path:
+    levels = many.bit_length() - 1
+    return avro(folder, doubling(levels, "int"), doubling(levels, "string"))
+
+
+def declared(folder: Path, text: str) -> Path:
+    return repository(
+        folder,
+        {"namespaces/orders.yaml": "topic: shop/sales/orders\n"},
+        {"namespaces/orders.yaml": text},
+    )
+
+
+def wrong_properties(folder: Path, many: int) -> Path:
+    inside = ", ".join(f"p{number}: 1" for number in range(many))
+    return declared(folder, f"topic: shop/sales/orders\nschema: {{type: STRING, properties: {{{inside}}}}}\n")
+
+
+def unknown_keys(folder: Path, many: int) -> Path:
+    return declared(folder, "topic: shop/sales/orders\n" + "".join(f"key{n}: 1\n" for n in range(many)))
+
+
+def documents(folder: Path, many: int) -> Path:
+    return declared(folder, "".join(f"---\ntopic: shop/sales/orders{number}\n" for number in range(many)))
+
+
+def wrong_documents(folder: Path, many: int) -> Path:
+    return declared(
+        folder, "".join(f"---\ntopic: shop/sales/orders{number}\nkey: 1\n" for number in range(many))
+    )
+
+
+def directives(folder: Path, many: int) -> Path:
+    return declared(
+        folder, "".join(f"%TAG !a{n}! b\n" for n in range(many)) + "---\ntopic: shop/sales/orders\n"
+    )
+
+
+def missing_files(folder: Path, many: int) -> Path:
+    topics = (
+        f"---\ntopic: shop/sales/t{number}\nschema: {{type: AVRO, definition: orders_{number}x.avsc}}\n"
+        for number in range(many)
+    )
+    there = {f"namespaces/orders_{number}.avsc": '"int"' for number in range(many)}
+    return repository(folder, {}, {"namespaces/orders.yaml": "".join(topics), **there})
+
+
+@pytest.mark.parametrize(
+    ("attack", "many", "code", "said"),
+    [
+        (columns, 2_000, 100, "So it is with 1,900 more columns."),
+        (columns_that_double, 2**14, 100, "So it is with 16,284 more columns."),
+        (wrong_properties, 90_000, 1, ":2:833: 89,900 more problems in this file from here on"),
+        (unknown_keys, 90_000, 1, ":102:1: 89,900 more problems in this file from here on"),
+        (wrong_documents, 8_000, 1, ":303:1: 7,900 more problems in this file from here on"),
+        (documents, 8_000, 0, "8000 topics checked"),
+        (directives, 100_000, 1, ":1:1: directives (`%...`) are not used here"),
+        (missing_files, 2_000, 1, "there is no file `namespaces/orders_1999x.avsc`"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else None,
+)
+def test_eight_times_as_much_takes_about_eight_times_as_long(
+    tmp_path: Path, attack: Callable[[Path, int], Path], many: int, code: int, said: str
+) -> None:
+    _, little_s = check(attack(tmp_path / "little", many // 8))
+    done, much_s = check(attack(tmp_path / "much", many), limit_s=FACTOR * little_s)
+    words = done.stdout + done.stderr
+    assert (done.returncode, said in words) == (code, True), f"{much_s:.1f} s, {words[-2000:]}"
+
+
+@pytest.mark.parametrize("levels", [20, 60])
+def test_columns_that_double_beyond_all_tables_are_told_so_once(tmp_path: Path, levels: int) -> None:
+    _, little_s = check(columns_that_double(tmp_path / "little", 2**10))
+    folder = avro(tmp_path / "much", doubling(2, "int"), doubling(levels, "int"))
+    done, much_s = check(folder, limit_s=FACTOR * little_s)
+    words = done.stdout
+    assert words.count("it has more than 100,000 columns and parts") == 1, f"{much_s:.1f} s, {words[-2000:]}"
+
+
+def test_a_file_has_so_many_documents_and_no_more(tmp_path: Path) -> None:
+    done, _ = check(documents(tmp_path / "much", 60_000))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-2:] == [
+        "namespaces/orders.yaml:20002:1: the file has more than 10,000 documents; this is the first beyond",
+        "  Fix: put them into several files",
+    ]
