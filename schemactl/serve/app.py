@@ -35,7 +35,7 @@ from schemactl.serve.call import Call, Endpoint
 from schemactl.serve.guard import Guard
 
 LARGEST_BODY_BYTES: Final = 32 << 20
-"""A body beyond this is not read. A broker reads any; the largest definition that it stores fits, however it is escaped."""
+"""A body beyond this is not read. The largest definition that a broker stores fits, however it is escaped."""
 
 _BODIES_BYTES: Final = 4 * LARGEST_BODY_BYTES
 """How much of bodies is kept at once; beyond that there is no room for another."""

@@ -195,6 +195,7 @@ FLOODS: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
     "much in little": bomb,
     "much in less": lambda: answer(gzip.compress(bomb()), "200 OK", "Content-Encoding: gzip, gzip"),
     "an answer without end": flood,
+    "much of nothing": lambda: answer(b"[" + b"[]," * (21 << 20) + b"[]]"),
     "an announced terabyte": lambda: (
         part
         for whole in ([b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n["], flood())
@@ -223,8 +224,8 @@ def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place,
         check=False,
         timeout=120,
     )
-    why = "in a way that was not asked for" if how == "much in less" else "more than 67,108,864 bytes"
-    expect_one_error(done.returncode, done.stdout, done.stderr, why)
+    why = {"much in less": "in a way that was not asked for", "much of nothing": "something that is not JSON"}
+    expect_one_error(done.returncode, done.stdout, done.stderr, why.get(how, "more than 67,108,864 bytes"))
 
 
 @pytest.mark.parametrize(

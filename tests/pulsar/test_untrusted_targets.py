@@ -29,6 +29,7 @@ OPENING = [
     ("import",),
     ("log", "orders", "--target", "local"),
     ("admit", "producer", "orders", "--target", "local"),
+    ("decode", "orders", "--version", "0", "--base64", "AmE=", "--target", "local"),
     ("registry", "list", "shop/sales/orders"),
     ("registry", "get", "shop/sales/orders"),
     ("registry", "test", "shop/sales/orders", "--type", "STRING"),
