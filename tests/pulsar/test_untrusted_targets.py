@@ -156,7 +156,7 @@ def test_what_speaks_of_no_target_opens_none(
 )
 def test_a_storage_in_a_change_runs_nothing(tmp_path: Path, command: tuple[str, ...]) -> None:
     made = repository(tmp_path / "r")
-    url = "subprocess:Popen?metadata=m.db&executable=./x.sh"
+    url = f"subprocess:Popen?metadata=m.db&executable={tmp_path}/r/x.sh"
     proposed(
         made,
         {
