@@ -97,11 +97,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
         _payload(args),
         None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64"),
     )
+    read = read.verified(topic, context)
     writer = next((each for each in read.versions(topic) if each.number == number), None)
     if read.target is None:
         version_of(topic, number)
     into = None if args.read_as is None else version_of(topic, args.read_as)
-    read.verify(topic, context)
     # Where the number stands for nothing, any reader will do: the message is refused.
     known = (version.info for version in topic.versions if version.info)
     reader = into.info if into else (writer and writer.info) or next(known, None)

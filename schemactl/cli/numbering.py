@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
@@ -49,6 +49,7 @@ class Reading:
         place: the target that the messages come from; None: the numbers are Git's.
         numbers: what is recorded of the target's numbers; None: nothing.
         elsewhere: the topics of which targets record other numbers than Git's, with the names of these targets.
+        seen: numbers that nobody has to record, as the target's registry told of them when it was asked.
     """
 
     project: Project
@@ -57,6 +58,7 @@ class Reading:
     place: ChosenTarget | None
     numbers: TargetNumbers | None
     elsewhere: Mapping[TopicName, tuple[str, ...]]
+    seen: Mapping[TopicName, tuple[TargetVersion, ...]] = field(default_factory=dict)
 
     @property
     def target(self) -> Target | None:
@@ -84,7 +86,7 @@ class Reading:
         """What messages of the topic are read with."""
         from schemactl.target_numbers import target_versions
 
-        return target_versions(topic, self.numbers)
+        return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
 
     def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
         """What the target's numbers of the topic stand for; None: the numbers are Git's.
@@ -110,8 +112,8 @@ class Reading:
             number,
         )
 
-    def verify(self, topic: Topic, context: Context) -> None:
-        """Nothing, if the target's registry holds what is recorded of the topic; a warning, if it cannot be asked.
+    def verified(self, topic: Topic, context: Context) -> Reading:
+        """The same, with what the target's registry tells of the topic beyond the record; a warning, if it cannot be asked.
 
         Raises:
             NumbersContradicted: it holds something else: what was not recorded took a number.
@@ -119,10 +121,10 @@ class Reading:
         from schemactl.plan import renamed_topic
         from schemactl.registry import Scope
         from schemactl.report.numbers_text import render
-        from schemactl.target_numbers import topic_apart, twin_of
+        from schemactl.target_numbers import other_spellings, topic_apart, twin_of
 
         if self.place is None:
-            return
+            return self
         target = self.place.target
         there = renamed_topic(topic.name, target.namespaces)
         try:
@@ -134,15 +136,17 @@ class Reading:
             context.say(
                 f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
             )
-            return
+            return self
+        entries = found.versions if found else ()
         apart = topic_apart(
             topic,
-            found.versions if found else (),
+            entries,
             self.numbers.topics.get(topic.name) if self.numbers else None,
             twin=self.approved.catalog.topics.get(twin_of(topic.name)),
         )
         if not apart.recorded:
             raise NumbersContradicted(render([apart], target=target.name))
+        return replace(self, seen={topic.name: other_spellings(topic, entries, self.versions(topic))})
 
 
 def reading(

@@ -12,7 +12,14 @@ goes by `target_versions`, never by Git's numbers alone.
 from __future__ import annotations
 
 from schemactl.target_numbers.accepting import accept
-from schemactl.target_numbers.apart import NumberApart, TopicApart, find_apart, topic_apart, twin_of
+from schemactl.target_numbers.apart import (
+    NumberApart,
+    TopicApart,
+    find_apart,
+    other_spellings,
+    topic_apart,
+    twin_of,
+)
 from schemactl.target_numbers.apart_json import apart_values, read_apart
 from schemactl.target_numbers.approved import numbers_of, recorded_elsewhere
 from schemactl.target_numbers.file import numbers_path, read_numbers
@@ -37,6 +44,7 @@ __all__ = [
     "git_number",
     "numbers_of",
     "numbers_path",
+    "other_spellings",
     "read_apart",
     "read_numbers",
     "recorded_elsewhere",

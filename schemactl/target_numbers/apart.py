@@ -8,9 +8,9 @@ from typing import Literal
 
 from schemactl.broker import live
 from schemactl.changes import Contents, identity, stamp
-from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 from schemactl.target_numbers.mapping import meanings
-from schemactl.target_numbers.values import TargetNumbers, TopicNumbers
+from schemactl.target_numbers.values import TargetNumbers, TargetVersion, TopicNumbers
 
 State = Literal["readable", "deleted", "tombstone", "unexplained"]
 
@@ -126,6 +126,34 @@ def twin_of(name: TopicName) -> TopicName:
     return replace(name, domain=domain)
 
 
+def other_spellings(
+    topic: Topic, entries: Sequence[SchemaVersion], meant: Sequence[TargetVersion]
+) -> tuple[TargetVersion, ...]:
+    """What the registry's numbers beyond `meant` stand for, as far as they hold a primitive of Git's in another client's spelling.
+
+    A broker counts the spellings of one STRING as versions of their own. Where Git has no version of such a number, nobody
+    takes its messages for something else, and it need not be recorded.
+
+    Args:
+        topic: with Git's versions.
+        entries: the registry's list of it.
+        meant: what is known of the target's numbers.
+    """
+    git = Contents(topic.versions)
+    held = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
+    in_place = {entry.number for entry, version in held if version and version.number == entry.number}
+    known = {each.number for each in meant}
+    return tuple(
+        TargetVersion(entry.number, version, version.info, version.commit)
+        for entry, version in held
+        if version
+        and version.info
+        and version.info.type is SchemaType.STRING
+        and version.number in in_place
+        and entry.number not in known
+    )
+
+
 class _Judge:
     """One topic's entries beside what is recorded of it."""
 
@@ -146,6 +174,9 @@ class _Judge:
             (number for number, entry in self.recorded.items() if entry.deleted), default=-1
         )
         self.live = {entry.number for entry in live(entries)}
+        self.spellings = {
+            each.number for each in other_spellings(topic, entries, tuple(self.by_record.values()))
+        }
 
     def apart(self) -> Iterator[NumberApart]:
         for entry in self.entries:
@@ -160,6 +191,8 @@ class _Judge:
             if recorded and git and git.number == entry.number:
                 continue
             if git is None and not recorded and self._is_the_twins(entry, entry.info):
+                continue
+            if entry.number in self.spellings:
                 continue
             state: State = "readable" if entry.number in self.live else "deleted"
             if git is None and stamp(entry.info):

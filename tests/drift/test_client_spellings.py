@@ -71,24 +71,7 @@ def test_two_spellings_in_one_registry_stand_for_one_version(
 ) -> None:
     create(estate, PYTHON, JAVA)
     assert numbers(estate, capsys) == [(0, 0), (1, 0)]
-    assert estate.run("drift") == 100  # until it is recorded: the next version will have another number here
-    said = capsys.readouterr().out
-    assert "v1 is Git's v0" in said
-    assert "does not know" not in said
-    assert estate.accept() == 0
-    assert estate.run("apply", "--auto-approve") == 0
-    assert estate.run("drift", "--detailed-exitcode") == 0
-
-
-def test_messages_of_a_second_spelling_are_read_once_its_number_is_recorded(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
-    create(estate, JAVA, PYTHON)
-    assert estate.run("drift", "--accept", "--reason", "the Python client's spelling") == 0
-    record = (estate.scratch.path / "numbers/local.yaml").read_text()
-    assert "1: {git: 0, " in record
-    estate.scratch.commit({"numbers/local.yaml": record})
-    assert estate.run("apply", "--auto-approve") == 0
+    assert estate.run("apply", "--auto-approve") == 0  # the namespace's policies
     assert estate.run("plan", "--detailed-exitcode") == 0
     assert estate.run("drift", "--detailed-exitcode") == 0
     for number in "01":
@@ -96,6 +79,31 @@ def test_messages_of_a_second_spelling_are_read_once_its_number_is_recorded(
         command = ("decode", "notes", "--target", "local", "--version", number, "--base64", "aGVsbG8=")
         assert estate.run(*command) == 0
         assert capsys.readouterr().out == '"hello"\n'
+
+
+def test_a_second_spelling_is_told_as_soon_as_git_has_a_version_of_its_number(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(estate, JAVA, PYTHON)
+    estate.scratch.commit(
+        {
+            "namespaces/notes.yaml": "topic: shop/sales/notes\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
+            "schema: {type: JSON, definition: {type: record, name: N, fields: []}}\n"
+        }
+    )
+    assert estate.run("plan") == 100
+    assert "v1 is Git's v0" in capsys.readouterr().out
+    command = ("decode", "notes", "--target", "local", "--version", "1", "--base64", "e30=")
+    assert estate.run(*command) == 100
+    assert estate.run("apply", "--auto-approve") == 3
+    assert estate.accept() == 0
+    assert estate.run("plan", "--detailed-exitcode") == 0
+    for number, payload, value in (("1", "aGVsbG8=", '"hello"'), ("2", "e30=", "{}")):
+        capsys.readouterr()
+        assert (
+            estate.run("decode", "notes", "--target", "local", "--version", number, "--base64", payload) == 0
+        )
+        assert capsys.readouterr().out == f"{value}\n"
 
 
 def test_a_string_in_another_charset_is_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,5 +175,9 @@ def test_the_official_python_client_makes_a_second_version_of_what_apply_registe
         with closing(client.create_producer(topic, schema=Schemas.StringSchema())) as producer:
             producer.send("hello")
     assert numbers(live, capsys) == [(0, 0), (1, 0)]
-    live.run("drift")
+    assert live.run("plan", "--detailed-exitcode") == 0
+    assert live.run("drift", "--detailed-exitcode") == 0
     assert "does not know" not in capsys.readouterr().out
+    command = ("decode", "notes", "--target", "local", "--version", "1", "--base64", "aGVsbG8=")
+    assert live.run(*command) == 0
+    assert capsys.readouterr().out == '"hello"\n'
