@@ -33,7 +33,7 @@ _programs: list[str] = []
 """What `program` has answered."""
 
 
-def read(path: str, kind: str) -> bytes | None:
+def read(path: str, kind: str) -> memoryview | None:
     """What was kept at `path` as that kind of thing; None where nothing is, or something that is not ours."""
     key = _key()
     if key is None:
@@ -42,7 +42,8 @@ def read(path: str, kind: str) -> bytes | None:
         data = _content(path, _MAX_BYTES)
     except OSError:
         return None
-    content = data[_DIGEST_BYTES:]
+    # Without a copy: a large history is read at a commit.
+    content = memoryview(data)[_DIGEST_BYTES:]
     return content if data[:_DIGEST_BYTES] == _digest(key, kind, content) else None
 
 
@@ -69,7 +70,7 @@ def program() -> str:
     return _programs[0]
 
 
-def _digest(key: bytes, kind: str, content: bytes) -> bytes:
+def _digest(key: bytes, kind: str, content: bytes | memoryview) -> bytes:
     return blake2b(content, key=key, person=kind.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
@@ -173,7 +174,7 @@ def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
         OSError: it cannot be read, or is something else, or larger.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    with open(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)
         if (
             not stat.S_ISREG(found.st_mode)
@@ -181,4 +182,4 @@ def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
             or (private and (found.st_uid != os.geteuid() or found.st_mode & 0o077))
         ):
             raise OSError(path)
-        return file.read(most_bytes)
+        return file.readall()

@@ -62,5 +62,5 @@ class Soundness:
 
 
 def _read(path: str) -> frozenset[bytes]:
-    known = kept.read(path, _KIND) or b""
+    known = bytes(kept.read(path, _KIND) or b"")
     return frozenset(known[at : at + _KEY_BYTES] for at in range(0, len(known), _KEY_BYTES))

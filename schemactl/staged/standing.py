@@ -105,7 +105,7 @@ class Standing:
         Raises:
             ValueError: something else was.
         """
-        data = kept.read(_path(folders), _KIND) or b""
+        data = bytes(kept.read(_path(folders), _KIND) or b"")
         head, _, rest = data.partition(b"\n")
         if not head.startswith(_MAGIC):
             return None
