@@ -109,9 +109,13 @@ class ParquetFiles:
     def _write(self, folder: str) -> None:
         """What waits for the folder is a row group, or as many as there are files to be filled."""
         rows = stored(pa.Table.from_batches(self._waiting.pop(folder).rows), self._shape)
+        not_numbers = holding_nan(rows)
+        if folder in self._open and not not_numbers <= self._open[folder].without_statistics:
+            # The file has statistics of a column that would be wrong from here on.
+            self._close(folder)
         while rows.num_rows:
             # Taken out and put back, so that those not written to for longest come first.
-            file = self._open.pop(folder, None) or self._file(folder, rows)
+            file = self._open.pop(folder, None) or self._file(folder, rows, not_numbers)
             self._open[folder] = file
             room = rows.num_rows if self._shape.file_rows is None else self._shape.file_rows - file.rows
             file.add(rows.slice(0, room))
@@ -121,11 +125,11 @@ class ParquetFiles:
         if len(self._open) > _OPEN_FILES:
             self._close(next(iter(self._open)))
 
-    def _file(self, folder: str, rows: pa.Table) -> _File:
+    def _file(self, folder: str, rows: pa.Table, without_statistics: set[str]) -> _File:
         suffix = COMPRESSIONS[self._shape.compression].suffix
         name = posixpath.join(folder, f"{self._prefix}-{self._made:04}{suffix}.parquet")
         self._made += 1
-        return _File(self._folder, name, rows, self._shape)
+        return _File(self._folder, name, rows, self._shape, without_statistics)
 
     def _close(self, folder: str) -> None:
         file = self._open.pop(folder)
@@ -141,11 +145,18 @@ class _Waiting:
 
 
 class _File:
-    """A Parquet file that is being written."""
+    """A Parquet file that is being written.
 
-    def __init__(self, folder: Folder, name: str, rows: pa.Table, shape: Shape) -> None:
+    Attributes:
+        without_statistics: the columns of which no least and no greatest value is told.
+    """
+
+    def __init__(
+        self, folder: Folder, name: str, rows: pa.Table, shape: Shape, without_statistics: set[str]
+    ) -> None:
         """A file for rows such as these, of which it has none yet."""
         self.name = name
+        self.without_statistics = without_statistics
         self._metadata = shape.metadata
         self.rows = 0
         path = folder.place(name)
@@ -156,6 +167,9 @@ class _File:
             rows.schema,
             compression=COMPRESSIONS[shape.compression].codec,
             use_dictionary=repeating(rows),
+            write_statistics=[place for place in _places(rows.schema) if place not in without_statistics]
+            if without_statistics
+            else True,
             # As Spark writes: decimals as numbers, indexes and checksums of pages, and no schema of Arrow's own.
             store_decimal_as_integer=True,
             write_page_index=True,
@@ -207,6 +221,32 @@ def repeating(rows: pa.Table) -> list[str]:
         for place, values in _leaves(part, column)
         if _repeated(values[:_FIRST_VALUES]) >= _HARDLY and _repeated(values) >= _HALF
     ]
+
+
+def holding_nan(rows: pa.Table) -> set[str]:
+    """The columns, at any depth, with a NaN among their values.
+
+    Arrow leaves NaN out of statistics. To Spark it is greater than every number, and a group of rows whose greatest value is
+    told to be 2 has none for `> 2`: Spark's own writer tells neither least nor greatest value where a NaN is.
+    """
+    return {
+        place
+        for column, values in zip(rows.schema, rows.columns, strict=True)
+        if _has_floats(column.type)
+        for part in values.chunks
+        for place, inner in _leaves(part, column.name)
+        if pa.types.is_floating(inner.type) and pc.any(pc.is_nan(inner)).as_py()
+    }
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return pa.types.is_floating(kind) or any(map(_has_floats, inner))
+
+
+def _places(schema: pa.Schema) -> list[str]:
+    """The columns that a file has for such rows, by Parquet's names for them."""
+    return [place for column in schema for place, _ in _leaves(pa.nulls(0, column.type), column.name)]
 
 
 def _repeated(values: pa.Array) -> float:

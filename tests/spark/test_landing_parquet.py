@@ -158,3 +158,60 @@ def test_rows_go_in_and_the_same_come_out(
         for part in parts
         for row in part
     )
+
+
+def _statistics(file: pq.ParquetFile) -> list[dict[str, Any]]:
+    """Of each row group the least and the greatest value of each column, None where they are not told."""
+    groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+    return [
+        {
+            column.path_in_schema: (column.statistics.min, column.statistics.max)
+            if column.is_stats_set and column.statistics.has_min_max
+            else None
+            for column in (group.column(number) for number in range(group.num_columns))
+        }
+        for group in groups
+    ]
+
+
+def _measured(*values: float | None, name: str = "f") -> pa.RecordBatch:
+    return pa.record_batch({name: pa.array(values, pa.float64()), "n": pa.array(range(len(values)))})
+
+
+def test_columns_with_a_nan_have_no_statistics_and_all_others_have_theirs(tmp_path: Path) -> None:
+    nan = float("nan")
+    inner = {"x": pa.array([1.0, nan], pa.float32()), "y": pa.array([1.0, 2.0])}
+    batch = pa.record_batch(
+        {
+            "f": pa.array([nan, None]),
+            "g": pa.array([0.0, 1.0]),
+            "s": pa.StructArray.from_arrays(list(inner.values()), list(inner)),
+            "l": pa.array([[1.0, nan], None], pa.list_(pa.float32())),
+            "m": pa.array([[("a", nan)], []], pa.map_(pa.string(), pa.float64())),
+            "n": pa.array([1, 2]),
+        }
+    )
+    [file] = written(tmp_path, [batch]).values()
+    [found] = _statistics(file)
+    assert {name for name, told in found.items() if told is None} == {
+        *("f", "s.x", "l.list.element", "m.key_value.value")
+    }
+    assert (found["s.y"], found["g"], found["n"]) == ((1.0, 2.0), (0.0, 1.0), (1, 2))
+    group = file.metadata.row_group(0)
+    indexed = {
+        column.path_in_schema: column.has_column_index
+        for column in map(group.column, range(group.num_columns))
+    }
+    assert not any(indexed[name] for name, told in found.items() if told is None)
+    assert all(indexed[name] for name, told in found.items() if told is not None)
+
+
+def test_a_file_with_statistics_ends_before_the_first_nan(tmp_path: Path) -> None:
+    batches = [_measured(1.0), _measured(float("nan")), _measured(3.0), _measured(None)]
+    files = written(tmp_path, batches, group_bytes=1)
+    assert [[group["f"] for group in _statistics(file)] for _, file in sorted(files.items())] == [
+        [(1.0, 1.0)],
+        # From then on the column has none, so that NaN now and then do not make many files.
+        [None, None, None],
+    ]
+    assert [row["n"] for _, file in sorted(files.items()) for row in file.read().to_pylist()] == [0, 0, 0, 0]
