@@ -11,6 +11,7 @@ import io
 import json
 import random
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -18,6 +19,7 @@ from functools import _lru_cache_wrapper, cache
 from typing import Any, Final
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from schemactl.broker import legacy_json
 from schemactl.broker.words import words
@@ -39,6 +41,10 @@ from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.text import InvalidAvro, read
 from schemactl.formats.protobuf_native import load
 from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, TopicName
+from schemactl.registry.pulsar.answers import Reply, can_succeed_later, exception
+from schemactl.registry.pulsar.answers import words as broker_words
+from schemactl.serve import jackson
+from schemactl.serve.answers import BadRequest, ErrorPage
 from schemactl.source import JsonText, place
 
 Parser = Callable[[str], object]
@@ -90,6 +96,28 @@ def _lines(text: str) -> object:
     return answer_lines(io.BytesIO(text.encode(errors="replace")), io.StringIO(), lambda _: {})
 
 
+def _root(text: str) -> object:
+    file = FileDescriptorProto(name="a.proto", package=f"{text[: len(text) // 2]}b")
+    encoded = b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
+    names = {"rootMessageTypeName": text, "rootFileDescriptorName": "a.proto"}
+    return load("wrapper").parse(json.dumps({"fileDescriptorSet": encoded, **names}).encode())
+
+
+def _imports(text: str) -> object:
+    """A file that imports as many others as there are references, none of which it finds."""
+    names = [f"{text[:20]}{number}.proto" for number in range(len(text) // 20)]
+    imports = "".join(f'import "{name}";\n' for name in names).encode()
+    return gather("a/b.proto", imports, {f"c/x{name}": b"" for name in names})
+
+
+def _answer(content_type: str, front: str = "") -> Parser:
+    def words_of(text: str) -> object:
+        reply = Reply(500, "Internal", content_type, (front + text).encode())
+        return broker_words(reply), exception(reply), can_succeed_later(reply)
+
+    return words_of
+
+
 _NUMBER_FIELD: Final = '{"type":"record","name":"A","fields":[{"name":"a","type":"double","default":$}]}'
 _NAMED: Final = '{"type":"record","name":$,"fields":[]}'
 _REFERENCE: Final = '{"type":"record","name":"A","fields":[{"name":"a","type":$}]}'
@@ -116,7 +144,13 @@ PARSERS: Final[dict[str, Parser]] = {
     "numbers in the codec": _in_avro(_NUMBER_FIELD, avro_definition.parse),
     "names in the codec": _in_avro(_NAMED, avro_definition.parse),
     "imports of protobuf": lambda text: gather("a/b.proto", text.encode(), {"c/x.proto": text.encode()}),
+    "many imports of protobuf": _imports,
     "a descriptor set": _native,
+    "the root of a descriptor set": _root,
+    "a broker's words": _answer("text/plain", "An unexpected error occurred in the server Message:"),
+    "a broker's page": _answer("text/html", "<th>MESSAGE:</th><td>"),
+    "a broker's JSON": _answer("application/json", '{"reason":"An unexpected error occurred in the server'),
+    "uploads": lambda text: jackson.read(text.encode()),
     "legacy JSON": lambda text: legacy_json.read(text.encode()),
     "numbers in legacy JSON": _in_avro(
         '{"type":"number","maximum":$}', lambda text: legacy_json.read(text.encode())
@@ -136,6 +170,7 @@ PARSERS: Final[dict[str, Parser]] = {
 }
 
 ATTACKS: Final = (
+    "a",
     *(
         "/* ",
         "//",
@@ -173,6 +208,7 @@ ATTACKS: Final = (
 """Each is tried on every parser."""
 
 PIECES: Final = (
+    *("<th>MESSAGE:</th>", '"reason":"', "\nStacktrace: ", "&amp;", "&#"),
     *ATTACKS,
     *(
         "*/",
@@ -280,7 +316,7 @@ def _cost(parser: Parser, text: str, *, best_of: int) -> float:
         for kept in _caches():
             kept.cache_clear()
         start = time.process_time()
-        with suppress(SchemactlError, InvalidDefinition, ValueError, Thrown):
+        with suppress(SchemactlError, InvalidDefinition, ValueError, Thrown, BadRequest, ErrorPage):
             parser(text)
         costs.append(time.process_time() - start)
     return min(costs)

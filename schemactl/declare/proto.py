@@ -46,11 +46,15 @@ def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFile
     sources, paths = {entry: text}, {entry: path}
     used: set[str] = set()
     todo = [text]
+    by_last_part: dict[str, list[str]] = {}
+    for each in references:
+        by_last_part.setdefault(posixpath.basename(each), []).append(each)
     while todo:
         for name in _imports(todo.pop()):
             if name in sources:
                 continue
-            meant = [each for each in references if each == name or each.endswith("/" + name)]
+            near = by_last_part.get(posixpath.basename(name), [])
+            meant = [each for each in near if each == name or each.endswith("/" + name)]
             if len(meant) > 1:
                 return ProtoFiles(entry, sources, paths, frozenset(used), (name, meant[0], meant[1]))
             for each in meant:

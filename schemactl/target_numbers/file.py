@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.files import Files, obstacle, read_bytes, resolve, shown
+from schemactl.declare.document import capped
+from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
 from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
@@ -63,7 +64,7 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
     reader = _Reader(files, path)
     topics = reader.topics(documents[0]) if documents else {}
     if problems := [*problems, *reader.problems]:
-        raise DeclarationError(problems)
+        raise DeclarationError(capped(problems))
     return TargetNumbers(target.name, path, topics)
 
 
@@ -114,7 +115,8 @@ class _Reader:
             if each.value in KEYS:
                 nodes[each.value] = value_node
             else:
-                near = nearest(each.value, KEYS)
+                # Looking for near misses takes longer than all else, and no more problems are told.
+                near = nearest(each.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
                 fix = f"write `{near}`" if near else f"the keys here are {', '.join(KEYS)}"
                 self._tell(each, f"unknown key `{shortened(each.value)}`", fix)
         if len(self.problems) == before:

@@ -34,6 +34,9 @@ _BASE64 = re.compile(r"(?:\s*+[A-Za-z0-9+/]{4})*+\s*+(?:[A-Za-z0-9+/]{2}==|[A-Za
 _SHIPPED = "google/protobuf/"
 """Where protoc's own files lie: their content follows the compiler's release, not the user's."""
 
+_MAX_COMPARED = 10_000_000
+"""Characters of a package times those of a root's name: Java would look for the one in the other for minutes."""
+
 _SMALL_BYTES = 100_000
 """Definitions up to here are kept by the hundred once they are read, larger ones by the handful."""
 
@@ -108,6 +111,8 @@ def _parse(schema: bytes) -> Definition:
     build_pool(image, reachable)
     file = image.files[file_name]
     if root_name is not None:
+        if len(file.proto.package) * len(root_name) > _MAX_COMPARED:
+            raise InvalidSchema(f"the package of {file_name} and `rootMessageTypeName` are too long")
         # Pulsar takes the package for a regular expression, and off wherever it first matches.
         package = "".join(
             "." if character == "." else re.escape(character) for character in file.proto.package
