@@ -165,14 +165,14 @@ def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callabl
     git = Catalog()
     if plan.origin.tip is not None:
         project, top = history.load_project(context.directory, context.config)
-        with history.Repository.open(context.directory) as repository:
-            approved = history.read(
-                repository, project, plan.origin.tip.id, progress=context.reading_history()
-            )
         # What there is to be told of the target has been told.
         quiet = replace(context, quiet=True)
-        target = approved_target(plan.origin.target, project, top, quiet).target
-        named = renamed(approved.catalog, target.namespaces)
+        place = approved_target(plan.origin.target, project, top, quiet)
+        with history.Repository.open(context.directory) as repository:
+            approved = history.read(
+                repository, place.project, plan.origin.tip.id, progress=context.reading_history()
+            )
+        named = renamed(approved.catalog, place.target.namespaces)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 
     def told() -> list[Json] | None:

@@ -80,7 +80,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         history.Repository.open(context.directory) as repository,
         closing(place.open(context)) as registry,
     ):
-        approved = history.read(repository, project, progress=context.reading_history())
+        approved = history.read(repository, place.project, progress=context.reading_history())
         context.note(approved.notes)
         everything = renamed(approved.catalog, target.namespaces)
         others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())

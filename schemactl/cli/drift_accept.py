@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "a bare repository has no working tree to record in", fix="work in a clone of it"
             )
-        approved = history.read(repository, project, progress=context.reading_history())
+        approved = history.read(repository, place.project, progress=context.reading_history())
         context.note(approved.notes)
         recorded = numbers_of(target, place.project, repository, approved)
         chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
@@ -57,11 +57,13 @@ class _Found:
     """What is to be recorded.
 
     Attributes:
+        before: the record so far.
         numbers: the whole record.
         changed: the topics of which it says something new.
         left_out: those with a version that only a commit explains that the approved history does not have.
     """
 
+    before: TargetNumbers
     numbers: TargetNumbers
     changed: list[TopicApart] = field(default_factory=list)
     left_out: list[TopicApart] = field(default_factory=list)
@@ -95,13 +97,14 @@ def _look(git: Catalog, registry: Catalog, before: TargetNumbers, target: Target
     from schemactl.target_numbers import accept, topic_apart, twin_of
 
     topics: dict[TopicName, TopicNumbers] = dict(before.topics)
-    found = _Found(before)
+    found = _Found(before, before)
     today = datetime.now(UTC).date()
     for name, topic in sorted(applicable(git).topics.items()):
         there = registry.topics.get(renamed_topic(name, target.namespaces))
         entries = there.versions if there else ()
         old = before.topics.get(name)
-        apart = topic_apart(topic, entries, old, twin=git.topics.get(twin_of(name)))
+        # What need not be recorded may be: a generated package knows of other spellings only from here.
+        apart = topic_apart(topic, entries, old, twin=git.topics.get(twin_of(name)), spellings=True)
         if apart.recorded:
             continue
         if apart.unexplained:
@@ -114,6 +117,20 @@ def _look(git: Catalog, registry: Catalog, before: TargetNumbers, target: Target
         found.changed.append(replace(apart, name=name))
     found.numbers = replace(before, topics=topics)
     return found
+
+
+def _forgotten(found: _Found, name: TopicName) -> list[int]:
+    """The numbers that were recorded to stand for something, and now only as deleted."""
+    old, new = (each.topics.get(name) for each in (found.before, found.numbers))
+    return [
+        number
+        for number, entry in (new.entries if new else {}).items()
+        if entry.git is None
+        and entry.foreign is None
+        and old
+        and (was := old.entries.get(number))
+        and (was.git is not None or was.foreign)
+    ]
 
 
 def _report(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
@@ -135,6 +152,12 @@ def _report(found: _Found, written: list[str], target: Target, *, is_approved: b
             if rejected:
                 print(
                     f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
+                )
+            forgotten = _forgotten(found, topic.name)
+            if forgotten:
+                print(
+                    f"    what was recorded of {versions(forgotten)} is not taken over: the list may have been lost and begun anew since. "
+                    "If you know that it was not, write what they were beside `deleted: true`, and their messages are read"
                 )
         print("\n".join(["Wrote:", *(f"  {each}" for each in written)]))
     elif not found.left_out:

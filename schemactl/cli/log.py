@@ -17,6 +17,7 @@ from schemactl.report.style import paint, table
 from schemactl.wording import cite, day
 
 if TYPE_CHECKING:
+    from schemactl.cli.targets import ChosenTarget
     from schemactl.history import History
     from schemactl.model import Commit, SchemaVersion, Topic
 
@@ -56,14 +57,21 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
-    history = context.approved()
+    chosen = None
+    if args.target:
+        from schemactl.cli.targets import approved_target
+        from schemactl.history import load_project
+
+        project, top = load_project(context.directory, context.config)
+        chosen = approved_target(args.target, project, top, context)
+    history = context.approved(chosen.project if chosen else None)
     context.note(history.notes)
     if args.all:
         topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]
     else:
         topics = [find(args.topic, history.catalog)]
-    if args.target:
-        return _print_on_target(args, context, history, topics)
+    if chosen:
+        return _print_on_target(args, context, history, topics, chosen)
     if args.version_bytes is not None:
         reading(context, None).require_target(topics)
         return _print_writer(topics[0], args.version_bytes, args.format)
@@ -98,16 +106,15 @@ def _print_writer(topic: Topic, version_bytes: str, form: str) -> int:
 
 
 def _print_on_target(
-    args: argparse.Namespace, context: Context, history: History, topics: list[Topic]
+    args: argparse.Namespace, context: Context, history: History, topics: list[Topic], chosen: ChosenTarget
 ) -> int:
     """The topics' numbers in Git and in the target's registry; or of one message's version only."""
     from contextlib import closing
 
     from schemactl.cli.plan import REFUSED
-    from schemactl.cli.targets import approved_target, recorded_numbers
+    from schemactl.cli.targets import recorded_numbers
     from schemactl.correspondence import pair_up
     from schemactl.correspondence.file import topic_value
-    from schemactl.history import load_project
     from schemactl.json_values import json_text
     from schemactl.model import Catalog
     from schemactl.plan import applicable, renamed, renamed_topic
@@ -116,8 +123,6 @@ def _print_on_target(
     from schemactl.report.correspondence_text import render
     from schemactl.target_numbers import apart_values, find_apart
 
-    project, top = load_project(context.directory, context.config)
-    chosen = approved_target(args.target, project, top, context)
     target = chosen.target
     names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}
     with closing(chosen.open(context)) as registry:

@@ -172,10 +172,11 @@ def reading(
     found, top = project or history.load_project(context.directory, context.config)
     place = approved_target(target, found, top, context) if target is not None else None
     with history.Repository.open(context.directory) as repository:
-        approved = history.read(repository, found, progress=context.reading_history())
         if place is not None:
+            approved = history.read(repository, place.project, progress=context.reading_history())
             numbers = numbers_of(place.target, place.project, repository, approved)
             return Reading(found, top, approved, place, numbers, {})
+        approved = history.read(repository, found, progress=context.reading_history())
         # Whoever takes a target out of the file here has not made its messages Git's.
         judged = history.approved_project(context.directory, context.config, found)
         targets = judged.project if judged else found

@@ -107,7 +107,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     project, top = history.load_project(context.directory, context.config)
     chosen = approved_target(args.target, project, top, context)
     target = chosen.target
-    approved = context.approved(project)
+    approved = context.approved(chosen.project)
     context.note(approved.notes)
 
     selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)

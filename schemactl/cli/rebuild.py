@@ -105,7 +105,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     project, top = history.load_project(context.directory, context.config)
     found = approved_target(args.target, project, top, context)
     target = found.target
-    approved = context.approved(project)
+    approved = context.approved(found.project)
     context.note(approved.notes)
     everything = renamed(approved.catalog, target.namespaces)
     lists = _lists(args, context, target.name, everything)

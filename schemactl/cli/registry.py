@@ -21,7 +21,7 @@ from schemactl.printing import redirected
 from schemactl.wording import moment, numbers, versions
 
 if TYPE_CHECKING:
-    from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic, TopicName
+    from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName
     from schemactl.registry import Registry
     from schemactl.verdicts import Answer, Breakage
 
@@ -278,14 +278,14 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     project, top = history.load_project(context.directory, context.config)
     chosen = approved_target(args.target, project, top, context)
     target = chosen.target
-    declared = _name(args.topic, context)
+    declared = _name(args.topic, chosen.project, context)
     name = renamed_topic(declared, target.namespaces)
     with closing(chosen.open(context)) as registry:
         found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
         yield _Place(registry, target.name, declared, name, found)
 
 
-def _name(text: str, context: Context) -> TopicName:
+def _name(text: str, project: Project, context: Context) -> TopicName:
     """The topic that `text` names in full, or, of those that Git declares, by its last parts."""
     from schemactl.model import TopicName
 
@@ -294,7 +294,7 @@ def _name(text: str, context: Context) -> TopicName:
             return TopicName.parse(text)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return find(text, context.approved().catalog).name
+    return find(text, context.approved(project).catalog).name
 
 
 def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:

@@ -69,9 +69,9 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
             fix=_again(plan, args),
         )
-    approved = context.approved(project)
+    approved = context.approved(chosen.project)
     with Repository.open(context.directory) as repository:
-        history = _at(plan, args, repository, project, approved, context)
+        history = _at(plan, args, repository, chosen.project, approved, context)
     with closing(chosen.open(context)) as registry:
 
         def review(state: State) -> None:

@@ -71,10 +71,13 @@ def _plain(text: str) -> str:
     A character reference (CommonMark 0.31, section 2.5) stands for the character and never for what it would begin. GitHub
     looks for mentions, references and emoji in the rendered page, so what begins one is cut off from what follows.
     """
-    text = _LINKED.sub(lambda found: f"{found[0]}{_NOTHING}", on_one_line(text))
-    return _BLOCK.sub(_NOTHING, text).translate(_REFERENCES)
+    return _BLOCK.sub(_NOTHING, _cut(text)).translate(_REFERENCES)
 
 
 def _code(text: str) -> str:
-    """`text` as code, where GitHub looks for neither mentions nor references."""
-    return f"<code>{on_one_line(text).translate(_REFERENCES)}</code>"
+    """`text` as code."""
+    return f"<code>{_cut(text).translate(_REFERENCES)}</code>"
+
+
+def _cut(text: str) -> str:
+    return _LINKED.sub(lambda found: f"{found[0]}{_NOTHING}", on_one_line(text))

@@ -104,6 +104,7 @@ def topic_apart(
     recorded: TopicNumbers | None,
     *,
     twin: Topic | None = None,
+    spellings: bool = False,
 ) -> TopicApart:
     """Which of `entries`, a registry's list of the topic, do not have Git's number.
 
@@ -112,10 +113,13 @@ def topic_apart(
         entries: in order of number, tombstones among them.
         recorded: what the target's record says of the topic.
         twin: the topic of the other domain, which shares the registry's list.
+        spellings: numbers count, too, that need not be recorded (see `other_spellings`).
     """
     if not topic.versions:
         return TopicApart(topic.name, ())
     judge = _Judge(topic, entries, recorded, twin)
+    if spellings:
+        judge.spellings = set()
     return TopicApart(topic.name, tuple(judge.apart()))
 
 

@@ -81,6 +81,19 @@ def test_two_spellings_in_one_registry_stand_for_one_version(
         assert capsys.readouterr().out == '"hello"\n'
 
 
+def test_a_second_spelling_may_be_recorded_for_those_who_cannot_ask(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(estate, JAVA, PYTHON)
+    assert estate.accept() == 0
+    assert "v1 is Git's v0" in capsys.readouterr().out
+    assert "1: {git: 0, " in (estate.scratch.path / "numbers/local.yaml").read_text()
+    assert estate.run("apply", "--auto-approve") == 0
+    assert estate.run("drift", "--detailed-exitcode") == 0
+    assert estate.accept() == 0
+    assert "Nothing to record" in capsys.readouterr().out
+
+
 def test_a_second_spelling_is_told_as_soon_as_git_has_a_version_of_its_number(
     estate: Estate, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -287,3 +287,25 @@ def test_an_approved_project_file_that_cannot_be_read_opens_nothing(tmp_path: Pa
     done = schemactl(made.path, ["plan"])
     assert (done.returncode, canary.asked) == (1, [])
     assert "the project file as main has it cannot be read" in done.stderr
+
+
+def test_a_change_does_not_say_what_was_approved(tmp_path: Path) -> None:
+    made = repository(tmp_path / "shop")
+    proposed(
+        made,
+        {"schemactl.yaml": f"{APPROVED}approved: stranger\n", "namespaces/orders.avsc": record("id", evil=0)},
+    )
+    for command in (("plan",), ("apply", "--auto-approve"), ("drift", "--detailed-exitcode")):
+        done = schemactl(made.path, command)
+        assert done.returncode == 0, done.stderr
+        assert "from main at" in done.stdout
+    listed = schemactl(made.path, ("registry", "list", "shop/sales/orders", "--format", "json"))
+    assert [each["version"] for each in json.loads(listed.stdout)["versions"]] == [0]
+    told = schemactl(made.path, ("log", "orders", "--target", "local", "--format", "json"))
+    assert json.loads(told.stdout)["ref"] == "main"
+    decoded = schemactl(
+        made.path, ("decode", "orders", "--version", "1", "--base64", "AmEA", "--target", "local")
+    )
+    assert decoded.returncode == 100
+    trusting = schemactl(made.path, ("plan", "--trust-working-tree"))
+    assert "from stranger at" in trusting.stdout

@@ -44,7 +44,6 @@ def markdown_faults(text: str) -> list[str]:
     faults = []
     columns = 0
     cells = 0
-    in_code = False
     for token in _flat(MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(text)):
         kind: Any = token.type
         if kind in (
@@ -61,8 +60,7 @@ def markdown_faults(text: str) -> list[str]:
         elif kind in ("html_inline", "html_block"):
             rest = _OURS.sub("", token.content)
             faults += [f"html: {rest}"] if "<" in rest else []
-            in_code = token.content == "<code>" or (in_code and token.content != "</code>")
-        elif kind == "text" and not in_code:
+        elif kind == "text":
             faults += [f"mention: {found}" for found in _MENTION.findall(token.content)]
         elif kind == "tr_open":
             cells = 0

@@ -69,6 +69,7 @@ MARKDOWN = [
     ":white_check_mark:",
     "https://evil.example",
     "www.evil.example",
+    "  www.evil.example",
     "~~x~~",
     "&lt;",
     "\\",
