@@ -1,4 +1,4 @@
-"""Files that the tool writes: whole or not at all, and never through a link that came with a repository."""
+"""Files that the tool writes: whole or not at all, never into Git's own folder, nor through a link that came with a repository."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ _SHARED = 0o666
 
 OWN = 0o600
 """The permissions of a file that concerns nobody else."""
+
+_UNSEEN = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+"""Characters that HFS+ does not see in a name."""
+
+
+def is_git_s_own(name: str) -> bool:
+    """Whether some file system takes the name for `.git`: as git itself judges where it checks names (core.protectHFS, protectNTFS)."""
+    return name.translate(_UNSEEN).partition(":")[0].rstrip(" .").lower() in (".git", "git~1")
 
 
 def top_of(directory: str) -> str:
@@ -45,14 +53,15 @@ def write(
     Args:
         path: a relative one starts in the folder of the process.
         data: what the file holds.
-        below: a real path; no link below it is followed. None: links are followed on the way to the file's folder.
+        below: a real path; below it no link is followed, and Git's own folder is refused. None: links are followed on the way to
+            the file's folder, which may be Git's.
         mode: the file's permissions, before the umask.
         is_new: a file that is there already is left alone.
         make_folders: the folders on the way are made where they are missing.
 
     Raises:
         FileExistsError: it is there already, with `is_new`.
-        SchemactlError: below `below` a link is on the way to it, or it is one, a pipe or a device.
+        SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
         OSError: the file cannot be written.
     """
     place = _open(path, below, make=make_folders)
@@ -78,7 +87,7 @@ def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
     """What the file at `path` holds; None: there is none. For the arguments see `write`.
 
     Raises:
-        SchemactlError: below `below` a link is on the way to it, or it is one, a pipe or a device.
+        SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
         OSError: it cannot be read.
     """
     try:
@@ -104,7 +113,7 @@ def remove(path: str | os.PathLike[str], *, below: str | None) -> None:
     """The file at `path` is gone; a link there is, not what it names. For the arguments see `write`.
 
     Raises:
-        SchemactlError: below `below` a link is on the way to it.
+        SchemactlError: below `below` a link or Git's own folder is on the way to it.
         OSError: it cannot be removed.
     """
     place = _open(path, below)
@@ -115,12 +124,13 @@ def remove(path: str | os.PathLike[str], *, below: str | None) -> None:
 
 
 def refuse_links(path: str | os.PathLike[str], *, below: str) -> None:
-    """Neither `path` nor anything on the way to it is a link below `below`: for what somebody else writes there.
+    """Neither `path` nor anything on the way to it is a link below `below`, or Git's own folder: for what somebody else writes there.
 
     Raises:
         SchemactlError: something is.
     """
     start, names = _split(os.path.join(os.getcwd(), path), below)
+    _refuse_git_s_own(names)
     for at in range(1, len(names) + 1):
         if os.path.islink(os.path.join(start, *names[:at])):
             _refuse("/".join(names[:at]), "a symbolic link")
@@ -167,6 +177,7 @@ def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False
         if make:
             os.makedirs(start, exist_ok=True)
         return _Place(os.open(start, _FOLDER), name, None)
+    _refuse_git_s_own([*names, name])
     folder = os.open(start, _FOLDER)
     for at in range(len(names)):
         try:
@@ -237,6 +248,17 @@ def _unlink(name: str, place: _Place) -> None:
         os.unlink(name, dir_fd=place.folder)
     except OSError:
         pass
+
+
+def _refuse_git_s_own(names: list[str]) -> None:
+    """Nothing, if the parts of a path below the repository's top lead past Git's own folder."""
+    if any(map(is_git_s_own, names)):
+        from schemactl.errors import SchemactlError
+
+        raise SchemactlError(
+            f"{'/'.join(names)} leads into Git's own folder: schemactl neither reads nor writes files of yours there",
+            fix="name another file or folder",
+        )
 
 
 def _refuse(place: str, kind: str) -> NoReturn:

@@ -213,6 +213,55 @@ def test_a_repository_may_be_reached_through_a_link_and_its_own_are_still_refuse
         assert attacked.is_unharmed()
 
 
+INTO_GIT = {
+    "check": ["check", "--format", "json={}"],
+    "generate --out": ["generate", "--out", "{}"],
+    "generate --check": ["generate", "--check", "--out", "{}"],
+    "generate --zip": ["generate", "--zip", "{}"],
+    "generate --wheel": ["generate", "--wheel", "{}", "--wheel-version", "1.0"],
+    "plan --out": ["plan", "--target", "local", "--out", "{}"],
+    "apply --result": ["apply", "--yes", "--target", "local", "--result", "{}"],
+}
+
+
+@pytest.mark.parametrize("command", INTO_GIT)
+def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(
+    attacked: Attacked, command: str
+) -> None:
+    def everything() -> set[Path]:
+        return set(attacked.path.rglob("*"))
+
+    # What the tool keeps there itself, and what else a command makes, is there before.
+    for made in (["apply", "--yes", "--target", "local"], ["check"], ["generate"]):
+        assert attacked.run(*made).returncode == 0
+    (attacked.outside / "short").symlink_to(attacked.path / ".git")
+    git = (attacked.path / ".git" / "config").read_bytes()
+    for place in (
+        ".git/config",
+        "topics/../.git/new",
+        ".GIT/new",
+        "git~1/new",
+        "topics/.git/new",
+        f"{attacked.outside}/short/config",
+    ):
+        before = everything()
+        done = attacked.run(*(word.format(place) for word in INTO_GIT[command]))
+        assert done.returncode == 1, (place, done.stdout)
+        assert " leads into Git's own folder: " in done.stderr, (place, done.stderr)
+        assert "Traceback" not in done.stderr
+        assert everything() == before
+        assert (attacked.path / ".git" / "config").read_bytes() == git
+
+
+def test_a_registry_in_git_s_own_folder_is_refused(attacked: Attacked) -> None:
+    config = attacked.path / "schemactl.yaml"
+    config.write_text(config.read_text().replace(".schemactl/registry.db", ".git/registry.db"))
+    shop.git(attacked.path, "commit", "-qam", "registry")
+    done = attacked.run("apply", "--yes", "--target", "local")
+    assert (done.returncode, "leads into Git's own folder" in done.stderr) == (1, True), done.stderr
+    assert not (attacked.path / ".git" / "registry.db").exists()
+
+
 # The function itself.
 
 

@@ -17,6 +17,7 @@ from typing import Final, Literal, Protocol
 
 from schemactl.declare.words import nearest
 from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.output import is_git_s_own
 from schemactl.source import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
@@ -186,20 +187,9 @@ def resolve(folder: str, written: str) -> str:
     path = posixpath.normpath(posixpath.join(folder, written))
     if path == ".." or path.startswith("../"):
         raise ValueError(f"`{written}` leads out of the repository")
-    if any(_is_git_s_own(part) for part in path.split("/")):
+    if any(is_git_s_own(part) for part in path.split("/")):
         raise ValueError(f"`{written}` leads into Git's own folder")
     return "" if path == "." else path
-
-
-_UNSEEN: Final = dict.fromkeys(
-    [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
-)
-"""Characters that HFS+ does not see in a name."""
-
-
-def _is_git_s_own(name: str) -> bool:
-    """Whether some file system takes the name for `.git`: as git itself judges where it checks names (core.protectHFS, protectNTFS)."""
-    return name.translate(_UNSEEN).partition(":")[0].rstrip(" .").lower() in (".git", "git~1")
 
 
 def obstacle(files: Files, path: str) -> str | None:
