@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         _payload(args),
         None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64"),
     )
-    read = read.verified(topic, context)
+    read = read.verified([topic], context)
     writer = next((each for each in read.versions(topic) if each.number == number), None)
     if read.target is None:
         version_of(topic, number)

@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic of the "
         "approved history, its StructType, its versions with their commits, and functions that decode and encode messages "
-        "of every version: one message, Arrow batches, DataFrames."
+        "of every version: one message, Arrow batches, DataFrames. With a target, its registry is asked whether its numbers are what "
+        "is recorded (exit 100, and nothing is written, if not); what is written comes from Git alone."
     )
     parser.epilog = (
         "examples:\n"
@@ -67,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: written, or up to date; 100: `--check` found stale files."""
+    """0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
     _judge_usage(args)
     from schemactl import history
     from schemactl.codegen import files as on_disk
@@ -88,6 +89,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     context.note(approved.notes)
     topics = _chosen(args, read)
     read.require_target(one.topic for one in topics)
+    # The registry may forbid the package, but nothing of it comes from there: the same commit makes the same files.
+    read.verified((one.topic for one in topics), context)
     files = package_files(
         topics,
         generate,

@@ -112,24 +112,30 @@ class Reading:
             number,
         )
 
-    def verified(self, topic: Topic, context: Context) -> Reading:
-        """The same, with what the target's registry tells of the topic beyond the record; a warning, if it cannot be asked.
+    def verified(self, topics: Iterable[Topic], context: Context) -> Reading:
+        """The same, with what the target's registry tells of the topics beyond the record; a warning, if it cannot be asked.
 
         Raises:
-            NumbersContradicted: it holds something else: what was not recorded took a number.
+            NumbersContradicted: it holds something else of some of them: what was not recorded took a number.
         """
         from schemactl.plan import renamed_topic
         from schemactl.registry import Scope
         from schemactl.report.numbers_text import render
         from schemactl.target_numbers import other_spellings, topic_apart, twin_of
 
-        if self.place is None:
+        target = self.target
+        there = (
+            {topic.name: (topic, renamed_topic(topic.name, target.namespaces)) for topic in topics}
+            if target
+            else {}
+        )
+        if self.place is None or target is None or not there:
             return self
-        target = self.place.target
-        there = renamed_topic(topic.name, target.namespaces)
         try:
             with closing(self.place.open(context)) as registry:
-                found = registry.read(Scope(frozenset(), frozenset({there}))).topics.get(there)
+                found = registry.read(
+                    Scope(frozenset(), frozenset(name for _, name in there.values()))
+                ).topics
         except UsageError:
             raise
         except SchemactlError as error:
@@ -137,16 +143,21 @@ class Reading:
                 f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
             )
             return self
-        entries = found.versions if found else ()
-        apart = topic_apart(
-            topic,
-            entries,
-            self.numbers.topics.get(topic.name) if self.numbers else None,
-            twin=self.approved.catalog.topics.get(twin_of(topic.name)),
-        )
-        if not apart.recorded:
-            raise NumbersContradicted(render([apart], target=target.name))
-        return replace(self, seen={topic.name: other_spellings(topic, entries, self.versions(topic))})
+        misread, seen = [], {}
+        for name, (topic, renamed) in sorted(there.items()):
+            entries = found[renamed].versions if renamed in found else ()
+            apart = topic_apart(
+                topic,
+                entries,
+                self.numbers.topics.get(name) if self.numbers else None,
+                twin=self.approved.catalog.topics.get(twin_of(name)),
+            )
+            if not apart.recorded:
+                misread.append(apart)
+            seen[name] = other_spellings(topic, entries, self.versions(topic))
+        if misread:
+            raise NumbersContradicted(render(misread, target=target.name))
+        return replace(self, seen=seen)
 
 
 def reading(

@@ -118,7 +118,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
         number, reader = last.number, last.info
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
-    read = read.verified(topic, context)
+    read = read.verified([topic], context)
     there = renamed_topic(topic.name, read.target.namespaces) if read.target else topic.name
     return Subject(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
 

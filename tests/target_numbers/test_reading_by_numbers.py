@@ -18,10 +18,11 @@ from estate import ORDERS, PROJECT, Estate, avro
 from scratch import record
 
 from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
-from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic
+from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 from schemactl.target_numbers import Entry, TopicNumbers, topic_apart
 
 FOREIGN = record("id", foreign=0)
+RETURNS = TopicName("shop", "sales", "returns")
 NUMBERS = """\
 persistent://shop/sales/orders:
   1: {foreign: foreign/orders-1.avsc, type: AVRO, reason: "uploaded by hand", accepted: 2026-11-22}
@@ -232,6 +233,71 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
             orders.encode_one({"id": "b", "own": 99}, 3)
         copied = pickle.loads(pickle.dumps(orders.CODEC))  # noqa: S301  what was pickled here
         assert copied.decode_batch(pa.array([BY_GIT]), pa.array([3])).errors.to_pylist() == singly[:1]
+
+
+def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The package would read message 3 as the version of Git's that follows the record."""
+    estate.scratch.commit(
+        {
+            **BESIDE,
+            "namespaces/returns.yaml": (estate.scratch.path / "namespaces/orders.yaml")
+            .read_text()
+            .replace("sales/orders", "sales/returns"),
+        }
+    )
+    estate.run("apply", "--auto-approve")
+    assert estate.run("generate", "--out", "out") == 0
+    assert estate.run("generate", "--out", "out", "--check") == 0
+    before = written(estate, "out")
+    estate.put(avro("id", foreign=0, more=0))
+    estate.put(avro("id", foreign=0), topic=RETURNS)
+    # `generate.target` says local, too.
+    for command in (("--out", "new", "--target", "local"), ("--out", "new"), ("--out", "out", "--check")):
+        capsys.readouterr()
+        assert estate.run("generate", *command, "--wheel" if "new" in command else "--vendor") == 100
+        out, error = capsys.readouterr()
+        assert out == ""
+        assert "persistent://shop/sales/orders: v3 is not known to Git\n" in error
+        assert "persistent://shop/sales/returns: v1 is not known to Git\n" in error
+        assert "Next: schemactl drift --target local --accept --reason TEXT; commit what it writes" in error
+        assert not (estate.scratch.path / "new").exists()
+        assert not (estate.scratch.path / "dist").exists()
+    assert estate.accept("--topic", "*/orders") == 0
+    assert estate.run("generate", "--out", "out") == 100
+    assert written(estate, "out") == before
+    assert estate.accept() == 0
+    assert estate.run("generate", "--out", "out") == 0
+    assert written(estate, "out") != before
+
+
+def test_a_package_for_a_registry_that_cannot_be_asked_is_made_by_the_record_with_a_warning(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (estate.scratch.path / "schemactl.yaml").read_text()
+    away = text.replace("sqlite:.schemactl/registry.db", "http://127.0.0.1:9")
+    estate.scratch.commit(BESIDE)
+    assert estate.run("generate", "--out", "asked") == 0
+    assert capsys.readouterr().err.count("not verified") == 0
+    assert estate.run("generate", "--out", "out") == 0
+    estate.scratch.commit({"schemactl.yaml": away})
+    (estate.scratch.path / "schemactl.yaml").write_text(away)
+    for more in ((), ("--check",)):
+        capsys.readouterr()
+        assert estate.run("generate", "--out", "out", *more) == 0
+        error = capsys.readouterr().err
+        assert (
+            error.count("warning: the version numbers of local are taken from Git and were not verified: ")
+            == 1
+        )
+    assert written(estate, "out") == written(estate, "asked")
+
+
+def written(estate: Estate, out: str) -> dict[str, bytes]:
+    """What the folder holds, by path."""
+    top = estate.scratch.path / out
+    return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
 
 def test_a_changed_record_makes_the_package_stale(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
