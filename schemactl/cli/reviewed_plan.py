@@ -160,19 +160,20 @@ def _at(
             "another repository's, or this clone is behind, or history was rewritten",
             fix=f"git fetch; or {_again(plan, args)}",
         )
-    if approved.tip == made_at:
+    if approved.tip and approved.tip.id == made_at.id:
         return approved
     return history.read(repository, project, made_at.id, progress=context.reading_history())
 
 
 def _is_on_line(commit: Commit, repository: Repository, tip: Commit | None) -> bool:
-    """Whether the first-parent line that ends at `tip` has the commit, just as it is described."""
-    if tip is None or repository.commit(commit.id) != commit:
+    """Whether the first-parent line that ends at `tip` has the commit of that id, which no other has."""
+    found = repository.commit(commit.id)
+    if tip is None or found is None or found.id != commit.id:
         return False
     line = repository.stream(
         "log", "-z", "--first-parent", "--no-show-signature", "--format=%H", tip.id, "--"
     )
-    return commit == tip or commit.id.encode() in (record.strip() for record in line)
+    return commit.id == tip.id or commit.id.encode() in (record.strip() for record in line)
 
 
 def _expect_same(

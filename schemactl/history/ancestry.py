@@ -20,16 +20,36 @@ LATEST_S = 253_402_300_799
 """The last second that a calendar has a day for: the end of the year 9999."""
 
 
-def time_of(written: bytes) -> int:
-    """The committer's time as a commit says it, in seconds since the epoch.
+_SPACE = b" \t\n\r"
+"""What git takes for space, whatever the locale says."""
 
-    Anything can be written there, by who wants to or by a clock that is wrong: what is no number is 0, and what is beyond
-    the calendar its end.
+
+def time_of(digits: bytes) -> int:
+    """The committer's time as `git log` tells it (%ct), in seconds since the epoch; 0 where it tells none.
+
+    Anything can be written in a commit, by who wants to or by a clock that is wrong: what is beyond the calendar is its end.
     """
-    try:
-        return min(max(int(written), 0), LATEST_S)
-    except ValueError:
+    if not digits.isdigit():
         return 0
+    try:
+        return min(int(digits), LATEST_S)
+    except ValueError:
+        # More digits than Python reads.
+        return LATEST_S
+
+
+def committed_s(committer: bytes) -> int:
+    """The time in a commit's committer line, in seconds since the epoch, as %ct reads it (ident.c, split_ident_line).
+
+    It is digits after the last `>` and before a zone of a sign and digits; otherwise there is none, and it is 0.
+    """
+    _, address, end = committer.partition(b"<")[2].rpartition(b">")
+    written = end.lstrip(_SPACE)
+    zone = written.lstrip(b"0123456789")
+    digits = written[: len(written) - len(zone)]
+    zone = zone.lstrip(_SPACE)
+    is_told = address and zone[:1] in (b"+", b"-") and zone[1:2].isdigit()
+    return time_of(digits) if is_told else 0
 
 
 class Node:
@@ -48,7 +68,7 @@ class Node:
             elif word == b"parent":
                 self.parents.append(rest.decode())
             elif word == b"committer":
-                self.time_s = time_of(rest.rpartition(b"> ")[2].partition(b" ")[0])
+                self.time_s = committed_s(rest)
                 return
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
 from schemactl.history import confined, folders
-from schemactl.history.ancestry import time_of
+from schemactl.history.ancestry import committed_s
 from schemactl.history.partial import SETTINGS, PartialClone, promisors
 from schemactl.history.process import CHUNK_BYTES, FSCK, Adopted, GitFailed, GitStopped, Process, run
 from schemactl.model import Commit
@@ -316,7 +316,7 @@ def _commit(found: Blob) -> Commit:
     time_s, encoding = 0, "utf-8"
     for line in head.decode("utf-8", "replace").split("\n"):
         if line.startswith("committer "):
-            time_s = time_of(line.rpartition("> ")[2].partition(" ")[0].encode())
+            time_s = committed_s(line.encode())
         elif line.startswith("encoding "):
             encoding = line.removeprefix("encoding ")
     try:

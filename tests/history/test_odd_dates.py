@@ -10,6 +10,7 @@ import pytest
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
+from schemactl.history.ancestry import LATEST_S, committed_s, time_of
 
 PROJECT = (
     "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
@@ -25,6 +26,12 @@ DATES = {
     f"{'9' * 40} +0000": (LAST_S, "9999-12-31"),
     "yesterday": (0, "1970-01-01"),
     "": (0, "1970-01-01"),
+    "1000": (0, "1970-01-01"),
+    "1_000 +0000": (0, "1970-01-01"),
+    "+90000 +0000": (0, "1970-01-01"),
+    "90000 +x": (0, "1970-01-01"),
+    "90000-0500": (90_000, "1970-01-02"),
+    "\t 0090000 \t +0000 ": (90_000, "1970-01-02"),
 }
 
 
@@ -81,7 +88,42 @@ def test_every_command_reads_a_commit_of_any_date(
     assert shown in run("plan")
     run("apply", "--auto-approve")
     assert shown in run("log", "orders", "--target", "local")
+    made.git("checkout", "-q", "-f", "main")
+    commit(made, {"topics/orders.avsc": record("id", a=0, b=0)}, date)
+    made.git("checkout", "-q", "-f", "-B", "work", "old")
+    run("plan", "--out", str(tmp_path / "plan.json"))
+    run("apply", str(tmp_path / "plan.json"))
     run("drift")
     assert run("show", "orders@0")
     run("generate")
     run("generate", "--wheel", "dist")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"Ada <ada@example.com> {date}" for date in DATES),
+        "Ada <ada@example.com>90000 +0000",
+        "Ada <a> 1000 +0000> 90000 +0000",
+        "Ada <a> <b> 90000 +0",
+        "Ada <ada@example.com 90000 +0000",
+        "Ada> 90000 +0000",
+        "Ada 90000 +0000",
+        "<> 90000 - 0500",
+        "Ada <ada@example.com> 90000\x0b+0000",
+        "Ada <ada@example.com> \u0669\u0660 +0000",
+    ],
+)
+def test_a_date_is_read_as_git_reads_it(tmp_path: Path, line: str) -> None:
+    made = Scratch(tmp_path / "r")
+    tree = made.git("mktree")
+    done = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
+        cwd=made.path,
+        env=ENVIRONMENT,
+        input=f"tree {tree}\nauthor {line}\ncommitter {line}\n\nodd\n".encode(),
+        capture_output=True,
+        check=True,
+    )
+    told = made.git("log", "-1", "--format=%ct", done.stdout.decode().strip())
+    assert committed_s(line.encode()) == (min(int(told), LATEST_S) if told else 0) == time_of(told.encode())
