@@ -1,56 +1,127 @@
 """Attributes by which Git stores other bytes than a file in the working tree has (gitattributes): refused on what is judged.
 
 Git's history would hold another text than whoever reviews the file sees. What git would store is never asked for: that runs
-programs. Line ends, which `text` and `eol` convert, make no difference to declarations.
+programs. Line ends, which `text`, `eol` and the older `crlf` convert, make no difference to declarations that are text; of a
+binary definition they are content like all else.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemactl.declare.files import Files, shown
-from schemactl.errors import DeclarationError, Problem, Source
-from schemactl.history.files import GitFiles
+from schemactl.declare.files import DESCRIPTOR_SUFFIX, Files, shown
+from schemactl.errors import DeclarationError, HistoryError, Problem, Source
+from schemactl.history.files import GitFiles, IndexFiles, content
 from schemactl.history.repository import Repository
 
 CONVERTING: Final = ("filter", "ident", "working-tree-encoding")
 """The attributes by which the two differ in more than line ends."""
 
+_LINE_ENDS: Final = ("text", "crlf", "eol")
+"""The attributes by which they differ in line ends."""
+
 _FILE: Final = ".gitattributes"
 _MACRO: Final = "[attr]"
 _WITHOUT: Final = ("unspecified", "unset")
+_READ: Final = ("file", "symlink")
+"""What git reads as a file of attributes in a commit or index: of a link, where it leads."""
+
+_STRANGE: Final = [bytes([each]) for each in (*range(0x20), 0x7F) if each not in b"\b\t\n\f\r\x1b"]
+"""The bytes that git takes for a sign that something is no text."""
+
+_ALL: Final = (*CONVERTING, *_LINE_ENDS)
 
 
 def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list[Problem]:
     """One for each such attribute of `paths`, the files that are judged.
 
-    Attributes are those of the working tree; where `files` are Git's, those of the index. git is asked only if some are written
-    that can be meant.
+    Attributes are those that the judged state itself has: a commit's, the index's, or the working tree's, for which the index
+    steps in where a file of attributes is missing, as with git. git is asked only if some are written that can be meant.
     """
     judged = sorted(set(paths))
     written = [*_written(repository, files, judged)]
-    if not _names_outside(repository) and not any(each.names_one for each in written):
+    has_binary = any(path.endswith(DESCRIPTOR_SUFFIX) for path in judged)
+    names = _ALL if has_binary else CONVERTING
+    if not _names_outside(repository) and not any(each.names_one(names) for each in written):
         return []
+    told = _told(repository, files, judged, names)
+    found = []
+    for path, values in told.items():
+        converting = [name for name in CONVERTING if values[name] not in _WITHOUT]
+        if path.endswith(DESCRIPTOR_SUFFIX) and (name := _line_ends(values, files, path, written)):
+            converting.append(name)
+        found += [_problem(path, name, values[name], written) for name in converting]
+    return found
+
+
+def _told(
+    repository: Repository, files: Files, paths: Sequence[str], names: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """What git says: for each of `paths`, the attributes `names` and their values."""
     here = repository.directory.relative_to(repository.top).as_posix() if repository.top else "."
-    names = b"".join(
-        posixpath.relpath(path, here).encode("utf-8", "surrogateescape") + b"\0" for path in judged
-    )
-    where = ("--cached",) if isinstance(files, GitFiles) else ()
-    told = repository.run("check-attr", "-z", "--stdin", *where, *CONVERTING, standard_input=names)
-    answers = told.decode("utf-8", "surrogateescape").split("\0")
+    asked = b"".join(_encoded(posixpath.relpath(path, here)) + b"\0" for path in paths)
+    ask = ("check-attr", "-z", "--stdin")
+    if not isinstance(files, GitFiles):
+        told = repository.run(*ask, *names, standard_input=asked)
+    elif isinstance(files, IndexFiles):
+        told = repository.run(*ask, "--cached", *names, standard_input=asked)
+    else:
+        # git has no way to ask for a commit's attributes before 2.40: they are put into an index of their own.
+        with tempfile.TemporaryDirectory(prefix="schemactl-") as folder:
+            index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+            entries = ((path, files.entry(path)) for path, _ in _places(paths))
+            records = b"".join(
+                b"100644 %s\t%s\0" % (entry.blob.encode(), _encoded(path))
+                for path, entry in entries
+                if entry and entry.kind in _READ
+            )
+            make = ("-c", "core.splitIndex=false", "update-index", "-z", "--index-info")
+            repository.run(*make, standard_input=records, variables=index)
+            told = repository.run(*ask, "--cached", *names, standard_input=asked, variables=index)
     # Path, attribute, value; for each path all attributes.
-    values = zip(answers[1::3], answers[2::3], strict=False)
-    asked = (path for path in judged for _ in CONVERTING)
-    return [
-        _problem(path, name, value, written)
-        for path, (name, value) in zip(asked, values, strict=False)
-        if value not in _WITHOUT
-    ]
+    values = told.decode("utf-8", "surrogateescape").split("\0")[2::3]
+    count = len(names)
+    return {
+        path: dict(zip(names, values[at * count : (at + 1) * count], strict=True))
+        for at, path in enumerate(paths)
+    }
+
+
+def _line_ends(values: Mapping[str, str], files: Files, path: str, written: Iterable[_Written]) -> str | None:
+    """The attribute of these by which git converts line ends in that binary file, by git's own rules; None: it does not."""
+    for name in ("text", "crlf"):
+        # git tells of `-text` and of `text=unset`, which turns nothing off, in the same word.
+        if values[name] == "unset" and not any(f"{name}=unset" in each.text for each in written):
+            return None
+        if values[name] in ("set", "input"):
+            return name
+        if values[name] == "auto":
+            try:
+                return name if _looks_like_text(files.read(path)) else None
+            except (OSError, DeclarationError):
+                return name
+    return "eol" if values["eol"] in ("lf", "crlf") else None
+
+
+def _looks_like_text(data: bytes) -> bool:
+    """Whether git takes that for text with line ends, where it is to find out itself."""
+    if b"\0" in data or b"\n" not in data or b"\r" in data.replace(b"\r\n", b""):
+        return False
+    strange = sum(map(data.count, _STRANGE))
+    ends = data.count(b"\n") + data.count(b"\r")
+    # A last Ctrl-Z was the end of a text once.
+    strange -= data.endswith(b"\x1a")
+    return (len(data) - ends - strange) >> 7 >= strange
+
+
+def _encoded(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
 
 
 class _Line(NamedTuple):
@@ -76,10 +147,9 @@ class _Written(NamedTuple):
     folder: str
     text: str
 
-    @property
-    def names_one(self) -> bool:
-        """Whether it names any of ours."""
-        return any(name in self.text for name in CONVERTING)
+    def names_one(self, names: Iterable[str]) -> bool:
+        """Whether it names any of these."""
+        return any(name in self.text for name in names)
 
     def lines(self) -> Iterator[tuple[int, str, list[str]]]:
         """Its lines from the last: number, pattern or macro, attributes."""
@@ -115,33 +185,57 @@ def _problem(path: str, name: str, value: str, written: Iterable[_Written]) -> P
         found.source if found else Source(shown(path)),
         f"the attribute `{said}` of {shown(path)} has Git store other bytes than the file here holds, so that what is reviewed "
         "would not be what is recorded",
-        f"take it off that file: `{shown(path)} !{name}` in a later line of {_FILE}",
+        f"take it off that file: `{shown(path)} {'-text' if name in _LINE_ENDS else f'!{name}'}` in a later line of {_FILE}",
     )
 
 
 def _names(words: Iterable[str], macros: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The attributes of ours that are set by those words of a line."""
     plain = {word.partition("=")[0] for word in words if word[:1] not in ("-", "!")}
-    return frozenset(plain.intersection(CONVERTING).union(*(macros.get(word, frozenset()) for word in plain)))
+    return frozenset(plain.intersection(_ALL).union(*(macros.get(word, frozenset()) for word in plain)))
 
 
 def _written(repository: Repository, files: Files, judged: Iterable[str]) -> Iterator[_Written]:
     """The files of attributes that may be about `judged`, those that count most first."""
     own = repository.common_directory / "info" / "attributes"
     yield from _outside([own])
+    for path, folder in _places(judged):
+        try:
+            data = _read(repository, files, path)
+        except (OSError, DeclarationError, HistoryError):
+            # Nothing to look into, for it is too large or of an odd name: git is asked.
+            data = " ".join(_ALL).encode()
+        if data is not None:
+            yield _Written(path, folder, data.decode("utf-8", "surrogateescape"))
+    yield from _outside(_of_the_user())
+
+
+def _places(judged: Iterable[str]) -> list[tuple[str, str]]:
+    """Where files of attributes may be that are about `judged`, each with its folder, those that count most first."""
     folders = {posixpath.dirname(path) for path in judged}
     for folder in [*folders]:
         while folder and (folder := posixpath.dirname(folder)) not in folders:
             folders.add(folder)
-    for folder in sorted(folders | {""}, key=lambda each: (-each.count("/"), each == "", each)):
-        path = posixpath.join(folder, _FILE)
-        if files.kind(path) == "file":
-            try:
-                yield _Written(path, folder, files.read(path).decode("utf-8", "surrogateescape"))
-            except (OSError, DeclarationError):
-                # Too large to look into: git is asked.
-                yield _Written(path, folder, " ".join(CONVERTING))
-    yield from _outside(_of_the_user())
+    ordered = sorted(folders | {""}, key=lambda each: (-each.count("/"), each == "", each))
+    return [(posixpath.join(folder, _FILE), folder) for folder in ordered]
+
+
+def _read(repository: Repository, files: Files, path: str) -> bytes | None:
+    """What git reads as the file of attributes `path`; None: there is none.
+
+    Raises:
+        OSError: it cannot be read.
+        SchemactlError: it is too large, or has a name that cannot be asked for.
+    """
+    if isinstance(files, GitFiles):
+        entry = files.entry(path)
+        return content(path, files.blob(entry.blob)) if entry and entry.kind in _READ else None
+    if files.kind(path) == "file":
+        return files.read(path)
+    # As committed, or in a merge with conflicts as ours.
+    staged = repository.objects([f":0:{path}", f":2:{path}"])
+    found = next((blob for blob in staged if blob and blob.type == "blob"), None)
+    return content(path, found) if found else None
 
 
 def _outside(paths: Iterable[Path]) -> Iterator[_Written]:

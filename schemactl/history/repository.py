@@ -182,9 +182,12 @@ class Repository:
         """`process`, a `git cat-file --batch` of this repository, answers from now on what objects are asked for."""
         self._objects = process
 
-    def run(self, *arguments: str, standard_input: bytes = b"") -> bytes:
-        """The standard output of one git command; GitFailed when it ends with another status than 0."""
-        return run(self.directory, *arguments, standard_input=standard_input, variables=self._variables)
+    def run(
+        self, *arguments: str, standard_input: bytes = b"", variables: Mapping[str, str] | None = None
+    ) -> bytes:
+        """The standard output of one git command, with these `variables` besides; GitFailed when its status is not 0."""
+        given = {**self._variables, **(variables or {})}
+        return run(self.directory, *arguments, standard_input=standard_input, variables=given)
 
     def fetch(self, *arguments: str, standard_input: bytes = b"") -> bytes:
         """As `run`, for `git fetch` with these arguments: the one command that may reach a remote."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.__main__ import main as start
@@ -213,3 +215,125 @@ def test_in_a_folder_below_the_top_attributes_are_found(
     monkeypatch.chdir(scratch.path / "topics")
     assert main(["check"]) == ERROR
     assert ".gitattributes:1:1: the attribute `ident` of common/money.avsc" in capsys.readouterr().err
+
+
+def descriptor_set(default: str, *, comment: str = "") -> bytes:
+    """A message with one field of that default value; a long comment has git take it for text."""
+    file = FileDescriptorProto(name="click.proto", package="web", syntax="proto2")
+    field = file.message_type.add(name="Click").field.add(name="url", number=1)
+    field.type, field.label, field.default_value = field.TYPE_STRING, field.LABEL_OPTIONAL, default
+    if comment:
+        file.source_code_info.location.add(path=[4, 1], span=[3, 3, 3], leading_comments=comment)
+    return FileDescriptorSet(file=[file]).SerializeToString()
+
+
+CLICKS = "topic: shop/web/clicks\nschema:\n  type: PROTOBUF_NATIVE\n  definition: clicks.binpb\n  message: web.Click\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("*.binpb text", "text"),
+        ("*.binpb text=input", "text=input"),
+        ("*.binpb eol=lf", "eol=lf"),
+        ("*.binpb crlf", "crlf"),
+        ("*.binpb crlf=input", "crlf=input"),
+        ("*.binpb text=unset eol=lf", "eol=lf"),
+    ],
+)
+def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    scratch.write({"topics/clicks.yaml": CLICKS, "topics/clicks.binpb": descriptor_set("a\r\nb")})
+    assert main(["check"]) == FINE
+    scratch.write({".gitattributes": f"# ours\n{line}\n"})
+    for arguments in ([], ["--staged"], ["--base", "main"]):
+        capsys.readouterr()
+        assert main(["check", *arguments]) == ERROR
+        err = capsys.readouterr().err
+        assert f".gitattributes:2:1: the attribute `{said}` of topics/clicks.binpb" in err
+        assert "`topics/clicks.binpb -text` in a later line" in err
+        # One that Git records as it is, so that all that is wrong is the attribute.
+        scratch.write({"topics/clicks.binpb": descriptor_set("ab")})
+        commit(scratch) if arguments == ["--staged"] else scratch.git("add", "--all")
+
+
+def test_a_descriptor_set_that_git_leaves_alone_is_fine(scratch: Scratch) -> None:
+    scratch.write(
+        {
+            ".gitattributes": "* text=auto eol=lf\n*.avsc text\n",
+            "topics/clicks.yaml": CLICKS,
+            "topics/clicks.binpb": descriptor_set("a\r\nb"),
+        }
+    )
+    commit(scratch)
+    for attributes in (
+        "* text=auto eol=lf\n*.avsc text\n",
+        "* text\n*.binpb -text\n",
+        "* text\n*.binpb binary\n",
+    ):
+        scratch.write({".gitattributes": attributes})
+        scratch.git("commit", "-q", "--allow-empty", "-m", "attributes", ".gitattributes")
+        for arguments in ([], ["--staged"], ["--base", "main"]):
+            assert main(["check", *arguments]) == FINE
+
+
+def test_a_descriptor_set_that_git_finds_to_be_text_is_an_error_with_auto(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = descriptor_set("a\r\nb", comment="plain words " * 1000)
+    scratch.write({"topics/clicks.yaml": CLICKS, "topics/clicks.binpb": data})
+    assert main(["check"]) == FINE
+    scratch.write({".gitattributes": "* text=auto\n"})
+    scratch.git("add", ".gitattributes", "topics/clicks.binpb")
+    # git does convert it.
+    assert int(scratch.git("cat-file", "-s", ":topics/clicks.binpb")) < len(data)
+    capsys.readouterr()
+    assert main(["check"]) == ERROR
+    assert ".gitattributes:1:1: the attribute `text=auto` of topics/clicks.binpb" in capsys.readouterr().err
+
+
+def unlink(scratch: Scratch) -> None:
+    (scratch.path / ".gitattributes").unlink()
+
+
+def sparse(scratch: Scratch) -> None:
+    scratch.git("sparse-checkout", "set", "--no-cone", "/*", "!/.gitattributes")
+    assert not (scratch.path / ".gitattributes").exists()
+
+
+@pytest.mark.parametrize("remove", [unlink, sparse])
+def test_attributes_that_only_the_index_has_count(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], remove: Callable[[Scratch], None]
+) -> None:
+    scratch.write({".gitattributes": "\nrefunds.avsc working-tree-encoding=UTF-16\n"})
+    scratch.git("add", ".gitattributes")
+    scratch.git("commit", "-q", "-m", "attributes")
+    remove(scratch)
+    capsys.readouterr()
+    assert main(["check"]) == ERROR
+    assert ".gitattributes:2:1: the attribute `working-tree-encoding=UTF-16`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["", "topics/"])
+def test_with_base_the_attributes_are_those_of_the_commit(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    path = f"{folder}.gitattributes"
+    scratch.write({path: "refunds.avsc ident\n"})
+    commit(scratch)
+    scratch.git("config", "core.splitIndex", "true")
+    scratch.git("rm", "-q", "--cached", path)
+    (scratch.path / path).unlink()
+    before = scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))
+    monkeypatch.chdir(scratch.path / "topics")
+    capsys.readouterr()
+    assert main(["check", "--base", "main"]) == ERROR
+    assert f"{path}:1:1: the attribute `ident` of topics/refunds.avsc" in capsys.readouterr().err
+    assert (scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))) == before
+    assert main(["check"]) == FINE
+    # And the index's do not.
+    scratch.git("commit", "-q", "-m", "none")
+    scratch.write({path: "refunds.avsc ident\n"})
+    scratch.git("add", path)
+    assert main(["check", "--base", "main"]) == FINE
