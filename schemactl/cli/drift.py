@@ -71,7 +71,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
     from schemactl.drift import DriftReport, find
     from schemactl.plan import applicable, observe, renamed, renamed_numbers, scope_of, select
     from schemactl.registry import Scope
-    from schemactl.target_numbers import find_apart, numbers_of
+    from schemactl.target_numbers import find_apart, lost_numbers, numbers_of
 
     project, top = history.load_project(context.directory, context.config)
     place = approved_target(args.target, project, top, context)
@@ -87,8 +87,8 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
         chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
         git = renamed(chosen, target.namespaces)
         state = observe(registry, _joined(scope_of(git), others, args))
-        recorded = numbers_of(target, place.project, repository, approved)
-        apart = find_apart(applicable(git), state.catalog, renamed_numbers(recorded, target.namespaces))
+        recorded = renamed_numbers(numbers_of(target, place.project, repository, approved), target.namespaces)
+        apart = find_apart(applicable(git), state.catalog, recorded)
         found = find(
             git,
             state,
@@ -97,6 +97,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
             release=registry.release,
             commit=repository.commit,
             apart=apart,
+            lost=lost_numbers(applicable(git), state.catalog, recorded),
         )
         origin = origin_of(target, registry, approved)
     return DriftReport(origin, found, git, state.catalog, apart)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `rebuild`."""
     parser.description = (
         "Give a registry that lost its schemas the same version numbers back, so that old messages decode again. Shows the "
-        "plan first, asks, and reads every number back. From Git alone that is exact where nothing but `apply` ever wrote; "
-        "where producers or deletions took numbers, the list that was kept in FILE says which."
+        "plan first, asks, and reads every number back. Where producers or deletions took numbers, the list that was kept in "
+        "FILE says which; without one, the target's approved numbers file does. From Git alone it is exact where nothing but "
+        "`apply` ever wrote."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl rebuild --target prod numbers.json          kept by apply --result, or drift --format json\n"
-        "  schemactl rebuild --target prod                       from Git alone\n"
+        "  schemactl rebuild --target prod                       from its numbers file, else from Git alone\n"
         "  schemactl rebuild --target prod numbers.json --out plan.json    to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl rebuild --target prod numbers.json --topic '*/orders' --force-delete shop/sales/orders\n"
     )
@@ -40,7 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "numbers",
         nargs="?",
         metavar="FILE",
-        help="the newest file that `apply --result` or `drift --format json` wrote while the schemas were there",
+        help="the newest file that `apply --result` or `drift --format json` wrote while the schemas were there "
+        "(default: the target's approved numbers file)",
     )
     add_selection(parser)
     parser.add_argument(
@@ -100,7 +102,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         scope_of,
         select,
     )
-    from schemactl.plan.rebuild import around, make_rebuild
+    from schemactl.plan.rebuild import around, make_rebuild, recorded_lists
 
     project, top = history.load_project(context.directory, context.config)
     found = approved_target(args.target, project, top, context)
@@ -111,7 +113,9 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     lists = _lists(args, context, target.name, everything)
     chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.namespaces)
-    lists = _chosen(lists, git, everything, args)
+    listed = _chosen(lists, git, everything, args)
+    numbers = recorded_numbers(found, approved, context)
+    lists = {**recorded_lists(applicable(git), numbers), **listed}
     # What is only in the file goes by its name there.
     named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
     named |= {
@@ -136,9 +140,13 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             interrupted=interrupted,
             origin=origin,
             permissions=permissions,
-            numbers=recorded_numbers(found, approved, context),
+            numbers=numbers,
         )
-        yield plan, registry, list(_sources(git, lists, args.numbers, plan))
+        files = {
+            name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}"
+            for name in lists
+        }
+        yield plan, registry, list(_sources(git, lists, files, plan))
 
 
 def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
@@ -158,8 +166,8 @@ def _chosen(lists: Lists, git: Catalog, everything: Catalog, args: argparse.Name
     }
 
 
-def _sources(git: Catalog, lists: Lists, file: str | None, plan: Plan) -> Iterator[str]:
-    """Where the numbers come from, and how far they can be trusted."""
+def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
+    """Where the numbers come from, and how far they can be trusted; `files` are those that the lists come from."""
     from schemactl.plan import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]
@@ -175,8 +183,9 @@ def _sources(git: Catalog, lists: Lists, file: str | None, plan: Plan) -> Iterat
         for name, topic in git.topics.items()
         if topic.versions and not topic.schema and name not in listed
     ]
-    if listed:
-        yield f"Numbers of {_counted(listed)}: as {file} has them, unless deleted since; what was approved since then follows."
+    for file in sorted({files[name] for name in listed}):
+        of_file = [name for name in listed if files[name] == file]
+        yield f"Numbers of {_counted(of_file)}: as {file} has them, unless deleted since; what was approved since then follows."
     if alone:
         yield f"Numbers of {_counted(alone)}: Git's. They are what they were if nothing but `apply` ever wrote there."
     if others:

@@ -7,13 +7,13 @@ that registered its schema by connecting, an upload by hand and another tool lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemactl.drift.differences import Difference, Kind, Words
 from schemactl.drift.surroundings import Surroundings, unmanaged
 from schemactl.drift.versions import Versions
-from schemactl.model import Catalog, Commit, Release, Target
+from schemactl.model import Catalog, Commit, Release, Target, TopicName
 from schemactl.plan import Origin, State, applicable
 from schemactl.target_numbers import TopicApart
 
@@ -47,6 +47,7 @@ def find(
     release: Release,
     commit: Callable[[str], Commit | None],
     apart: Sequence[TopicApart] = (),
+    lost: Mapping[TopicName, Sequence[int]] | None = None,
 ) -> tuple[Difference, ...]:
     """Everything in which the registry differs from the approved history `git`, in this order: policies and topics, versions, unmanaged.
 
@@ -60,9 +61,13 @@ def find(
         release: the one whose answers it gives.
         commit: the commit with an id, if this clone has it.
         apart: the topics of which some number is not Git's; what is recorded of these is no difference.
+        lost: the recorded numbers that the registry does not have any more, by topic.
     """
     words = Words(
-        f"--target {target.name}", ref, {theirs: ours for ours, theirs in target.namespaces.items()}
+        f"--target {target.name}",
+        ref,
+        {theirs: ours for ours, theirs in target.namespaces.items()},
+        lost or {},
     )
     approved = applicable(git)
     return (

@@ -65,11 +65,18 @@ class Words:
         on: the option that names the target.
         ref: the ref whose first-parent history is what was approved.
         declared: its namespaces that Git knows by other names, with those.
+        lost: topics whose list ends before what is recorded of it does, with the recorded numbers that it lacks.
     """
 
     on: str
     ref: str
     declared: Mapping[NamespaceName, NamespaceName]
+    lost: Mapping[TopicName, Sequence[int]]
+
+    @property
+    def apply(self) -> str:
+        """The command that makes the registry what Git says; after a loss, the one that keeps to the recorded numbers."""
+        return f"schemactl {'rebuild' if self.lost else 'apply'} {self.on}"
 
     def topic(self, name: TopicName) -> str:
         """A topic as commands take it: by the name that Git declares, quoted for a shell."""

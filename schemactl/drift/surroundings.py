@@ -40,7 +40,7 @@ class Surroundings:
                 Kind.RELAXED,
                 f"the topic is set to ALWAYS_COMPATIBLE for the time of an `apply`; its own strategy is {own}",
                 "an `apply` that was killed leaves a topic so, and so does one that is running now",
-                f"schemactl apply {self.words.on}: it restores the strategy first",
+                f"{self.words.apply}: it restores the strategy first",
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
@@ -54,7 +54,7 @@ class Surroundings:
                         Kind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
                         "whether it was ever there, the registry's answers cannot tell",
-                        f"schemactl apply {self.words.on} creates it",
+                        f"{self.words.apply} creates it",
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
                     yield from self._policies(name, before, after)
@@ -76,7 +76,7 @@ class Surroundings:
                 Kind.POLICY,
                 f"{policy} is {held}, and Git approved {wanted}",
                 "since when and by whom, the registry's answers cannot tell: it keeps no history of policies",
-                f"schemactl apply {self.words.on} sets it to {wanted}; or approve what is there in Git",
+                f"{self.words.apply} sets it to {wanted}; or approve what is there in Git",
             )
 
     def _topic_missing(self, name: TopicName, topic: Topic) -> Difference:
@@ -89,7 +89,9 @@ class Surroundings:
                 f"the registry does not have this topic{lost}",
                 "whether it was ever there, the registry's answers cannot tell: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
-                f"schemactl apply {self.words.on} creates it; if messages of old versions are still to be read, "
+                f"{self.words.apply} creates it, and gives the versions the numbers that are recorded"
+                if name in self.words.lost
+                else f"{self.words.apply} creates it; if messages of old versions are still to be read, "
                 f"schemactl rebuild {self.words.on} gives the versions the numbers they had",
             )
         return Difference(
@@ -98,7 +100,7 @@ class Surroundings:
             f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
-            f"schemactl apply {self.words.on} creates it",
+            f"{self.words.apply} creates it",
         )
 
     def _partitions(self, name: TopicName, before: int | None, after: int) -> Difference:
@@ -108,7 +110,7 @@ class Surroundings:
             Kind.PARTITIONS,
             f"the topic {partitioned(before)}, and Git approved {after}",
             "since when and by whom, the registry's answers cannot tell",
-            f"schemactl apply {self.words.on} adds them; or approve the number that is there"
+            f"{self.words.apply} adds them; or approve the number that is there"
             if grows
             else "approve in Git what is there: partitions can only be added, and only to a partitioned topic",
         )
@@ -122,12 +124,13 @@ class Surroundings:
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
 
     def _no_longer_declared(self, name: TopicName) -> Difference:
+        after = f"first {self.words.apply}; then " if self.words.lost else ""
         return Difference(
             name,
             Kind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
-            f"schemactl apply {self.words.on} --allow-delete {self.words.topic(name)} deletes it; or leave it, so that old messages can be read",
+            f"{after}schemactl apply {self.words.on} --allow-delete {self.words.topic(name)} deletes it; or leave it, so that old messages can be read",
         )
 
 

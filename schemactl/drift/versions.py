@@ -59,7 +59,9 @@ class Versions:
             return
         if any(entry.info is None and entry.number not in recorded for entry in entries):
             yield from self._tombstones(name, entries)
-        if there and entries:
+        if (entries or (there and not there.deleted)) and name in self.words.lost:
+            yield self._lost(name)
+        elif there and entries:
             yield from self._missing(name, pairs, entries)
         elif there and not there.deleted:
             yield self._schema_gone(name, topic)
@@ -152,15 +154,26 @@ class Versions:
                 Kind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(cite, missing))}",
                 "they were never applied, or the broker lost them; its answers cannot tell which",
-                f"once Git explains what it does not know above, schemactl apply {self.words.on} registers them"
+                f"once Git explains what it does not know above, {self.words.apply} registers them"
                 if is_refused
-                else f"schemactl apply {self.words.on} registers them",
+                else f"{self.words.apply} registers them",
             )
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
         """Whether the registry takes the version for one that it has, so that no upload could ever add it."""
         answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.release)
         return answer.outcome is Outcome.UNCHANGED
+
+    def _lost(self, name: TopicName) -> Difference:
+        return Difference(
+            name,
+            Kind.MISSING_VERSIONS,
+            f"the registry does not have the recorded number{'s' if len(self.words.lost[name]) > 1 else ''} "
+            f"{numbers(self.words.lost[name])}",
+            "the schema went with a topic that was deleted and created again (connecting is enough for that), or somebody deleted "
+            "it by force, or the registry lost it; its answers cannot tell which",
+            f"schemactl rebuild {self.words.on} gives every version the number that is recorded; `apply` would give others",
+        )
 
     def _schema_gone(self, name: TopicName, topic: Topic) -> Difference:
         return Difference(
@@ -169,7 +182,7 @@ class Versions:
             f"the topic exists without a schema; Git has {listed(topic.versions)}",
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
             "for that), or somebody deleted it by force; the registry's answers cannot tell which",
-            f"schemactl apply {self.words.on} registers them; if messages of old versions are still to be read, schemactl rebuild {self.words.on} gives "
+            f"{self.words.apply} registers them; if messages of old versions are still to be read, schemactl rebuild {self.words.on} gives "
             "them the numbers they had",
         )
 

@@ -18,7 +18,7 @@ from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
 from schemactl.plan.planner import Permissions, Planner, applicable
 from schemactl.plan.state import State, digest, scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, Refusal, TakeNumber
-from schemactl.target_numbers import TargetNumbers
+from schemactl.target_numbers import TargetNumbers, target_versions
 from schemactl.wording import numbers as listed
 from schemactl.wording import versions
 
@@ -70,6 +70,35 @@ def make_rebuild(
         apart=rebuilder.apart(approved, numbers),
         apart_now=rebuilder.apart_now(approved, numbers),
     )
+
+
+def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[Pair, ...]]:
+    """The lists that the record tells of: of each topic that Git declares a schema for, and that it lists numbers of.
+
+    A list has every number up to the last recorded one. Nobody can tell which content a number had that was deleted, or stands for
+    nothing: soft deletions take it, and with it what comes before, as clients could not read that either.
+
+    Args:
+        git: the approved history.
+        numbers: what is recorded of the registry's version numbers. Both go by the target's names.
+    """
+    found = {}
+    for name, recorded in numbers.topics.items() if numbers else ():
+        topic = git.topics.get(name)
+        if topic is None or topic.schema is None or not recorded.entries:
+            continue
+        last = max(recorded.entries)
+        pairs = []
+        for meant in target_versions(topic, numbers)[: last + 1]:
+            entry = recorded.entries.get(meant.number)
+            foreign = entry.foreign if entry else None
+            info = foreign or (upload(meant.git) if meant.git and meant.info else None)
+            if meant.deleted or info is None:
+                pairs = [Pair(SchemaVersion(number, None), None) for number in range(meant.number + 1)]
+            else:
+                pairs.append(Pair(SchemaVersion(meant.number, info), meant.git, readable=True))
+        found[name] = tuple(pairs)
+    return found
 
 
 def around(git: Catalog, lists: Lists) -> Catalog:

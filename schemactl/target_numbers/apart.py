@@ -98,6 +98,27 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
     return tuple(found)
 
 
+def lost_numbers(
+    git: Catalog, registry: Catalog, numbers: TargetNumbers | None
+) -> dict[TopicName, tuple[int, ...]]:
+    """The recorded numbers that the registry's lists do not reach any more, by topic: its schemas were lost.
+
+    Only of topics that Git declares a schema for; that whole list may be gone. What would be uploaded next, took another's number.
+
+    Args:
+        git: the approved history.
+        registry: what the registry holds of it.
+        numbers: the target's record. All three go by the target's names.
+    """
+    found = {}
+    for name, recorded in numbers.topics.items() if numbers else ():
+        topic, there = git.topics.get(name), registry.topics.get(name)
+        if topic and topic.schema and recorded.entries:
+            taken = there.versions[-1].number + 1 if there and there.versions else 0
+            found[name] = tuple(range(taken, max(recorded.entries) + 1))
+    return {name: lost for name, lost in found.items() if lost}
+
+
 def topic_apart(
     topic: Topic,
     entries: Sequence[SchemaVersion],

@@ -78,8 +78,9 @@ def client(broker: brokers.Broker) -> Iterator[Any]:
         yield opened
 
 
+@pytest.mark.parametrize("source", [["numbers.json"], []], ids=["list", "record"])
 def test_old_messages_decode_again_after_a_rebuild(
-    live: Live, client: Any, capsys: pytest.CaptureFixture[str]
+    live: Live, client: Any, source: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Five versions, of which a producer registered one by connecting; then the schemas are gone, the messages are not."""
     assert live.run("apply", "--auto-approve") == 0
@@ -105,7 +106,11 @@ def test_old_messages_decode_again_after_a_rebuild(
         before = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
         registry.delete_schema(live.topic, force=True)
         assert registry.get_schema(live.topic) is None
-        assert live.run("rebuild", "numbers.json", "--auto-approve") == 0
+        [lost] = live.told(capsys, "drift")["differences"]
+        assert (
+            "schemactl rebuild --target live gives every version the number that is recorded" in lost["fix"]
+        )
+        assert live.run("rebuild", *source, "--auto-approve") == 0
         after = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
         assert [(each.number, each.info) for each in after.versions] == [
             (each.number, each.info) for each in before.versions
