@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import posixpath
 import sys
 from collections.abc import Iterator
@@ -24,14 +23,19 @@ from schemactl.report import CHECK_FORMATS, OBEYED, render_check
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, Fork
     from schemactl.declare import Declared
-    from schemactl.history import CommitFiles, Forked, HashedFiles, History, IndexFiles, Repository
-    from schemactl.model import Catalog, Project, TopicName
+    from schemactl.history import (
+        ApprovedProject,
+        CommitFiles,
+        Forked,
+        HashedFiles,
+        History,
+        IndexFiles,
+        Repository,
+    )
+    from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.staged import Look
 
 FINDINGS = 100
-
-_NOT_CI = ("", "0", "false")
-"""Values of the variable CI that say that this is none."""
 
 _LONGEST_S = 1e6
 
@@ -115,7 +119,7 @@ def _run(
 def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> CheckReport:
     from schemactl import history
     from schemactl.check import Fork
-    from schemactl.staged import keeping
+    from schemactl.staged import in_ci, keeping
 
     deadline.begin("opening the repository")
     progress = context.reading_history()
@@ -129,8 +133,8 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
         project, files = _files(args, context, repository)
         whole = not (args.topic or args.namespace or context.config)
         beginning = keeping.begin(context.directory, project) if args.staged and whole else None
-        if not (args.base or args.staged) and os.environ.get("CI", "").lower() not in _NOT_CI:
-            _refuse_itself(context, repository, project)
+        if not args.base and in_ci():
+            _refuse_itself(context, repository, project, staged=args.staged)
         declared = _declared(repository, project, files)
         deadline.begin("reading the approved history")
         forked = history.read_forked(
@@ -163,8 +167,10 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
     return report
 
 
-def _refuse_itself(context: Context, repository: Repository, project: Project) -> None:
+def _refuse_itself(context: Context, repository: Repository, project: Project, *, staged: bool) -> None:
     """What a CI system checks out is not judged against itself, nor against what it calls approved by itself.
+
+    With `staged` what has been approved may be: the hook runs after a merge, too, where there is nothing to judge.
 
     Raises:
         UsageError: it would be, without --base.
@@ -173,12 +179,14 @@ def _refuse_itself(context: Context, repository: Repository, project: Project) -
     from schemactl.history.reviewed import approved_project
 
     fix = "say what this goes to, as --base origin/main; after a merge, the commit before it"
+    if staged:
+        fix = "instead of --staged say what this goes to, as --base origin/main (SKIP=schemactl-check keeps pre-commit from the hook)"
     try:
         ref, tip = approved(repository, project)
     except UnknownRef as error:
         raise UsageError(f"in CI, --base is needed here: {error.what}", fix=f"{fix}. {error.fix}") from error
     try:
-        reviewed = approved_project(context.directory, context.config, project)
+        reviewed = approved_project(context.directory, context.config, project, local=True)
         meant = resolve(repository, reviewed.ref) if reviewed else None
     except SchemactlError as error:
         raise UsageError(f"in CI, --base is needed here: {error.what}", fix=fix) from error
@@ -187,11 +195,29 @@ def _refuse_itself(context: Context, repository: Repository, project: Project) -
             f"in CI, --base is needed here: {project.path} calls {ref} the approved ref, and {reviewed.ref} is what was approved",
             fix=fix,
         )
+    if staged and tip and _is_settled(repository, project, tip, reviewed):
+        return
     if tip and tip == repository.commit("HEAD"):
         raise UsageError(
             f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be judged against itself",
             fix=fix,
         )
+
+
+def _is_settled(
+    repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None
+) -> bool:
+    """Whether it is not for a change to move what leads to the commit `tip`: a remote has it, or there is none."""
+    from schemactl.history.approved import resolve
+    from schemactl.history.reviewed import by_default, is_clone
+
+    if not is_clone(repository):
+        return project.approved is None or bool(reviewed and not reviewed.proposed)
+    found = resolve(repository, reviewed.ref) if reviewed and not reviewed.proposed else None
+    if found and found[0].startswith("refs/remotes/"):
+        return True
+    ref, default = by_default(repository, project, local=True)
+    return "/" in ref and default == tip
 
 
 def _files(

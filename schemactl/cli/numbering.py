@@ -189,7 +189,7 @@ def reading(
             return Reading(found, top, approved, place, numbers, {})
         approved = history.read(repository, found, progress=context.reading_history())
         # Whoever takes a target out of the file here has not made its messages Git's.
-        judged = history.approved_project(context.directory, context.config, found)
+        judged = history.approved_project(context.directory, context.config, found, local=True)
         targets = judged.project if judged else found
         elsewhere = recorded_elsewhere(approved.catalog.topics, targets, repository, approved)
     return Reading(found, top, approved, None, None, elsewhere)

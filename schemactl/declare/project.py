@@ -43,7 +43,7 @@ def load_project(
 
     Raises:
         UsageError: `config` is no file of the repository.
-        SchemactlError: there is no project file, or a link of the repository leads to `config`.
+        SchemactlError: there is no project file, a link of the repository leads to `config`, or it is in another repository.
         DeclarationError: it has problems.
     """
     # As git does, links on the way are resolved first: the repository is where the folder really is.
@@ -53,7 +53,15 @@ def load_project(
         path = here / config
         refuse_links(path, below=str(_top(here) or here))
         folder = path.parent.resolve()
-        top = _top(folder) or folder
+        around = _top(here)
+        top = _top(folder)
+        if top != around:
+            raise SchemactlError(
+                f"--config {config} is in {f'the repository {top}' if top else 'no repository'}, and {here} is in "
+                f"{around or 'none'}: its files would be judged by the history of another",
+                fix=f"work where the project file is: -C {folder}" + ("" if top else ", in a repository"),
+            )
+        top = top or folder
         name = (folder / path.name).relative_to(top).as_posix()
         source = files or WorktreeFiles(str(top))
         if source.kind(name) != "file":

@@ -189,13 +189,13 @@ def default_branches(folders: Folders) -> list[str] | None:
 def spellings(name: str) -> list[list[str]]:
     """What a ref's name as people write it stands for, best first; where one of a group exists, no later one counts.
 
-    Other than git has it, a remote's branch comes first: it is what is read here, and nobody's tag or branch of the same
-    name takes its place. Several of one group make the name ambiguous.
+    Other than git has it, a remote's branch, or its default branch where the remote alone is named, comes first: it is what
+    is read here, and nobody's tag or branch of the same name takes its place. Several of one group make the name ambiguous.
     """
     if name.startswith("refs/") or name == "HEAD":
         return [[name]]
     local = [f"refs/heads/{name}", f"refs/tags/{name}", f"refs/{name}"]
-    return [[f"refs/remotes/{name}"], local, [f"refs/remotes/{name}/HEAD"], [name]]
+    return [[f"refs/remotes/{name}"], [f"refs/remotes/{name}/HEAD"], local, [name]]
 
 
 def stamp(folders: Folders, approved: str) -> bytes:

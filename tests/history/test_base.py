@@ -118,6 +118,10 @@ def test_a_base_is_any_ref_or_commit(clone: Clone) -> None:
         "origin",
     ):
         assert clone.check("--base", base)[0] == 100, base
+    for kind in ("branch", "tag"):
+        # Nor does one that is called like the remote take the place of its default branch.
+        clone.git(kind, "origin", "pull")
+        assert clone.check("--base", "origin")[0] == 100, kind
     # A branch that looks like an id is no commit of that id.
     clone.git("update-ref", f"refs/heads/{clone.main}", "pull")
     assert clone.check("--base", clone.main)[0] == 100
@@ -159,6 +163,92 @@ def test_in_ci_what_is_approved_is_not_judged_against_itself(clone: Clone) -> No
     clone.git("update-ref", "refs/remotes/origin/main", "pull")
     assert clone.check()[0] == 64
     assert clone.check("--base", "HEAD~1")[0] == 100
+
+
+def hook(clone: Clone) -> tuple[int, str]:
+    """Exit code of the hook's own command, as on a build server, and what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "schemactl", "check", "--staged"],
+        cwd=clone.path,
+        env={**ENVIRONMENT, "CI": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("ref", ["pull", "origin/pull", "HEAD"])
+@pytest.mark.parametrize("detached", [False, True], ids=["the branch", "its commit"])
+def test_in_ci_the_hook_does_not_take_a_changes_word_for_what_is_approved(
+    clone: Clone, ref: str, *, detached: bool
+) -> None:
+    assert hook(clone)[0] == 100
+    clone.names_itself(ref)
+    if detached:
+        clone.git("checkout", "-q", "--detach", "pull")
+    # Without CI the hook judges what is about to be committed, and leaves its answer for the next one.
+    assert clone.check("--staged")[0] == 0
+    for _ in range(2):
+        code, said = hook(clone)
+        assert code == 64, said
+        assert "--base origin/main" in said
+
+
+@pytest.mark.parametrize("approved", ["", "origin/main", "HEAD"])
+@pytest.mark.parametrize("detached", [False, True], ids=["main", "its commit"])
+def test_in_ci_the_hook_is_content_with_what_was_merged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], approved: str, *, detached: bool
+) -> None:
+    clone = Clone(tmp_path, capsys, approved=approved)
+    clone.git("checkout", "-q", *(["--detach"] if detached else ["-B", "main"]), "origin/main")
+    assert [hook(clone)[0], hook(clone)[0]] == [0, 0], hook(clone)
+    # Without the note of which branch the remote's default is, as CI systems clone.
+    clone.git("remote", "set-head", "origin", "--delete")
+    assert hook(clone)[0] == 0
+    clone.git("checkout", "-q", "pull")
+    assert hook(clone)[0] == (64 if approved == "HEAD" else 100)
+
+
+def test_in_ci_a_branch_of_a_clone_that_is_called_main_is_not_judged_against_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = Clone(tmp_path, capsys, approved="")
+    clone.git("checkout", "-q", "-B", "main", "pull")
+    for ref in ("HEAD", "main", "pull"):
+        clone.git("update-ref", "-d", f"refs/remotes/origin/{ref}")
+    assert hook(clone)[0] == 64
+
+
+def test_in_ci_the_hook_works_in_a_repository_without_remotes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clone = Clone(tmp_path, capsys, approved="")
+    clone.path = tmp_path / "upstream"
+    assert hook(clone)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["check", "check --staged", "check --base HEAD", "log --all", "plan"])
+@pytest.mark.parametrize("inner", ["schemas", ".."], ids=["a submodule", "around a submodule"])
+def test_a_project_of_another_repository_is_not_judged_by_this_ones_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, inner: str
+) -> None:
+    other = Scratch(tmp_path / "other")
+    project = PROJECT.format(approved="")
+    files = {"topics/orders.yaml": declared(), "schemactl.yaml": project}
+    other.commit({**files, ORDERS: BREAKING})
+    other.flush()
+    outer = Scratch(tmp_path / "outer")
+    outer.commit(dict(files) | {ORDERS: record("id")})
+    outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.path), "schemas")
+    outer.git("commit", "-qm", "a submodule")
+    here = outer.path if inner == "schemas" else outer.path / "schemas"
+    code = main(["-C", str(here), "--config", f"{inner}/schemactl.yaml", *command.split()])
+    out, said = capsys.readouterr()
+    assert (code, out) == (1, ""), said
+    assert f"--config {inner}/schemactl.yaml is in the repository" in said
+    assert "-C" in said
+    assert main(["-C", str(outer.path / "schemas"), "--config", "schemactl.yaml", "check"]) == 0
 
 
 def test_in_ci_a_checkout_without_the_approved_ref_needs_a_base(

@@ -266,6 +266,53 @@ def test_a_clone_that_does_not_know_what_is_approved_says_what_to_do(tmp_path: P
     assert schemactl(clone, ["plan", "--trust-working-tree"]).returncode == 0
 
 
+@pytest.mark.parametrize("approved", ["HEAD", "refs/pipelines/1", "v1", "work", None])
+@pytest.mark.parametrize(
+    ("checkout", "remote"),
+    [("--detach", True), ("-Bwork", True), ("-Bmain", True), ("--detach", False), ("-Bwork", False)],
+)
+def test_a_build_server_that_fetched_only_the_change_does_not_believe_it(
+    tmp_path: Path, canary: Server, approved: str | None, checkout: str, *, remote: bool
+) -> None:
+    made = repository(tmp_path / "r")
+    text = hostile(canary.url, "token_env: CANARY")
+    proposed(made, {"schemactl.yaml": text + (f"approved: {approved}\n" if approved else "")})
+    clone = Scratch(tmp_path / "clone")
+    if remote:
+        clone.git("remote", "add", "origin", str(made.path))
+    clone.git("fetch", "-q", str(made.path), "+refs/heads/stranger:refs/pipelines/1")
+    clone.git("tag", "v1", "refs/pipelines/1")
+    clone.git("checkout", "-q", checkout, "refs/pipelines/1")
+    done = schemactl(clone.path, ["plan"])
+    assert done.returncode == 1
+    assert canary.asked == []
+    if not remote:
+        return
+    if approved or checkout == "-Bmain":
+        assert "git remote set-head origin --auto" in done.stderr
+    # What it says helps.
+    clone.git("fetch", "-q", "origin")
+    clone.git("remote", "set-head", "origin", "stranger")
+    clone.git("remote", "set-head", "origin", "main")
+    done = schemactl(clone.path, ["plan"])
+    assert canary.asked == []
+    assert "is taken as origin/main has it" in done.stderr
+
+
+@pytest.mark.parametrize("approved", ["HEAD", "v1", "refs/pipelines/1"])
+def test_where_no_remote_is_only_a_branch_can_be_approved(
+    tmp_path: Path, canary: Server, approved: str
+) -> None:
+    made = repository(tmp_path / "r", None)
+    made.git("branch", "-m", "trunk")
+    proposed(made, {"schemactl.yaml": hostile(canary.url, "token_env: CANARY") + f"approved: {approved}\n"})
+    made.git("tag", "v1")
+    made.git("update-ref", "refs/pipelines/1", "HEAD")
+    done = schemactl(made.path, ["plan"])
+    assert (done.returncode, canary.asked) == (1, [])
+    assert "--trust-working-tree" in done.stderr
+
+
 @pytest.mark.parametrize("state", ["no commit", "no project file yet", "a branch of another name"])
 def test_where_nothing_was_approved_yet_the_files_at_hand_have_the_targets(
     tmp_path: Path, state: str
