@@ -14,6 +14,7 @@ from schemactl.errors import SchemactlError
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, read_commit, read_schema, schema_value
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
+from schemactl.plan.shape import misfit
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -146,8 +147,14 @@ def read(path: Path) -> Plan:
             fix=again,
         )
     digest = value.pop("digest")
-    if digest != _digest(value):
+    try:
+        fits = digest == _digest(value)
+    except RecursionError as error:
+        raise SchemactlError(f"{path} is not a plan: it nests too deep", fix=again) from error
+    if not fits:
         raise SchemactlError(f"{path} was changed after it was written: its digest does not fit", fix=again)
+    if wrong := misfit(value):
+        raise SchemactlError(f"{path} is not a plan of schemactl: {wrong}", fix=again)
     try:
         return _plan(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,79 @@ def elsewhere(told: dict[str, Any]) -> None:
     told["steps"].append(
         {"action": "create_topic", "topic": "persistent://shop/sales/secret", "partitions": None}
     )
+
+
+WRONG: list[Any] = [None, True, 7, 1.5, "text", [], {}, [[]], {"x": {}}]
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value in a JSON value."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*way, key)
+        if isinstance(inner, dict | list):
+            yield from places(inner, (*way, key))
+
+
+def assert_every_wrong_type_is_refused(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    """`apply plan.json` with one value of another type, for every value, is one error, and does nothing."""
+    path = estate.scratch.path / "plan.json"
+    text = path.read_text()
+    before = estate.held(), estate.held(LEGACY)
+    told = json.loads(text)
+    del told["digest"]
+    for way in places(told):
+        *above, key = way
+
+        def replace(told: dict[str, Any], by: Any, above: list[Any] = above, key: Any = key) -> None:
+            for each in above:
+                told = told[each]
+            told[key] = by
+
+        old = told
+        for each in way:
+            old = old[each]
+        for wrong in (each for each in WRONG if type(each) is not type(old)):
+            path.write_text(text)
+            forge(path, lambda told, wrong=wrong, replace=replace: replace(told, wrong))  # type: ignore[misc]
+            capsys.readouterr()
+            code = estate.run("apply", "plan.json")
+            said = capsys.readouterr().err
+            # What may be absent is of no wrong type then, and says something else than Git and the registry.
+            is_allowed = old is None or wrong is None
+            if is_allowed and way[0] == "lists" and code in (0, 3):
+                # Nobody needs it, and the registry was empty.
+                for file in (estate.scratch.path / ".schemactl").glob("registry.db*"):
+                    file.unlink()
+                continue
+            assert code == 1 or (is_allowed and code == 4), (way, wrong, said)
+            assert [row for row in said.split("\n") if row.startswith("schemactl: ")] == [said.split("\n")[0]]
+            assert is_allowed or " is not a plan of schemactl: `" in said or way == ("format_version",), (
+                way,
+                wrong,
+                said,
+            )
+            assert (estate.held(), estate.held(LEGACY)) == before, (way, wrong)
+
+
+@pytest.mark.parametrize("options", [(), ("--allow-delete", "legacy", "--relax-while-replaying")])
+def test_no_value_of_another_type_passes(
+    estate: Estate, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    if options:
+        estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\n"})
+        estate.scratch.commit(
+            {"namespaces/new.yaml": LEGACY_TEXT.replace("legacy", "new") + "partitions: 3\n"}
+        )
+        estate.orders("id", "needed")
+    planned(estate, *options)
+    assert_every_wrong_type_is_refused(estate, capsys)
+
+
+def test_no_value_of_another_type_in_a_rebuild_passes(
+    lost: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rebuilding(lost)
+    assert_every_wrong_type_is_refused(lost, capsys)
 
 
 def as_a_rebuild(told: dict[str, Any]) -> None:
