@@ -12,7 +12,7 @@ from typing import Any, Final
 from schemactl.declare.document import capped
 from schemactl.declare.files import Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
 from schemactl.declare.misfit import misfits
-from schemactl.declare.package_names import owner
+from schemactl.declare.package_names import advised, owner
 from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
@@ -143,7 +143,7 @@ class _Checks:
             yield self._problem(
                 ("generate", "package"),
                 f"`{shortened(package)}` is {whose}: a generated package of that name would take its place",
-                f"write another name, such as {shortened(package).lower()}_schemas",
+                f"write another name, such as {shortened(advised(package))}",
             )
         target, known = _at(self.value, ("generate", "target")), self.value.get("targets", {})
         if target is not None and target not in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -22,16 +23,44 @@ REFUSED = [
     "pyarrow",
 ]
 REFUSED += ["pandas", "google", "grpc", "pulsar", "pulsar_client", "fastavro", "git", "pydantic"]
+REFUSED += [
+    "test",
+    "conftest",
+    "sitecustomize",
+    "usercustomize",
+    "_runtime",
+    "_shop",
+    "_distutils_hack",
+    "_pytest",
+]
+REFUSED += [
+    "torch",
+    "tensorflow",
+    "Tensorflow",
+    "keras",
+    "jax",
+    "xgboost",
+    "scipy",
+    "sklearn",
+    "scikit_learn",
+    "PIL",
+    "tests",
+]
+REFUSED += ["__main__", "__init__", "__pycache__", "__future__"]
 REFUSED += sorted(set(sys.stdlib_module_names) - {"antigravity"})
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_where_it_is_named(name: str) -> None:
-    with pytest.raises(DeclarationError, match=rf"^schemactl.yaml:2:21: `{name}` is "):
+    with pytest.raises(DeclarationError, match=rf"^schemactl.yaml:2:21: `{name}` is ") as raised:
         read_project("schemactl.yaml", f"version: 1\ngenerate: {{package: {name}}}\n".encode())
+    advised = re.findall(r"such as (\w+)", str(raised.value))
+    assert read_project("schemactl.yaml", f"version: 1\ngenerate: {{package: {advised[0]}}}\n".encode())
 
 
-@pytest.mark.parametrize("name", ["shop_schemas", "pyspark_schemas", "oss", "pulsar_topics", "_shop"])
+@pytest.mark.parametrize(
+    "name", ["shop_schemas", "pyspark_schemas", "oss", "pulsar_topics", "shop_", "testing_shop"]
+)
 def test_another_is_not(name: str) -> None:
     project = read_project("schemactl.yaml", f"version: 1\ngenerate: {{package: {name}}}\n".encode())
     assert project.generate
