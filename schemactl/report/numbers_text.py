@@ -26,7 +26,12 @@ def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, c
         return "\n".join(
             [*lines, f"  Next: schemactl drift --target {target} tells how to bring the commits back"]
         )
-    return "\n".join([*lines, f"  Next: {advice(target, after=after)}"])
+    lines.append(f"  Next: {advice(target, after=after)}")
+    if after and any(topic.contradicted for topic in misread):
+        lines.append(
+            f"  Where the registry lost what is recorded, first: schemactl rebuild --target {target} gives those numbers back"
+        )
+    return "\n".join(lines)
 
 
 def advice(target: str, *, after: bool = False) -> str:

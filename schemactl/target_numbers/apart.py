@@ -65,6 +65,11 @@ class TopicApart:
         """Whether the approved history lacks what an `apply` uploaded, so that it cannot be recorded, but must come back."""
         return any(each.state == "unexplained" and not each.recorded for each in self.numbers)
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether a number is Git's own and recorded as something else."""
+        return any(each.git == each.registry and not each.recorded for each in self.numbers)
+
     def __str__(self) -> str:
         """The numbers that are not recorded, or all of them."""
         told = [each for each in self.numbers if not each.recorded] or self.numbers
