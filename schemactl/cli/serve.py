@@ -114,6 +114,8 @@ def _project(context: Context) -> Project:
     except (DeclarationError, UsageError):
         raise
     except SchemactlError:
+        if context.config:
+            raise
         return Project()
     return project
 

@@ -55,6 +55,8 @@ def load_project(
         folder = path.parent.resolve()
         around = _top(here)
         top = _top(folder)
+        if top != around and not path.exists():
+            raise UsageError(f"--config {config}: there is no such file")
         if top != around:
             raise SchemactlError(
                 f"--config {config} is in {f'the repository {top}' if top else 'no repository'}, and {here} is in "

@@ -248,6 +248,11 @@ def test_a_project_of_another_repository_is_not_judged_by_this_ones_history(
     assert (code, out) == (1, ""), said
     assert f"--config {inner}/schemactl.yaml is in the repository" in said
     assert "-C" in said
+    if command == "check --base HEAD" and inner == "schemas":
+        # What this repository has under the name that the file would have there is not read in its place.
+        (outer.path / "schemas" / "schemactl.yaml").rename(tmp_path / "kept")
+        assert main(["-C", str(here), "--config", "schemas/schemactl.yaml", *command.split()]) == 64
+        (tmp_path / "kept").rename(outer.path / "schemas" / "schemactl.yaml")
     assert main(["-C", str(outer.path / "schemas"), "--config", "schemactl.yaml", "check"]) == 0
 
 

@@ -99,6 +99,22 @@ def test_wrong_usage_says_what_to_write(
     assert what in done.stderr
 
 
+def test_a_project_file_of_another_repository_is_refused(tmp_path: Path) -> None:
+    for name in ("here", "other"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+    (tmp_path / "other" / "schemactl.yaml").write_text("version: 1\n")
+    with socket.socket() as taken:
+        # Nobody waits for a server that starts all the same.
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = shop.schemactl(
+            tmp_path / "here", "--config", "../other/schemactl.yaml", "serve", "--port", port
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--config ../other/schemactl.yaml is in the repository" in done.stderr
+
+
 def test_a_file_that_is_no_registry_is_said_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "registry.db").write_text("no database, but long enough to be looked at")
     done = shop.schemactl(tmp_path, "serve", "--port", "0", "--registry", "sqlite:registry.db")
