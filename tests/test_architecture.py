@@ -104,7 +104,7 @@ ROOMS: dict[str, set[str]] = {
         "target_numbers",
         "printing",
     },
-    "staged": {"model", "declare", "history", "check", "report", "tables", "printing"},
+    "staged": {"model", "declare", "history", "check", "report", "tables", "printing", "target_numbers"},
     "codec": set(),
     "spark": {"codec"},
     "codegen": {"errors", "installation", "output", "model", "formats", "target_numbers"},

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.staged import Look
+    from schemactl.target_numbers import Judged
 
 FINDINGS = 100
 
@@ -135,7 +136,7 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
         beginning = keeping.begin(context.directory, project) if args.staged and whole else None
         if not args.base and in_ci():
             _refuse_itself(context, repository, project, staged=args.staged)
-        declared = _declared(repository, project, files)
+        declared, numbers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
         forked = history.read_forked(
             repository,
@@ -149,20 +150,22 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
         context.note(approved.notes)
         deadline.begin("comparing what is declared with what was approved")
         fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
+        _refuse_contradictions(numbers, declared, forked)
         report = _compared(args, project, declared, forked, fork)
         if args.base and isinstance(files, history.CommitFiles):
-            notes = _not_judged(repository, project, files, declared)
+            paths = {project.path, *_paths(declared), *numbers.paths}
+            notes = _not_judged(repository, project, files, paths)
             report = replace(report, notes=(*report.notes, *notes))
         if beginning and isinstance(files, history.IndexFiles):
             keeping.keep(
                 beginning,
-                repository=repository,
                 project=project,
                 files=files,
                 declared=declared,
                 approved=approved,
                 fork=fork,
                 report=report,
+                numbers=numbers,
             )
     return report
 
@@ -268,18 +271,32 @@ def _head(repository: Repository) -> CommitFiles:
     return CommitFiles(repository, head)
 
 
-def _declared(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> Declared:
-    """What the files say. Raises DeclarationError if they have problems."""
+def _declared(
+    repository: Repository, project: Project, files: CommitFiles | HashedFiles
+) -> tuple[Declared, Judged]:
+    """What the files say, the targets' numbers files among them. Raises DeclarationError if they have problems."""
     from schemactl import declare, history
     from schemactl.history import attributes, kept
+    from schemactl.target_numbers import judge_files
 
     soundness = history.Soundness(repository, project, files, program=kept.program())
     declared = declare.read(files, project, soundness=soundness)
     soundness.keep()
-    judged = {project.path, *_paths(declared), *(each.source.path for each in declared.problems)}
-    if problems := [*declared.problems, *attributes.problems(repository, files, judged)]:
+    numbers = judge_files(files, project)
+    wrong = sorted({*declared.problems, *numbers.problems})
+    judged = {project.path, *_paths(declared), *numbers.paths, *(each.source.path for each in wrong)}
+    if problems := [*wrong, *attributes.problems(repository, files, judged)]:
         raise DeclarationError(problems)
-    return declared
+    return declared, numbers
+
+
+def _refuse_contradictions(numbers: Judged, declared: Declared, forked: Forked) -> None:
+    """Nothing, if Git has what the numbers files say it has, or will have it. Raises DeclarationError."""
+    from schemactl.target_numbers import contradictions
+
+    histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
+    if problems := contradictions(numbers.records, declared.catalog, histories):
+        raise DeclarationError(problems)
 
 
 def _paths(declared: Declared) -> Iterator[str]:
@@ -293,7 +310,7 @@ def _paths(declared: Declared) -> Iterator[str]:
 
 
 def _not_judged(
-    repository: Repository, project: Project, files: CommitFiles, declared: Declared
+    repository: Repository, project: Project, files: CommitFiles, judged: set[str]
 ) -> Iterator[str]:
     """That files of the working tree are not as HEAD has them."""
     from schemactl import declare, history
@@ -301,7 +318,7 @@ def _not_judged(
 
     worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
     here = history.HashedFiles(worktree, repository.object_format)
-    paths = uncommitted.among(files, here, {project.path, *_paths(declared)})
+    paths = uncommitted.among(files, here, judged)
     if paths:
         named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
         yield (

@@ -18,7 +18,7 @@ from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
 from schemactl.plan.planner import Permissions, Planner, applicable
 from schemactl.plan.state import State, digest, scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, Refusal, TakeNumber
-from schemactl.target_numbers import TargetNumbers, target_versions
+from schemactl.target_numbers import Entry, TargetNumbers, TargetVersion, target_versions
 from schemactl.wording import numbers as listed
 from schemactl.wording import versions
 
@@ -87,18 +87,27 @@ def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicNam
         topic = git.topics.get(name)
         if topic is None or topic.schema is None or not recorded.entries:
             continue
+        known = {each.number: each for each in target_versions(topic, numbers)}
         last = max(recorded.entries)
-        pairs = []
-        for meant in target_versions(topic, numbers)[: last + 1]:
-            entry = recorded.entries.get(meant.number)
-            foreign = entry.foreign if entry else None
-            info = foreign or (upload(meant.git) if meant.git and meant.info else None)
-            if meant.deleted or info is None:
-                pairs = [Pair(SchemaVersion(number, None), None) for number in range(meant.number + 1)]
-            else:
-                pairs.append(Pair(SchemaVersion(meant.number, info), meant.git, readable=True))
-        found[name] = tuple(pairs)
+        readable: list[Pair] = []
+        for number in reversed(range(last + 1)):
+            pair = _recorded_pair(known.get(number), recorded.entries.get(number))
+            if pair is None:
+                break
+            readable.append(pair)
+        gone = range(last + 1 - len(readable))
+        tombstones = [Pair(SchemaVersion(number, None), None) for number in gone]
+        found[name] = (*tombstones, *reversed(readable))
     return found
+
+
+def _recorded_pair(meant: TargetVersion | None, entry: Entry | None) -> Pair | None:
+    """What a number gets back; None: nobody can tell."""
+    if meant is None or meant.deleted:
+        return None
+    foreign = entry.foreign if entry else None
+    info = foreign or (upload(meant.git) if meant.git and meant.info else None)
+    return Pair(SchemaVersion(meant.number, info), meant.git, readable=True) if info else None
 
 
 def around(git: Catalog, lists: Lists) -> Catalog:

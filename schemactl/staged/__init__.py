@@ -113,6 +113,8 @@ class Look:
         if b"\0".join(records) != standing.records:
             if not standing.topics or (standing.notes and standing.base != standing.tip):
                 return None
+            if not {*standing.numbers.split(b"\0")}.isdisjoint(records[1::2]):
+                return None
             from schemactl.staged.judging import judged
 
             return judged(standing, records, self.objects(folders), color=_is_colored())

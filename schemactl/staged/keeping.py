@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 from schemactl import staged
 from schemactl.check import CheckReport, Fork
 from schemactl.declare import PROJECT_FILE, Declared
-from schemactl.history import History, IndexFiles, Repository
+from schemactl.history import History, IndexFiles
 from schemactl.history.approved import resolve
 from schemactl.history.cache import derivation, location
 from schemactl.history.folders import Folders, find, stamp
 from schemactl.model import AVRO_PAYLOADS, Catalog, Project
 from schemactl.report import render_check
 from schemactl.staged.standing import Standing, TopicLine, concerning
+from schemactl.target_numbers import Judged, contradictions
 
 _TABLES: Final = "TABLE_CHANGED"
 """What is found on sight, as serious as it is unless the project says otherwise."""
@@ -40,18 +41,19 @@ def begin(directory: str, project: Project) -> Beginning | None:
 def keep(
     beginning: Beginning,
     *,
-    repository: Repository,
     project: Project,
     files: IndexFiles,
     declared: Declared,
     approved: History,
     fork: Fork,
     report: CheckReport,
+    numbers: Judged,
 ) -> None:
     """The next check of the same index, started in the same folder, can be told on sight.
 
     Nothing is kept of a check that failed, or that said something beside its report.
     """
+    repository = files.repository
     folders = beginning.folders
     if (
         os.path.realpath(folders.common) != str(repository.common_directory)
@@ -75,7 +77,11 @@ def keep(
     standing.defaults = b"\n".join(map(os.fsencode, repository.default_branches))
     standing.roots = b"\0".join(map(os.fsencode, project.roots))
     used = {path for paths in declared.dependencies.values() for path in paths}
-    standing.outside = b"\0".join(sorted(os.fsencode(path) for path in used if not _within(path, project)))
+    # A link in place of a folder is a change as well.
+    places = {place for path in numbers.places for place in (path, *_folders(path))}
+    standing.numbers = b"\0".join(sorted(map(os.fsencode, places)))
+    outside = {path for path in used if not _within(path, project)} | places
+    standing.outside = b"\0".join(sorted(map(os.fsencode, outside)))
     told = files.against(fork.commit)
     records = concerning(told, roots=standing.roots, outside=standing.outside)
     standing.records = b"\0".join(records)
@@ -92,8 +98,12 @@ def keep(
         path=project.path,
         waivers=project.waivers,
     ).encode()
+    # What is not approved yet may go again, and the numbers files name it.
+    is_settled = not contradictions(numbers.records, Catalog(), [approved.catalog])
     standing.topics = (
-        b"".join(_topics(declared, project, fork, approved.catalog)) if _is_plain(report, project) else b""
+        b"".join(_topics(declared, project, fork, approved.catalog))
+        if is_settled and _is_plain(report, project)
+        else b""
     )
     standing.tables = b"generate" if project.generate else b""
     standing.write(folders)
@@ -130,6 +140,12 @@ def _is_plain(report: CheckReport, project: Project) -> bool:
 def _full(ref: str) -> str:
     """The full name of a ref that was found without a project naming it."""
     return f"refs/remotes/{ref}" if "/" in ref else f"refs/heads/{ref}"
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders around a path, without the top."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _within(path: str, project: Project) -> bool:

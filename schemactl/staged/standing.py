@@ -38,6 +38,7 @@ _NAMES = (
         "base",
         "roots",
         "outside",
+        "numbers",
         "records",
     ),
     *(
@@ -66,6 +67,8 @@ class Standing:
         stamp: see `folders.stamp`.
         tip: the id of the newest approved commit; `base`: of the one where the work left it.
         roots: the folders of declarations, `outside`: the files beside them that definitions are made of; NUL between.
+        numbers: the places of numbers files and foreign definitions, and the folders around them; NUL between. They are in
+            `outside`, too, and what changes there is worked out.
         records: what of the index concerned the project, as `diff-index` told it against `base`.
         plain: the report; `colored`: for a terminal.
         release, label, checked, notes: of the report.
@@ -86,6 +89,7 @@ class Standing:
     base: bytes
     roots: bytes
     outside: bytes
+    numbers: bytes
     records: bytes
     plain: bytes
     colored: bytes

@@ -24,6 +24,7 @@ from schemactl.target_numbers.apart import (
 from schemactl.target_numbers.apart_json import apart_values, read_apart
 from schemactl.target_numbers.approved import numbers_of, recorded_elsewhere
 from schemactl.target_numbers.file import numbers_path, read_numbers
+from schemactl.target_numbers.judging import Judged, contradictions, judge_files
 from schemactl.target_numbers.mapping import (
     git_number,
     records_other_numbers,
@@ -34,6 +35,7 @@ from schemactl.target_numbers.values import Entry, TargetNumbers, TargetVersion,
 
 __all__ = [
     "Entry",
+    "Judged",
     "NumberApart",
     "TargetNumbers",
     "TargetVersion",
@@ -41,8 +43,10 @@ __all__ = [
     "TopicNumbers",
     "accept",
     "apart_values",
+    "contradictions",
     "find_apart",
     "git_number",
+    "judge_files",
     "lost_numbers",
     "numbers_of",
     "numbers_path",

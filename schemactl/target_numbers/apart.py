@@ -172,7 +172,7 @@ def other_spellings(
     git = Contents(topic.versions)
     held = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
     in_place = {entry.number for entry, version in held if version and version.number == entry.number}
-    known = {each.number for each in meant}
+    highest = max((each.number for each in meant), default=-1)
     return tuple(
         TargetVersion(entry.number, version, version.info, version.commit)
         for entry, version in held
@@ -180,7 +180,7 @@ def other_spellings(
         and version.info
         and version.info.type is SchemaType.STRING
         and version.number in in_place
-        and entry.number not in known
+        and entry.number > highest
     )
 
 

@@ -20,8 +20,8 @@ from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.source import node_place
 from schemactl.target_numbers.values import Entry, TargetNumbers, TopicNumbers
 
-MAX_NUMBER: Final = 1_000_000
-"""The highest number that can be recorded: all numbers up to the highest have a meaning."""
+MAX_NUMBER: Final = 100_000
+"""The highest number that can be recorded: no registry is asked for more versions of a topic."""
 
 KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted")
 _SHAPES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
@@ -92,7 +92,7 @@ class _Reader:
             if name in found_topics:
                 self._tell(key, f"{name} is recorded twice", "put all its numbers under one of the two")
                 continue
-            found_topics[name] = TopicNumbers(entries)
+            found_topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
         return found_topics
 
     def _entries(self, node: yaml.Node, value: Any) -> Iterator[tuple[int, Entry]]:

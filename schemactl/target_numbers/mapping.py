@@ -12,9 +12,10 @@ from schemactl.target_numbers.values import Entry, TargetNumbers, TargetVersion,
 
 
 def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[TargetVersion, ...]:
-    """What each number of the target stands for, in order of number, without gaps from 0.
+    """What each number of the target stands for, in order of number.
 
-    A number that is not listed and lies below the highest listed one is Git's own. Above the highest listed, Git's remaining
+    A number that is not listed and lies below the highest listed one is Git's own; where Git has none, nothing stands for it, and
+    its messages are rejected. Above the highest listed, Git's remaining
     versions follow in order: those that no number up to there stands for. A number that was deleted does not count there,
     because the target gets its content once more under a new one. What was foreign when it was recorded, and was approved
     since, stands for Git's version.
@@ -36,11 +37,12 @@ def meanings(
     known = {version.number: version for version in git}
     contents = Contents(git)
     first = max(recorded.entries) + 1
+    own = {number for number in known if number < first}
     found = [
         _recorded(entry, known, contents, target)
         if (entry := recorded.entries.get(number))
-        else _unlisted(number, known, target)
-        for number in range(first)
+        else _of_git(number, known[number])
+        for number in sorted(own | recorded.entries.keys())
     ]
     stood_for = {each.git.number for each in found if each.git and not each.deleted}
     rest = [version for version in git if version.number not in stood_for]
@@ -82,13 +84,6 @@ def _of_git(number: int, version: SchemaVersion) -> TargetVersion:
     return TargetVersion(number, version, version.info, version.commit, unreadable)
 
 
-def _unlisted(number: int, known: dict[int, SchemaVersion], target: str) -> TargetVersion:
-    if number in known:
-        return _of_git(number, known[number])
-    why = f"number {number} of {target} is not recorded, and Git has no version {number}"
-    return TargetVersion(number, None, None, unreadable=why)
-
-
 def _recorded(
     entry: Entry, known: dict[int, SchemaVersion], contents: Contents, target: str
 ) -> TargetVersion:
@@ -100,7 +95,7 @@ def _recorded(
         why = f"is recorded as Git's version {entry.git}, which the approved history does not have"
     elif info is None:
         why = "was deleted, and nobody recorded its definition"
-    elif git is None and (wrong := _unusable(info)):
+    elif git is None and (wrong := unusable(info)):
         why = f"is foreign, and its recorded definition cannot be used: {wrong}"
     if why:
         why = f"number {entry.number} of {target} {why}" + (f" ({entry.reason})" if entry.reason else "")
@@ -109,7 +104,7 @@ def _recorded(
     )
 
 
-def _unusable(info: SchemaInfo) -> str:
+def unusable(info: SchemaInfo) -> str:
     """What is wrong with a foreign definition; "": messages can be read with it."""
     if info.type in CLIENT_SIDE or info.type is SchemaType.EXTERNAL:
         return f"messages of the type {info.type.name} cannot be decoded"

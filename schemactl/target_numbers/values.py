@@ -37,9 +37,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TopicNumbers:
-    """What is recorded of one topic, by number."""
+    """What is recorded of one topic, by number, and its place in the numbers file."""
 
     entries: Mapping[int, Entry] = field(default_factory=dict)
+    source: Source | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

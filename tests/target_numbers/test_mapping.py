@@ -66,8 +66,15 @@ def test_what_was_deleted_is_registered_again_under_new_numbers() -> None:
 def test_a_number_beyond_gits_versions_is_rejected_and_stays_so() -> None:
     """Git's version 1 is not there yet; what number 1 is, nobody recorded."""
     found = target_versions(topic(1), numbers(Entry(2, git=0)))
-    assert [each.info for each in found] == [TEXTS[0], None, TEXTS[0]]
-    assert found[1].unreadable == "number 1 of prod is not recorded, and Git has no version 1"
+    assert [(each.number, each.info) for each in found] == [(0, TEXTS[0]), (2, TEXTS[0])]
+
+
+def test_a_high_number_stands_for_itself_alone() -> None:
+    """Whatever lies between is nobody's, so that one line of a file makes no code of megabytes."""
+    found = target_versions(topic(2), numbers(Entry(100_000, deleted=True)))
+    assert [each.number for each in found] == [0, 1, 100_000]
+    later = target_versions(topic(2), numbers(Entry(99_999, foreign=FOREIGN), Entry(1, deleted=True)))
+    assert [each.number for each in later] == [0, 1, 99_999, 100_000]
 
 
 def test_a_foreign_content_that_was_approved_since_is_gits_version() -> None:

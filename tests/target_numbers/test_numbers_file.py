@@ -93,7 +93,7 @@ def test_without_the_file_there_is_no_record() -> None:
         ("a/b/c: 3", "1:8", "expected version numbers as a mapping, found the number 3", ""),
         ("a/b/c: {-1: {git: 0}}", "1:9", "found `-1`", "from 0 to"),
         ("a/b/c: {v1: {git: 0}}", "1:9", "found `v1`", "from 0 to"),
-        ("a/b/c: {1000001: {git: 0}}", "1:9", "found `1000001`", "from 0 to"),
+        ("a/b/c: {100001: {git: 0}}", "1:9", "found `100001`", "from 0 to 100000"),
         ("a/b/c: {1: {git: 0}, 1: {git: 1}}", "1:22", "the key `1` is repeated", "keep one"),
         ("a/b/c: {1: 0}", "1:12", "expected what the number stands for as a mapping", ""),
         ("a/b/c: {1: {}}", "1:9", "nothing says what number 1 stands for", "write {git: 3}"),

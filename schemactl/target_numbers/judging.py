@@ -1,0 +1,146 @@
+"""The numbers files of a project before they are approved: what is wrong with them, by the files and by Git's history alone."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from schemactl.changes import Contents
+from schemactl.declare.files import Files
+from schemactl.errors import DeclarationError, Problem
+from schemactl.model import CLIENT_SIDE, Catalog, Project, SchemaInfo, SchemaType, TopicName
+from schemactl.target_numbers.file import numbers_path, read_numbers
+from schemactl.target_numbers.mapping import unusable
+from schemactl.target_numbers.values import Entry, TargetNumbers
+
+_OF_NO_MESSAGE: Final = {SchemaType.NONE, SchemaType.BYTES, *CLIENT_SIDE}
+"""The types that messages with a version number never have."""
+
+_VERSION: Final = "write the number of a version of Git's, or `foreign` with the definition"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The numbers files among the judged files.
+
+    Attributes:
+        records: what they say, one for each target that has one without problems.
+        problems: everything that is wrong with them by themselves.
+        paths: of those that there are, and of their foreign definitions.
+        places: the same, and where the other targets would have theirs.
+    """
+
+    records: tuple[TargetNumbers, ...]
+    problems: tuple[Problem, ...]
+    paths: frozenset[str]
+    places: frozenset[str]
+
+
+def judge_files(files: Files, project: Project) -> Judged:
+    """The numbers files of all targets among `files`, with the definitions that they name."""
+    records: list[TargetNumbers] = []
+    problems: set[Problem] = set()
+    paths: set[str] = set()
+    places: set[str] = set()
+    for target in project.targets.values():
+        try:
+            path = numbers_path(project, target)
+        except ValueError:
+            # A name that makes no file's name has no numbers file.
+            continue
+        places.add(path)
+        if files.kind(path) == "file":
+            paths.add(path)
+        try:
+            numbers = read_numbers(files, project, target)
+        except DeclarationError as error:
+            problems |= {*error.problems}
+            continue
+        if numbers:
+            records.append(numbers)
+            paths |= {entry.path for _, entry in _entries(numbers) if entry.path}
+            problems |= {*_useless(numbers)}
+    return Judged(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
+
+
+def contradictions(
+    records: Iterable[TargetNumbers], declared: Catalog, histories: Iterable[Catalog]
+) -> tuple[Problem, ...]:
+    """What `records` say of topics and versions of Git's that there never were, nor will be.
+
+    Args:
+        records: the numbers files.
+        declared: what the files declare; each new definition is the next version.
+        histories: the approved history, and what it may become.
+    """
+    catalogs = tuple(histories)
+    known: dict[TopicName, frozenset[int]] = {}
+    problems: set[Problem] = set()
+    for numbers in records:
+        for name, recorded in numbers.topics.items():
+            if not any(name in each.topics for each in (declared, *catalogs)):
+                if recorded.source:
+                    what = f"{name} is declared nowhere, and never was"
+                    fix = "write the name that Git declares, not the target's own; else remove the entry"
+                    problems.add(Problem(recorded.source, what, fix))
+                continue
+            for entry in recorded.entries.values():
+                if entry.git is None or not entry.source:
+                    continue
+                if name not in known:
+                    known[name] = _versions(name, declared, catalogs)
+                if entry.git not in known[name]:
+                    problems.add(Problem(entry.source, _no_version(name, entry, known[name]), _VERSION))
+    return tuple(sorted(problems))
+
+
+def _no_version(name: TopicName, entry: Entry, known: frozenset[int]) -> str:
+    there = f"its versions are {min(known)} to {max(known)}" if known else "it has none"
+    return f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: {there}"
+
+
+def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
+    """The numbers of Git's versions of the topic, with the one that what is declared brings."""
+    topic = declared.topics.get(name)
+    schema = topic.schema if topic else None
+    found: set[int] = set()
+    for catalog in histories:
+        former = catalog.topics.get(name)
+        versions = former.versions if former else ()
+        found |= {version.number for version in versions}
+        if schema and Contents(versions).find(schema) is None:
+            found.add(versions[-1].number + 1 if versions else 0)
+    return frozenset(found)
+
+
+def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
+    """Foreign definitions that no message can be read with, unless they are what a registry held when it was accepted."""
+    for _, entry in _entries(numbers):
+        if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
+            continue
+        if entry.foreign.type in _OF_NO_MESSAGE:
+            why = f"no message has a version of the type {entry.foreign.type.name}"
+        elif entry.foreign.type is SchemaType.EXTERNAL or not (wrong := unusable(entry.foreign)):
+            continue
+        else:
+            why = f"its definition in {entry.path} cannot be used: {wrong}"
+        fix = "`schemactl drift --accept` writes what the registry holds; where nobody knows it, write {deleted: true}"
+        yield Problem(entry.source, f"number {entry.number} is foreign, and {why}", fix)
+
+
+def _is_accepted(entry: Entry, foreign: SchemaInfo) -> bool:
+    """Whether the definition's file has the name that `drift --accept` gives it, which ends with the digest of its bytes.
+
+    A registry may hold anything, and what it holds has to be recordable.
+    """
+    stem = posixpath.splitext(entry.path or "")[0]
+    return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")
+
+
+def _entries(numbers: TargetNumbers) -> Iterator[tuple[TopicName, Entry]]:
+    for name, recorded in numbers.topics.items():
+        for entry in recorded.entries.values():
+            yield name, entry

@@ -1,0 +1,219 @@
+"""A numbers file is judged with the change that brings it: what `plan` and `decode` would refuse does not pass the check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from estate import NAMESPACE, ORDERS, Estate
+from scratch import declared, record
+
+from schemactl import staged
+from schemactl.cli import main
+from schemactl.model import SchemaInfo, SchemaType
+from schemactl.target_numbers import Entry, TargetNumbers, TopicNumbers
+from schemactl.target_numbers.writing import write_numbers
+
+NUMBERS = "numbers/local.yaml"
+FOREIGN = "numbers/foreign/orders-1.avsc"
+FINE = f"{ORDERS}:\n  1: {{foreign: foreign/orders-1.avsc, type: AVRO}}\n  2: {{git: 0}}\n"
+
+
+@pytest.fixture
+def estate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Estate:
+    """One topic with one version; work is on a branch."""
+    monkeypatch.delenv("CI", raising=False)
+    found = Estate(tmp_path / "shop")
+    found.scratch.flush()
+    found.scratch.git("checkout", "-q", "-b", "work")
+    monkeypatch.chdir(found.scratch.path)
+    return found
+
+
+def write(estate: Estate, files: dict[str, str]) -> None:
+    """The files are in the working tree, and staged."""
+    for path, text in files.items():
+        target = estate.scratch.path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        estate.scratch.git("add", path)
+
+
+def told(estate: Estate, capsys: pytest.CaptureFixture[str]) -> str:
+    """What all three ways to check say of the change, which ends each with 1."""
+    said = []
+    estate.scratch.git("commit", "-q", "-m", "Record numbers")
+    for arguments in ([], ["--staged"], ["--base", "main"]):
+        capsys.readouterr()
+        assert main(["check", *arguments]) == 1
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1] == said[2]
+    return said[0]
+
+
+def accepts(*arguments: str) -> bool:
+    return main(["check", *arguments]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("1: {gti: 0}", "2:7", "unknown key `gti`"),
+        ("1: {foreign: foreign/none.avsc, type: AVRO}", "2:16", "there is no file"),
+        (
+            "1: {foreign: ../namespaces/orders.avsc, type: AVRO}",
+            "2:16",
+            "is not in the numbers file's folder",
+        ),
+        ("0: {git: 7}", "2:3", f"version 7 of {ORDERS}, which Git does not have: its versions are 0 to 0"),
+        (
+            "1: {foreign: foreign/garbage.avsc, type: AVRO}",
+            "2:3",
+            "numbers/foreign/garbage.avsc cannot be used",
+        ),
+        (
+            "1: {foreign: foreign/orders-1.avsc, type: NONE}",
+            "2:3",
+            "no message has a version of the type NONE",
+        ),
+        (
+            "1: {foreign: foreign/orders-1.avsc, type: BYTES}",
+            "2:3",
+            "no message has a version of the type BYTES",
+        ),
+        ("1: {foreign: foreign/orders-1.avsc, type: AUTO_CONSUME}", "2:3", "of the type AUTO_CONSUME"),
+        ("100001: {deleted: true}", "2:3", "expected a version number"),
+    ],
+)
+def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
+    estate: Estate, capsys: pytest.CaptureFixture[str], text: str, place: str, what: str
+) -> None:
+    write(
+        estate,
+        {
+            NUMBERS: f"{ORDERS}:\n  {text}\n",
+            FOREIGN: record("id", theirs=0),
+            "numbers/foreign/garbage.avsc": "garbage",
+        },
+    )
+    said = told(estate, capsys)
+    assert f"{NUMBERS}:{place}: " in said
+    assert what in said
+    assert "Fix: " in said
+
+
+def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in ("namespaces/orders.yaml", "namespaces/orders.avsc"):
+        estate.scratch.git("rm", "-q", path)
+    write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
+    main(["check"])
+    assert NUMBERS not in capsys.readouterr().err
+    write(estate, {NUMBERS: f"{FINE}other/sales/orders:\n  0: {{deleted: true}}\n"})
+    said = told(estate, capsys)
+    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in said
+
+
+def test_a_linked_definition_is_told(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    write(estate, {NUMBERS: FINE})
+    link = estate.scratch.path / FOREIGN
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../namespaces/orders.avsc")
+    estate.scratch.git("add", FOREIGN)
+    assert f"{NUMBERS}:2:16: " in told(estate, capsys)
+
+
+def test_problems_of_numbers_and_of_declarations_are_told_together(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        estate,
+        {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"},
+    )
+    said = told(estate, capsys)
+    assert NUMBERS in said
+    assert "namespaces/sales.yaml" in said
+
+
+def test_a_version_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
+    write(
+        estate,
+        {
+            "namespaces/orders.avsc": record("id", own=0),
+            NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n",
+        },
+    )
+    assert accepts()
+    assert accepts("--staged")
+    estate.scratch.git("commit", "-q", "-m", "Both")
+    assert accepts("--base", "main")
+
+
+def test_a_topic_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
+    refunds = declared("shop/sales/refunds", "refunds.avsc")
+    write(
+        estate,
+        {
+            "namespaces/refunds.yaml": refunds,
+            "namespaces/refunds.avsc": record("id", name="Refund"),
+            NUMBERS: "shop/sales/refunds:\n  0: {deleted: true}\n  1: {git: 0}\n",
+        },
+    )
+    assert accepts()
+
+
+@pytest.mark.parametrize("change", [NUMBERS, FOREIGN])
+def test_the_short_cut_leaves_what_concerns_numbers_to_the_complete_check(
+    estate: Estate, change: str
+) -> None:
+    write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
+    estate.scratch.git("commit", "-q", "-m", "Record numbers")
+    assert accepts("--staged")
+    assert staged.answer() is not None
+    write(estate, {change: "garbage"})
+    assert staged.answer() is None
+    assert main(["check", "--staged"]) == 1
+
+
+def test_the_short_cut_sees_the_first_numbers_file(estate: Estate) -> None:
+    assert accepts("--staged")
+    assert staged.answer() is not None
+    write(estate, {NUMBERS: "[]"})
+    assert staged.answer() is None
+
+
+def test_the_short_cut_does_not_take_back_a_version_that_numbers_name(estate: Estate) -> None:
+    write(
+        estate,
+        {
+            "namespaces/orders.avsc": record("id", own=0),
+            NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n",
+        },
+    )
+    assert accepts("--staged")
+    write(estate, {"namespaces/orders.avsc": record("id")})
+    assert staged.answer() is None
+    assert main(["check", "--staged"]) == 1
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        SchemaInfo(SchemaType.AVRO, b"garbage"),
+        SchemaInfo(SchemaType.BYTES),
+        SchemaInfo(SchemaType.NONE, b"x"),
+    ],
+)
+def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, held: SchemaInfo) -> None:
+    entries = {1: Entry(1, foreign=held, reason="it is so")}
+    numbers = TargetNumbers("local", NUMBERS, {ORDERS: TopicNumbers(entries)})
+    written = write_numbers(numbers, estate.scratch.path)
+    assert accepts()
+    # The same definition under a name of somebody's own was not accepted from anywhere.
+    own = estate.scratch.path / "numbers/foreign/own.avsc"
+    own.write_bytes(held.schema)
+    name = written[0].removeprefix("numbers/")
+    path = estate.scratch.path / NUMBERS
+    path.write_text(path.read_text().replace(name, "foreign/own.avsc"))
+    assert main(["check"]) == 1
