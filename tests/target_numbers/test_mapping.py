@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from estate import ORDERS, avro
 
-from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic
+from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic
+from schemactl.plan.rebuild import recorded_lists
 from schemactl.target_numbers import (
     Entry,
     TargetNumbers,
@@ -120,3 +121,16 @@ def test_a_record_that_says_what_git_says_is_none_of_other_numbers() -> None:
     assert records_other_numbers(TopicNumbers({1: Entry(1, git=0)}))
     assert records_other_numbers(TopicNumbers({1: Entry(1, deleted=True)}))
     assert records_other_numbers(TopicNumbers({1: Entry(1, foreign=FOREIGN)}))
+
+
+def test_a_rebuild_deletes_up_to_a_number_that_is_nobodys() -> None:
+    """Number 2 is neither listed nor Git's: its tombstone takes what comes before along."""
+    catalog = Catalog(topics={ORDERS: topic(2)})
+    [found] = recorded_lists(catalog, numbers(Entry(3, git=0), Entry(4, foreign=FOREIGN))).values()
+    assert [(pair.registry.number, pair.registry.info) for pair in found if pair.registry] == [
+        (0, None),
+        (1, None),
+        (2, None),
+        (3, TEXTS[0]),
+        (4, FOREIGN),
+    ]

@@ -345,3 +345,14 @@ def test_a_foreign_number_of_another_type_is_rejected_with_its_type(
     assert json.loads(capsys.readouterr().out) == "abc"
     assert decode(estate, b"abc", 0, "--target", "local", "--read-as", "1") == 100
     assert "written as STRING, which cannot be read as AVRO" in capsys.readouterr().err
+
+
+def test_a_number_between_that_is_nobodys_is_rejected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate = Estate(tmp_path / "gap")
+    estate.scratch.commit({"numbers/local.yaml": f"{ORDERS}:\n  99999: {{deleted: true}}\n"}, "A gap")
+    code = decode(estate, payload(record("id"), id="a"), 50_000, "--target", "local")
+    told = capsys.readouterr()
+    assert code != 0
+    assert "schema version 50000 is none that Git knows of local" in told.out + told.err
