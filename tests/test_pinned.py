@@ -1,4 +1,4 @@
-"""What is fetched to build, to test and to run the hook is fixed: each package by its version, each jar and pip itself by a hash."""
+"""What is fetched to build, to test and to run the hook is fixed as SECURITY.md says: by version and hash, or by version alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import subprocess
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -56,6 +57,11 @@ def test_the_hook_brings_all_that_it_needs_in_the_versions_that_are_tested() -> 
     brought = dict(each.split("==") for each in hook["additional_dependencies"])
     assert set(brought) == needed("pulsar-schemactl", "proto")
     assert brought == {name: pinned()[name] for name in brought}
+
+
+def test_the_hook_is_built_by_the_version_that_is_tested() -> None:
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert built == [f"hatchling=={pinned()['hatchling']}"]
 
 
 def test_pip_is_installed_by_its_hash_before_it_installs_anything() -> None:
