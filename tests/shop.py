@@ -33,8 +33,8 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment without what a hook around the tests may have set for Git."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    """The environment without what a hook around the tests may have set for Git, and without what tells of CI."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"}
 
 
 def git(folder: Path, *arguments: str) -> str:

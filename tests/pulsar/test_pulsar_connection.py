@@ -426,11 +426,15 @@ def test_words_of_megabytes_are_cut() -> None:
     assert len(str(raised.value)) < 2_500
 
 
-def test_a_small_upload_waits_for_the_bookies_of_a_broker_that_starts() -> None:
-    trouble = unexpected(
-        "org.apache.pulsar.broker.service.schema.exceptions.SchemaException",
+@pytest.mark.parametrize(
+    "words",
+    [
         "Not enough non-faulty bookies available -  ledger=-1 - operation=Failed to create ledger",
-    )
+        "Bookie handle is not available -  ledger=2 - operation=Failed to read entry - entry=0",
+    ],
+)
+def test_a_small_upload_waits_for_the_bookies_of_a_broker_that_starts(words: str) -> None:
+    trouble = unexpected("org.apache.pulsar.broker.service.schema.exceptions.SchemaException", words)
     answers = iter([trouble, trouble])
     with serving(lambda _: next(answers, said({"version": {"version": 0}}))) as server:
         registry = PulsarRegistry(server.url)

@@ -26,6 +26,8 @@ _TRANSIENT_EXCEPTION = re.compile(
     r"Timeout|MetadataStore|ManagedLedger|BKException|Connect|AlreadyClosed|NotLeader"
 )
 _NO_BOOKIES = "Not enough non-faulty bookies"
+_NO_BOOKIE = "Bookie handle is not available"
+"""What brokers say of a ledger whose bookie has not come back yet after a restart."""
 
 
 class Reply(NamedTuple):
@@ -130,6 +132,8 @@ def can_succeed_later(reply: Reply, sent_bytes: int = 0) -> bool:
     """
     if reply.status == _SERVER_ERROR and _NO_BOOKIES in words(reply):
         return not is_too_big(reply, sent_bytes)
+    if reply.status == _SERVER_ERROR and _NO_BOOKIE in words(reply):
+        return True
     if reply.status == _SERVER_ERROR:
         return _UNEXPECTED not in _reason(reply) or _TRANSIENT_EXCEPTION.search(exception(reply)) is not None
     if reply.status in _GATEWAY or reply.status in (TOO_MANY_REQUESTS, _PRECONDITION_FAILED):
