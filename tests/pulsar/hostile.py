@@ -131,7 +131,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     """An answer as it is sent."""
-    lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
+    # The server closes each connection, and says so: else the next request may still be sent on it.
+    told = ("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
+    lines = [f"HTTP/1.1 {status}", *told, *headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
