@@ -1,5 +1,7 @@
-# make demo     the whole street on a real example: Git, checks, registry, Spark
-# make test     every test
+# make demo     a real example end to end: Git, checks, registry, Spark
+# make test     the tests, without those of make live
+# make test-fast  the tests that start no JVM, no broker and no server: at most a minute on two cores
+# make live     the tests that need several releases of the broker, a cluster or an object store
 # make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
@@ -12,13 +14,21 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: demo test soak install lint broker spark-avro spark-releases format docs constraints clean
+.PHONY: demo test test-fast live soak install lint broker spark-avro spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
 
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not live"
+
+test-fast: $(STAMP)
+	$(PYTEST) -m "not (spark or broker or java or network or live or slow)"
+
+live: $(STAMP)
+	$(PYTEST) -m live
 
 soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=600 $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py

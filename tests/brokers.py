@@ -32,6 +32,12 @@ FOLDER = "SCHEMACTL_TEST_BROKERS"
 """The environment variable with the folder of this run's brokers; workers inherit it."""
 
 RELEASES = {"4.0": "4.0.7", "4.2": "4.2.4"}
+
+EACH_RELEASE = [pytest.param("4.0"), pytest.param("4.2", marks=pytest.mark.live)]
+"""The releases as parameters of a test or fixture; another broker than 4.0 belongs to the live tests."""
+markers: frozenset[str] = frozenset()
+"""The markers of the test that runs: `broker` for whoever needs one, `live` for another than the shared 4.0."""
+
 KEY = b"the key of the test broker's tokens: 32 bytes and more"
 
 
@@ -82,11 +88,12 @@ def running(kind: str) -> Broker:
     """
     version = RELEASES.get(kind, RELEASES["4.0"])
     jars(version)
+    assert kind == "4.0" or "live" in markers, "mark the test: pytest.mark.live"
     folder = Path(os.environ[FOLDER])
     with _locked(folder / f"{kind}.lock"):
         state = folder / f"{kind}.json"
         if not state.exists():
-            broker = start(folder / kind, version, checks_tokens=kind == "token")
+            broker = _started(folder / kind, version, checks_tokens=kind == "token")
             told = {
                 "url": broker.url,
                 "service_url": broker.service_url,
@@ -96,9 +103,14 @@ def running(kind: str) -> Broker:
         return Broker(**json.loads(state.read_text()))
 
 
-def start(folder: Path, version: str = RELEASES["4.0"], *, checks_tokens: bool = False) -> Broker:
+def start(folder: Path, version: str = RELEASES["4.0"]) -> Broker:
     """A new broker with its data in `folder`; whoever starts it stops it."""
     jars(version)
+    assert "live" in markers, "mark the test: pytest.mark.live"
+    return _started(folder, version)
+
+
+def _started(folder: Path, version: str, *, checks_tokens: bool = False) -> Broker:
     http, binary = _free_port(), _free_port()
     environment = {
         "SCHEMACTL_BROKER_DATA": str(folder),
@@ -149,6 +161,7 @@ def end() -> None:
 
 def jars(version: str = RELEASES["4.0"]) -> Path:
     """The folder with the jars of that Pulsar, its clients' among them. Without, or without Java, the test is skipped."""
+    assert "broker" in markers, "mark the test: pytest.mark.broker"
     cache = Path(os.environ.get("SCHEMACTL_BROKER_CACHE") or RECIPE.parent.parent.parent / ".broker")
     folder = cache / f"lib-{version}"
     if not (folder / ".complete").exists() or shutil.which("java") is None:

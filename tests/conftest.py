@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import brokers
@@ -30,15 +30,50 @@ def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 SLOWEST = ("spark", "pulsar")
 """Folders of tests that wait for other processes."""
 
+NEEDED_BY_FIXTURE = {
+    "spark": "spark",
+    "console": "spark",
+    "broker": "broker",
+    "java": "java",
+    "url": "network",
+    "store": "network",
+}
+"""The marker of every test that uses the fixture, directly or through another one."""
+
+REQUIRED = "SCHEMACTL_REQUIRE"
+"""The environment variable that names markers, separated by commas, of which no test may be skipped: CI sets it."""
+
 # Most of Spark's code runs a few times here, so compiling it well takes longer than it saves.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest is begun first, so that all processes have something to do until the end."""
+    """Mark tests by the fixtures they use, and begin with those that take longest, so that no worker idles at the end."""
     folder = Path(__file__).parent
+    for item in items:
+        for name in getattr(item, "fixturenames", ()):
+            if marker := NEEDED_BY_FIXTURE.get(name):
+                item.add_marker(marker)
     items.sort(key=lambda item: item.path.relative_to(folder).parts[0] not in SLOWEST)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    brokers.markers = frozenset(mark.name for mark in item.iter_markers())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped although the run requires what it needs."""
+    report = yield
+    required = set(filter(None, os.environ.get(REQUIRED, "").split(",")))
+    missing = sorted(required.intersection(mark.name for mark in item.iter_markers()))
+    if report.skipped and missing and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but {REQUIRED} names {', '.join(missing)}: {report.longrepr}"
+    return report
 
 
 def pytest_configure(config: pytest.Config) -> None:

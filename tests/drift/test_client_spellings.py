@@ -16,6 +16,8 @@ from estate import Estate
 from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
 
+pytestmark = pytest.mark.broker
+
 pulsar: Any = import_module("pulsar")
 Schemas: Any = import_module("pulsar.schema")
 
@@ -139,7 +141,7 @@ class Live(Estate):
             self.scratch.git("config", f"user.{role}", "ada@shop.example")
 
 
-@pytest.fixture(params=list(brokers.RELEASES))
+@pytest.fixture(params=brokers.EACH_RELEASE)
 def broker(request: pytest.FixtureRequest) -> brokers.Broker:
     return brokers.running(request.param)
 

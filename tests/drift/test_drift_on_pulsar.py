@@ -20,6 +20,8 @@ from scratch import record
 from schemactl.model import TopicName
 from schemactl.registry.base import Scope
 
+pytestmark = pytest.mark.broker
+
 # Without types, and to a type checker the folder of tests beside this one.
 pulsar: Any = import_module("pulsar")
 AvroSchema = import_module("pulsar.schema").AvroSchema
@@ -61,7 +63,7 @@ class Live(Estate):
         return json.loads(capsys.readouterr().out)
 
 
-@pytest.fixture(params=list(brokers.RELEASES))
+@pytest.fixture(params=brokers.EACH_RELEASE)
 def broker(request: pytest.FixtureRequest) -> brokers.Broker:
     return brokers.running(request.param)
 

@@ -79,7 +79,7 @@ class Left:
         return [version.number for version in found if version]
 
 
-@pytest.fixture(params=["embedded", "broker"])
+@pytest.fixture(params=["embedded", pytest.param("broker", marks=pytest.mark.broker)])
 def left(request: pytest.FixtureRequest, tmp_path: Path) -> Left:
     broker = brokers.running("4.0") if request.param == "broker" else None
     space = f"{brokers.new_tenant()}/sales"

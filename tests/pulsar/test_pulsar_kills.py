@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import brokers
+import pytest
 from applying import apply_until_done, planned
 from pulsar_histories import History, record, told, versions
 
@@ -23,6 +24,8 @@ from schemactl.errors import StalePlan
 from schemactl.model import Catalog
 from schemactl.plan import Plan
 from schemactl.registry.pulsar import PulsarRegistry
+
+pytestmark = pytest.mark.broker
 
 SEED = 5
 
@@ -77,6 +80,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(bro
         assert told(registry, history) == {**history.expected(), **gone}
 
 
+@pytest.mark.live
 def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
     broker = brokers.start(tmp_path / "broker")
     try:

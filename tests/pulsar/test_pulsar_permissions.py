@@ -21,6 +21,8 @@ from schemactl.model import (
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import Credentials, PulsarRegistry
 
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
 S = CompatibilityStrategy
 
 

@@ -11,10 +11,9 @@ from shop_on_pulsar import OnPulsar
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.model import NamespaceName
 
-RELEASES = list(brokers.RELEASES)
 
-
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_the_history_is_applied_once_and_has_gits_numbers(tmp_path: Path, release: str) -> None:
     broker = brokers.running(release)
     found = OnPulsar(tmp_path, broker)

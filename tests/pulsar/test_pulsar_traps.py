@@ -64,7 +64,8 @@ def test_schemas_of_a_deleted_namespace_are_in_the_plan_that_makes_it_again(
     assert held == [ghost, *history.expected()["plain"][3]]
 
 
-@pytest.mark.parametrize("release", list(brokers.RELEASES))
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 @pytest.mark.parametrize(
     ("definition", "accepted_by"),
     [

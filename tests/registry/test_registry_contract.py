@@ -89,7 +89,12 @@ def served() -> Iterator[str]:
         yield url
 
 
-KINDS = ["memory", "file", "serve", "broker"]
+KINDS = [
+    "memory",
+    "file",
+    pytest.param("serve", marks=pytest.mark.network),
+    pytest.param("broker", marks=pytest.mark.broker),
+]
 
 
 @pytest.fixture(params=KINDS)

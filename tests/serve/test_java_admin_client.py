@@ -8,6 +8,8 @@ from pathlib import Path
 import brokers
 import pytest
 
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
 PROGRAM = Path(__file__).parent / "SchemasClient.java"
 
 

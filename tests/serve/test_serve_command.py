@@ -18,6 +18,8 @@ import shop
 
 from schemactl.serve import server
 
+pytestmark = pytest.mark.network
+
 LARGEST = 5_242_710
 STRING = {"type": "STRING", "schema": "", "properties": {}}
 

@@ -17,6 +17,8 @@ import admin_rest
 import pytest
 import shop
 
+pytestmark = pytest.mark.network
+
 EVIL = "rebound.example"
 STRING = {"type": "STRING", "schema": "", "properties": {}}
 

@@ -18,7 +18,7 @@ from schemactl.spark import ensure_java
 from .daemons import standalone
 from .landing_victim import COUNT, DAMAGED
 
-pytestmark = STREAMS_OUT
+pytestmark = [STREAMS_OUT, pytest.mark.live, pytest.mark.spark]
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 ROOT = Path(__file__).parent.parent.parent

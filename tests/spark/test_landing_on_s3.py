@@ -21,6 +21,8 @@ from .daemons import s3
 from .fragile_files import Deadly, FragileFiles, Killed
 from .landing_victim import CODEC, COUNT, DAMAGED, messages
 
+pytestmark = pytest.mark.live
+
 GOOD = [number for number in range(COUNT) if number % DAMAGED]
 LANDED = Landed(2, 1, 3, 30)
 

@@ -280,6 +280,8 @@ def test_what_cannot_be_sent_is_refused_before_anything_is(space: Namespace) -> 
     assert received({**space.options, "topic": numbered}) == []
 
 
+@pytest.mark.live
+@pytest.mark.broker
 def test_tokens_and_tls_serve_the_own_producer_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = brokers.running("token")
     tenant = brokers.new_tenant()

@@ -337,6 +337,8 @@ def test_a_cluster_that_does_not_serve_is_a_clear_error(space: Namespace) -> Non
         read(batch(space, topic="nobody/nowhere/x"))
 
 
+@pytest.mark.live
+@pytest.mark.broker
 def test_who_may_not_read_is_told_so_and_who_may_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

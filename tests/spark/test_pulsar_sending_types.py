@@ -21,7 +21,7 @@ from schemactl.spark.arrow_types import struct_of
 READINGS = Path(__file__).parent / "PulsarReadings.java"
 
 
-@pytest.fixture(scope="module", params=["4.0", "4.2"])
+@pytest.fixture(scope="module", params=brokers.EACH_RELEASE)
 def space(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
     """A namespace of a broker of each release."""
     with namespace(brokers.running(request.param), tmp_path_factory.mktemp("log") / "client.log") as made:
