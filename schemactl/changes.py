@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from schemactl import formats
-from schemactl.broker import live
 from schemactl.errors import InvalidSchema
 from schemactl.formats.primitive import CHARSET
 from schemactl.model import (
@@ -25,6 +24,7 @@ from schemactl.model import (
     SchemaVersion,
     Topic,
     TopicName,
+    live,
 )
 
 COMMIT_PROPERTY = "schemactl.commit"

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from schemactl import broker, formats
 from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
 from schemactl.errors import InvalidSchema
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, live
 from schemactl.verdicts import Breakage, Direction, Incompatibility, Verdict
 
 
@@ -100,7 +100,7 @@ def _protected(
     """The versions whose readers or messages `strategy` looks at, newest first."""
     if not _directions(strategy):
         return []
-    versions = broker.live(existing)
+    versions = live(existing)
     latest_or_all = versions if strategy in TRANSITIVE else versions[-1:]
     return [(version.number, version.info) for version in reversed(latest_or_all) if version.info]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import lru_cache
@@ -150,6 +150,12 @@ class SchemaVersion:
     info: SchemaInfo | None
     commit: Commit | None = None
     timestamp_ms: int | None = None
+
+
+def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
+    """The versions after the last tombstone: those a broker compares an upload with (trimDeletedSchemaAndGetList)."""
+    deleted = [position for position, version in enumerate(versions) if version.info is None]
+    return tuple(versions[deleted[-1] + 1 :] if deleted else versions)
 
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)

@@ -22,14 +22,14 @@ class Incompatibility:
         pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
         message: the reference's own words.
         strict_only: Pulsar's Java reader decodes such messages all the same; only strict readers refuse.
-        way: how the format that found it comes to the place again; of no meaning to others.
+        trace: how the format that found it finds the place again; private to that format.
     """
 
     rule: str
     pointer: str
     message: str = ""
     strict_only: bool = False
-    way: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+    trace: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     def moved(self, pointer: str) -> Incompatibility:
         """The same one, at another pointer: in a definition around this one, or inside it."""
@@ -85,7 +85,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Counterexample:
     """One message that proves a breakage.
 
     Attributes:
@@ -112,7 +112,7 @@ class Finding:
         pointer: the JSON pointer, "" for the whole.
         against: the numbers of the versions that break.
         older: the place in the older version, where the pointer belongs to it.
-        witness: a message that proves a breakage of data; None where none can exist, or none was found.
+        counterexample: a message that proves a breakage of data; None where none can exist, or none was found.
         only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
         commit: the one of the branch that it is about; None: it is about the end.
     """
@@ -129,6 +129,6 @@ class Finding:
     direction: Direction | None = None
     against: tuple[int, ...] = ()
     older: str = ""
-    witness: Witness | None = None
+    counterexample: Counterexample | None = None
     only_at_tip: bool = False
     commit: Commit | None = None

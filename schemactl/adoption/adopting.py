@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from schemactl.adoption.declaring import Files, namespace_text, topic_files
 from schemactl.adoption.paths import Paths
 from schemactl.adoption.reading_back import misread
-from schemactl.broker import live
 from schemactl.changes import identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.formats import declared as spelled
@@ -21,6 +20,7 @@ from schemactl.model import (
     SchemaVersion,
     Topic,
     TopicName,
+    live,
 )
 from schemactl.wording import versions
 

@@ -4,13 +4,12 @@ put              an upload, or a producer that registers its schema
 test             the compatibility endpoint
 check_consumer   a consumer that brings a schema to a topic that has one
 find_version     the number of a version with the same bytes
-live             the versions a broker compares with
 admit            a client that connects: whether it is let in, and what is registered
 """
 
 from schemactl.broker.connect import Decision, PoliciesInForce, TopicState, admit, policies_in_force
 from schemactl.broker.data import NO_DATA
-from schemactl.broker.upload import check_consumer, find_version, live, put, test
+from schemactl.broker.upload import check_consumer, find_version, put, test
 
 __all__ = [
     "NO_DATA",
@@ -20,7 +19,6 @@ __all__ = [
     "admit",
     "check_consumer",
     "find_version",
-    "live",
     "policies_in_force",
     "put",
     "test",

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from schemactl.broker.data import uploaded
 from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
-from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, live, put
+from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
     WITHOUT_SCHEMA,
@@ -18,6 +18,7 @@ from schemactl.model import (
     SchemaInfo,
     SchemaType,
     SchemaVersion,
+    live,
 )
 from schemactl.verdicts import Answer, Outcome
 

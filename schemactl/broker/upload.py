@@ -32,6 +32,7 @@ from schemactl.model import (
     SchemaInfo,
     SchemaType,
     SchemaVersion,
+    live,
 )
 from schemactl.verdicts import Answer, Outcome
 
@@ -103,12 +104,6 @@ def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
         ),
         NOT_FOUND,
     )
-
-
-def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-    """The versions after the last tombstone: all that a broker compares with (trimDeletedSchemaAndGetList)."""
-    deleted = [position for position, version in enumerate(versions) if version.info is None]
-    return tuple(versions[deleted[-1] + 1 :] if deleted else versions)
 
 
 def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Release) -> int:

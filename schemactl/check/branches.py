@@ -205,7 +205,7 @@ def _refused(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> Iter
         pointer=bad.pointer,
         direction=bad.direction,
         against=bad.against,
-        witness=bad.witness,
+        counterexample=bad.counterexample,
         commit=commit,
     )
 

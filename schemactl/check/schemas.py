@@ -11,7 +11,7 @@ from schemactl.check.proposal import Proposal
 from schemactl.check.run import Run
 from schemactl.compat import breakages
 from schemactl.errors import Source
-from schemactl.formats import explain, on_the_wire, problems, witness
+from schemactl.formats import counterexample, explain, on_the_wire, problems
 from schemactl.formats.base import Explanation
 from schemactl.model import Release, SchemaInfo
 from schemactl.printing import on_one_line
@@ -58,7 +58,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             direction=direction,
             against=against,
             older=str(older or ""),
-            witness=witness(nearest, new=proposal.schema, old=old) if provable else None,
+            counterexample=counterexample(nearest, new=proposal.schema, old=old) if provable else None,
         )
 
 

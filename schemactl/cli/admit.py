@@ -186,7 +186,7 @@ def _told(question: _Question, decision: Decision, role: str) -> str:
 
 
 def _fix(question: _Question, decision: Decision) -> str:
-    from schemactl.broker import live
+    from schemactl.model import live
 
     if question.client is None:
         return "give the client the topic's schema, or take schema_validation_enforced back"

@@ -6,7 +6,6 @@ import base64
 from contextlib import closing
 from typing import Any, Final, get_args
 
-from schemactl.broker import live
 from schemactl.broker.connect import Role
 from schemactl.cli.json_lines import Answer, Request, Unreadable
 from schemactl.errors import RegistryError, SchemaRefused
@@ -19,6 +18,7 @@ from schemactl.model import (
     SchemaInfo,
     SchemaType,
     TopicName,
+    live,
 )
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry

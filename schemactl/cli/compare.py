@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from schemactl import formats
-from schemactl.broker import live
 from schemactl.broker.checkers import OPTIONAL, checkers
 from schemactl.cli import Context
 from schemactl.cli.json_definitions import definition_of, proto_of
@@ -21,7 +20,7 @@ from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro.canonical import canonical_form, fingerprints
 from schemactl.formats.avro.parse import parse
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.verdicts import Verdict
 
 _EXAMPLES = """\

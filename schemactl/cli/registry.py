@@ -91,7 +91,7 @@ class _Place:
 
     @property
     def live(self) -> tuple[SchemaVersion, ...]:
-        from schemactl.broker import live
+        from schemactl.model import live
 
         return live(self.topic.versions) if self.topic else ()
 

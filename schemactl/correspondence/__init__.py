@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from schemactl.broker import live
 from schemactl.changes import Contents, stamp
-from schemactl.model import SchemaVersion
+from schemactl.model import SchemaVersion, live
 
 State = Literal["readable", "deleted", "tombstone", "missing"]
 

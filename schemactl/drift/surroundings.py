@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from shlex import quote
 
-from schemactl.broker import live
 from schemactl.changes import (
     NamespaceAdded,
     PartitionsChanged,
@@ -17,7 +16,7 @@ from schemactl.changes import (
     compare,
 )
 from schemactl.drift.differences import Difference, Kind, Words, listed
-from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName
+from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
 from schemactl.plan import State
 from schemactl.wording import partitioned, policy_words
 

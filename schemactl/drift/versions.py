@@ -6,12 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from shlex import quote
 
-from schemactl.broker import live, put
+from schemactl.broker import put
 from schemactl.changes import upload
 from schemactl.correspondence import Pair, pair_up
 from schemactl.drift.differences import Difference, Kind, Words, listed
 from schemactl.drift.nearest import nearest
-from schemactl.model import Catalog, Commit, CompatibilityStrategy, Release, SchemaVersion, Topic, TopicName
+from schemactl.model import (
+    Catalog,
+    Commit,
+    CompatibilityStrategy,
+    Release,
+    SchemaVersion,
+    Topic,
+    TopicName,
+    live,
+)
 from schemactl.plan import State
 from schemactl.target_numbers import TopicApart
 from schemactl.verdicts import Outcome

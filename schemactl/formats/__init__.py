@@ -11,10 +11,10 @@ from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, Format
 from schemactl.formats.key_value import KeyValueFormat, split
 from schemactl.model import AVRO_DESCRIBED, Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
-def _misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
+def _misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
     from schemactl.formats import wire
 
     return wire.misreading(reader=reader, writer=writer)
@@ -100,14 +100,14 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     return FORMATS[new.type].explain(breakage, new=new, old=old)
 
 
-def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
     """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
     if old.type is not new.type:
         from schemactl.formats import wire
 
-        return wire.witness(breakage.direction, new=new, old=old)
+        return wire.counterexample(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
-    return FORMATS[new.type].witness(breakage, new=new, old=old)
+    return FORMATS[new.type].counterexample(breakage, new=new, old=old)
 
 
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:

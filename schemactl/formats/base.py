@@ -8,7 +8,7 @@ from typing import Protocol
 
 from schemactl.errors import InvalidSchema
 from schemactl.model import Release, SchemaInfo
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Format(Protocol):
         """`breakage` of `new` with `old` in words for people; who reads whom is its `direction`."""
         ...
 
-    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    def counterexample(
+        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Counterexample | None:
         """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
         ...

@@ -25,7 +25,7 @@ from schemactl.model import (
     SchemaInfo,
     SchemaType,
 )
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 ENCODING: Final = "kv.encoding.type"
 """The property that says whether the key travels inside the payload (INLINE) or as the message's key (SEPARATED)."""
@@ -114,7 +114,7 @@ def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
 class Misreading(Protocol):
     """What finds a message of `writer` that `reader` throws on or reads as another value."""
 
-    def __call__(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
+    def __call__(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
         """The message; None where none was found."""
         ...
 
@@ -223,7 +223,9 @@ class KeyValueFormat:
             older=None if told.older is None else _under(half, told.older),
         )
 
-    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    def counterexample(
+        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Counterexample | None:
         """A whole message where the encoding changed; else the key or the value that breaks, alone."""
         found = breakage.incompatibility
         is_older = breakage.direction == "old_reads_new"
@@ -239,7 +241,7 @@ class KeyValueFormat:
             proof = self._misreading(reader=reader, writer=writer)
         else:
             inner = _inside(breakage, half, new_half)
-            proof = self._formats[new_half.type].witness(inner, new=new_half, old=old_half)
+            proof = self._formats[new_half.type].counterexample(inner, new=new_half, old=old_half)
         return proof and replace(
             proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}"
         )

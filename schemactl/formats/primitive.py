@@ -15,7 +15,7 @@ from typing import Final
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation
 from schemactl.model import CLIENT_SIDE, WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""
@@ -103,7 +103,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     )
 
 
-def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
     """A text of one letter that comes out as another; None where Python has no codec of the name."""
     reader, writer = (charset(info) for info in _ordered(breakage, new=new, old=old))
     for letter in "éß€A":
@@ -113,7 +113,7 @@ def witness(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness 
         except (LookupError, UnicodeEncodeError):
             continue
         if result != letter:
-            return Witness(
+            return Counterexample(
                 json.dumps(letter, ensure_ascii=False),
                 data,
                 f"reads {json.dumps(result, ensure_ascii=False)}",

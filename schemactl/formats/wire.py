@@ -30,7 +30,7 @@ from schemactl.formats.avro.schema import Schema
 from schemactl.formats.key_value import frame, split
 from schemactl.formats.scalars import Unreadable
 from schemactl.model import AVRO_PAYLOADS, CLIENT_SIDE, SchemaInfo, SchemaType
-from schemactl.verdicts import Direction, Witness
+from schemactl.verdicts import Counterexample, Direction
 
 MAX_MESSAGES: Final = 9
 """Of one schema that are tried."""
@@ -67,7 +67,7 @@ class Wire:
     key: bytes | None = None
 
 
-def witness(direction: Direction, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+def counterexample(direction: Direction, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
     """A message that one side misreads, of those that `direction` has reading; None where none was found."""
     if direction != "old_reads_new":
         found = misreading(reader=new, writer=old)
@@ -76,7 +76,7 @@ def witness(direction: Direction, *, new: SchemaInfo, old: SchemaInfo) -> Witnes
     return misreading(reader=old, writer=new)
 
 
-def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
+def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
     """The first small message of `writer` that `reader` throws on or reads as another value; None: there was none.
 
     None, too, where a definition does not parse, or protobuf is not installed.
@@ -89,9 +89,9 @@ def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Witness | None:
             try:
                 result = read(wire, reader)
             except Unreadable as thrown:
-                return Witness(written, wire.payload, f"{thrown}{by}")
+                return Counterexample(written, wire.payload, f"{thrown}{by}")
             if result != written:
-                return Witness(written, wire.payload, f"reads {result}{by}")
+                return Counterexample(written, wire.payload, f"reads {result}{by}")
     except (SchemactlError, Untold, RecursionError):
         return None
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from schemactl import formats
-from schemactl.broker import live, put
+from schemactl.broker import put
 from schemactl.changes import (
     Change,
     Contents,
@@ -38,6 +38,7 @@ from schemactl.model import (
     SchemaVersion,
     Topic,
     TopicName,
+    live,
 )
 from schemactl.plan.state import State, digest, scope_of
 from schemactl.plan.steps import (

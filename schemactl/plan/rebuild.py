@@ -10,11 +10,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from schemactl.broker import live
 from schemactl.changes import Contents, identity, upload
 from schemactl.correspondence import Pair
 from schemactl.correspondence.file import topic_value
-from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
+from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.planner import Permissions, Planner, applicable
 from schemactl.plan.state import State, digest, scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, Refusal, TakeNumber

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, live, policies_in_force, put, test
+from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force, put, test
 from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
@@ -21,6 +21,7 @@ from schemactl.model import (
     SchemaVersion,
     Topic,
     TopicName,
+    live,
 )
 from schemactl.registry.base import Scope, counted
 from schemactl.registry.database import Database

@@ -7,7 +7,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from schemactl.check import CheckReport, TopicCheck
-from schemactl.verdicts import Answer, Breakage, Finding, Witness
+from schemactl.verdicts import Answer, Breakage, Counterexample, Finding
 
 if TYPE_CHECKING:
     from schemactl.tables.changes import Change
@@ -83,10 +83,14 @@ def _breakage(breakage: Breakage) -> dict[str, Any]:
     }
 
 
-def _witness(witness: Witness | None) -> dict[str, Any] | None:
-    if witness is None:
+def _counterexample(counterexample: Counterexample | None) -> dict[str, Any] | None:
+    if counterexample is None:
         return None
-    return {"message": witness.message, "base64": b64encode(witness.data).decode(), "result": witness.result}
+    return {
+        "message": counterexample.message,
+        "base64": b64encode(counterexample.data).decode(),
+        "result": counterexample.result,
+    }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -106,7 +110,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "direction": finding.direction,
         "against": list(finding.against),
         "older": finding.older,
-        "witness": _witness(finding.witness),
+        "witness": _counterexample(finding.counterexample),
         "only_at_tip": finding.only_at_tip,
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
     }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from schemactl.verdicts import Finding
 
 _SHOWN = 300
-"""Of a witness: longer ones are whole in the JSON report."""
+"""Of a counterexample: longer ones are whole in the JSON report."""
 
 _SHADES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -35,11 +35,11 @@ def _finding(finding: Finding, *, color: bool) -> str:
     lines += [f"  {line}" for line in finding.message.split("\n")]
     if finding.older:
         lines.append(f"  In the older version: {finding.older}")
-    if finding.witness:
-        message, size = finding.witness.message, len(finding.witness.data)
+    if finding.counterexample:
+        message, size = finding.counterexample.message, len(finding.counterexample.data)
         shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
         lines.append(
-            f"  Proof: {shown} ({size} byte{'' if size == 1 else 's'}): {on_one_line(finding.witness.result)}"
+            f"  Proof: {shown} ({size} byte{'' if size == 1 else 's'}): {on_one_line(finding.counterexample.result)}"
         )
     if finding.fix:
         lines.append(f"  Fix: {on_one_line(finding.fix)}")

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.broker import find_version, live
+from schemactl.broker import find_version
 from schemactl.errors import InvalidSchema, SchemaRefused
 from schemactl.formats.key_value import from_text, to_text
-from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName
+from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve.answers import ErrorPage, Refused, Unexpected, nothing, ok
 from schemactl.serve.call import Call

@@ -87,7 +87,7 @@ def finding(topic: str, found: list[Any], path: str, text: bytes) -> SimpleNames
         message=told(topic, [said(each) for each in found]),
         fix=advice(found),
         older="",
-        witness=None,
+        counterexample=None,
     )
 
 

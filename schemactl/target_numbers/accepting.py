@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from schemactl.broker import live
 from schemactl.changes import Contents, identity, unstamped
-from schemactl.model import SchemaVersion
+from schemactl.model import SchemaVersion, live
 from schemactl.target_numbers.values import Entry, TopicNumbers
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from schemactl.broker import live
 from schemactl.changes import Contents, identity, stamp
-from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
+from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName, live
 from schemactl.target_numbers.mapping import meanings
 from schemactl.target_numbers.values import TargetNumbers, TargetVersion, TopicNumbers
 

@@ -6,8 +6,8 @@ import base64
 
 from broker_corpus import Row, rows
 
-from schemactl.broker import PoliciesInForce, TopicState, admit, live, put
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.broker import PoliciesInForce, TopicState, admit, put
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.verdicts import Outcome
 
 CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaType.AUTO_CONSUME}

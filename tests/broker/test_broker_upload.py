@@ -9,9 +9,9 @@ from broker_corpus import Row, definition, rows, versions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker import check_consumer, find_version, live, put
+from schemactl.broker import check_consumer, find_version, put
 from schemactl.broker import test as ask
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.verdicts import Answer, Outcome
 
 ROWS = rows("broker_public")

@@ -155,7 +155,7 @@ def judged(reader: str, writer: str) -> dict[str, Any]:
     said["found"] = None if verdict.data is None else len(verdict.data)
     ends = (verdict.data or ())[:1] + (verdict.data or ())[-1:]
     said["longest"] = max((len(formats.explain(each, new=new, old=old).reason) for each in ends), default=0)
-    said["witnesses"] = len([each for each in ends if formats.witness(each, new=new, old=old)])
+    said["counterexamples"] = len([each for each in ends if formats.counterexample(each, new=new, old=old)])
     return said
 
 

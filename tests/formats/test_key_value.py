@@ -123,7 +123,7 @@ def test_it_breaks_data(new: SchemaInfo, rule: str, pointer: str, field: str) ->
     assert told.field == field
     assert "ersion 3" in told.reason
     assert told.fix
-    proof = formats.witness(Breakage(found, "new_reads_old", 3), new=new, old=old)
+    proof = formats.counterexample(Breakage(found, "new_reads_old", 3), new=new, old=old)
     assert proof is not None
 
 
@@ -137,7 +137,7 @@ def test_a_breakage_inside_a_half_is_explained_and_proved_there() -> None:
     assert (found.rule, found.pointer) == ("MISSING_ENUM_SYMBOLS", "/value/symbols")
     breakage = Breakage(found, "new_reads_old", 0)
     assert formats.explain(breakage, new=new, old=old).field.startswith("value")
-    proof = formats.witness(breakage, new=new, old=old)
+    proof = formats.counterexample(breakage, new=new, old=old)
     assert proof
     assert json.loads(proof.message) == {"value": "B"}
     assert proof.data == b"\x02"

@@ -78,7 +78,7 @@ def test_a_reader_decodes_with_its_own_charset(
     if found:
         told = formats.explain(Breakage(found[0], "new_reads_old", 0), new=string(reader), old=string(writer))
         assert "charset" in told.reason
-        proof = formats.witness(
+        proof = formats.counterexample(
             Breakage(found[0], "new_reads_old", 0), new=string(reader), old=string(writer)
         )
         assert proof

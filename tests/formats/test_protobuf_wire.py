@@ -167,19 +167,19 @@ def test_every_public_definition_reads_itself() -> None:
         assert rules(reader=old, writer=old) == rules(reader=new, writer=new) == []
 
 
-def test_every_breakage_of_a_public_pair_has_a_witness() -> None:
+def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
     """Seen by protobuf's parser: nothing is called breaking that is read as it was meant."""
     proved = 0
     for row, old, new in public():
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
             for found in FORMAT.resolve(reader=reader, writer=writer):
-                witness = FORMAT.witness(Breakage(found, direction, 0), new=new, old=old)  # type: ignore[arg-type]
+                counterexample = FORMAT.counterexample(Breakage(found, direction, 0), new=new, old=old)  # type: ignore[arg-type]
                 if required(parse(writer.schema).root, leave_out=set()) is None:
                     # A message that must contain itself cannot be written.
-                    assert witness is None
+                    assert counterexample is None
                     continue
-                assert witness is not None, (row["id"], direction, found)
-                assert witness.result
+                assert counterexample is not None, (row["id"], direction, found)
+                assert counterexample.result
                 proved += 1
     assert proved > 200
 
@@ -223,13 +223,13 @@ def test_a_long_circle_is_followed_to_its_end() -> None:
     assert rules(reader=definition(circle(2000)), writer=definition(circle(2000))) == []
 
 
-def test_messages_that_require_each_other_for_ever_have_no_witness() -> None:
+def test_messages_that_require_each_other_for_ever_have_no_counterexample() -> None:
     old = f"{PROTO2} message M {{ required M m = 1; optional int32 x = 2; }}"
     new = f"{PROTO2} message M {{ required M m = 1; optional string x = 2; }}"
     reader, writer = definition(new), definition(old)
     [found] = FORMAT.resolve(reader=reader, writer=writer)
     breakage = Breakage(found, "new_reads_old", 0)
-    assert FORMAT.witness(breakage, new=reader, old=writer) is None
+    assert FORMAT.counterexample(breakage, new=reader, old=writer) is None
     assert "No message can be shown: each would have to contain itself" in (
         FORMAT.explain(breakage, new=reader, old=writer).reason
     )
@@ -241,7 +241,7 @@ def test_a_bomb_of_required_messages_does_not_go_off() -> None:
     reader, writer = definition(old.replace("int32 x", "string x")), definition(old)
     [found] = FORMAT.resolve(reader=reader, writer=writer)
     started = time.process_time()
-    assert FORMAT.witness(Breakage(found, "new_reads_old", 0), new=reader, old=writer) is None
+    assert FORMAT.counterexample(Breakage(found, "new_reads_old", 0), new=reader, old=writer) is None
     assert time.process_time() - started < 5
 
 

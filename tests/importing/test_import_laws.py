@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from random_avro import Maker
 from scratch import Scratch
 
-from schemactl.broker import live
 from schemactl.changes import identity
 from schemactl.cli import main
 from schemactl.formats.key_value import join
@@ -25,6 +24,7 @@ from schemactl.model import (
     SchemaInfo,
     SchemaType,
     TopicName,
+    live,
 )
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry

@@ -29,10 +29,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemactl.apply import apply_plan
-from schemactl.broker import live
 from schemactl.changes import unstamped
 from schemactl.correspondence.file import FORMAT_VERSION, read_lists, topic_values
-from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, TopicName, live
 from schemactl.plan import Permissions, Plan, applicable, observe, scope_of
 from schemactl.plan.rebuild import Lists, around, make_rebuild
 from schemactl.registry import Registry, Scope

@@ -14,10 +14,9 @@ import admin_rest
 import brokers
 import pytest
 
-from schemactl.broker import live
 from schemactl.broker.connect import Role
 from schemactl.errors import SchemaRefused
-from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.storage import MemoryStorage
 

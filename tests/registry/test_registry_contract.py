@@ -15,7 +15,6 @@ import admin_rest
 import pytest
 from brokers import new_tenant
 
-from schemactl.broker import live
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
     CompatibilityStrategy,
@@ -25,6 +24,7 @@ from schemactl.model import (
     SchemaType,
     Topic,
     TopicName,
+    live,
 )
 from schemactl.registry import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry

@@ -31,7 +31,7 @@ def test_text_ends_with_the_sum(reports: dict[str, str]) -> None:
     assert re.search(r"2 changed, 1 refused \(1 error, 1 warning\)\.\n$", reports["text"])
 
 
-def test_json_has_both_verdicts_and_the_witness(reports: dict[str, str]) -> None:
+def test_json_has_both_verdicts_and_the_counterexample(reports: dict[str, str]) -> None:
     report = json.loads(reports["json"])
     (orders,) = [topic for topic in report["topics"] if topic["topic"].endswith("/orders")]
     assert (orders["broker"]["answer"], orders["data"], orders["version"]) == ("ok", "breaking", 6)

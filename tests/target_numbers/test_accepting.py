@@ -8,9 +8,8 @@ from estate import ORDERS, avro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker import live
 from schemactl.changes import Contents, identity
-from schemactl.model import SchemaInfo, SchemaVersion, Topic
+from schemactl.model import SchemaInfo, SchemaVersion, Topic, live
 from schemactl.target_numbers import (
     Entry,
     TargetNumbers,

@@ -18,7 +18,7 @@ from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.base import Explanation
 from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 if TYPE_CHECKING:
     from schemactl.formats.avro.verdicts import Verdicts
@@ -123,7 +123,7 @@ class AvroFormat:
                 reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema)
             )
         except AmbiguousAlias as ambiguous:
-            yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), way=ambiguous.way)
+            yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
 
     def can_read(self, *, reader: SchemaInfo, writer: SchemaInfo) -> bool:
         """Whether `resolve` finds nothing, for the versions of a topic among themselves: equal parts are compared once.
@@ -148,16 +148,18 @@ class AvroFormat:
             return replace(told, reason=f"{told.reason} {_NO_MESSAGE}")
         return told
 
-    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    def counterexample(
+        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Counterexample | None:
         """The smallest message that the reader's side cannot read.
 
         None for PROTOBUF: its messages are protobuf's, of which the Avro definition says nothing.
         """
         if new.type is SchemaType.PROTOBUF:
             return None
-        from schemactl.formats.avro.witness import witness
+        from schemactl.formats.avro.counterexample import counterexample
 
-        return witness(
+        return counterexample(
             breakage,
             new=parsed_by_any(new.schema),
             old=parsed_by_any(old.schema),

@@ -185,10 +185,10 @@ def _nearest(case: _Case) -> _Case | None:
 
 def _within(case: _Case) -> _Case | None:
     branch = case.way.schema
-    if isinstance(branch, Union) or case.found.way is None:
+    if isinstance(branch, Union) or case.found.trace is None:
         return None
     try:
-        reasons = incompatibilities(reader=branch, writer=case.written[1], at=case.found.way)
+        reasons = incompatibilities(reader=branch, writer=case.written[1], at=case.found.trace)
     except AmbiguousAlias:
         return None
     return replace(case, found=reasons[0]) if reasons else None

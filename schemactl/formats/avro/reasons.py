@@ -202,7 +202,7 @@ class MissingBranch(Incompatibility):
         return self._known
 
     @property
-    def way(self) -> Location:
+    def trace(self) -> Location:
         """See Incompatibility."""
         _, location, reader, writer = self._reason
         nearest = self._telling.nearest(reader, writer)

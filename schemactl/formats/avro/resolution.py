@@ -70,7 +70,7 @@ class AmbiguousAlias(Exception):
     Attributes:
         pointer: the reader's field.
         matches: the names of the writer's fields.
-        way: as in Incompatibility.
+        trace: as in Incompatibility.
     """
 
     def __init__(self, field: Field, matches: list[str], location: Location) -> None:
@@ -78,7 +78,7 @@ class AmbiguousAlias(Exception):
         self.field = field
         self.matches = matches
         self.pointer = pointer(location)
-        self.way = location
+        self.trace = location
 
 
 def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> tuple[Incompatibility, ...]:

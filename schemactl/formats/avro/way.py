@@ -45,8 +45,8 @@ class Walk:
 
 def way_of(found: Incompatibility) -> Tokens:
     """The tokens to `found` from the roots of reader and writer."""
-    if found.way is not None:
-        return tokens(found.way)
+    if found.trace is not None:
+        return tokens(found.trace)
     return [int(token) if token.isdigit() else token for token in found.pointer.split("/") if token]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats.base import Explanation
 from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
 def load(module: str) -> Any:
@@ -59,11 +59,13 @@ class ProtobufNativeFormat:
         explanation: Explanation = load("explain").explain(breakage, new=new, old=old)
         return explanation
 
-    def witness(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Witness | None:
+    def counterexample(
+        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Counterexample | None:
         """A message that proves `breakage`, read by protobuf's own parser; None where none was found."""
         reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
         parse = load("wrapper").parse
-        found: Witness | None = load("witness").witness(
+        found: Counterexample | None = load("counterexample").counterexample(
             breakage.incompatibility, reader=parse(reader.schema), writer=parse(writer.schema)
         )
         return found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from schemactl.formats.base import Explanation
+from schemactl.formats.protobuf_native.counterexample import is_provable
 from schemactl.formats.protobuf_native.descriptor import Message
 from schemactl.formats.protobuf_native.places import field_path
 from schemactl.formats.protobuf_native.wire import pairs
-from schemactl.formats.protobuf_native.witness import is_provable
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo
 from schemactl.verdicts import Breakage

@@ -18,10 +18,12 @@ from schemactl.formats.protobuf_native.descriptor import ENUM, Field, Message
 from schemactl.formats.protobuf_native.encoding import around, encoded, required, values
 from schemactl.formats.protobuf_native.wire import Pair, independent, pairs
 from schemactl.formats.protobuf_native.wrapper import Definition, build_pool
-from schemactl.verdicts import Incompatibility, Witness
+from schemactl.verdicts import Counterexample, Incompatibility
 
 
-def witness(incompatibility: Incompatibility, *, reader: Definition, writer: Definition) -> Witness | None:
+def counterexample(
+    incompatibility: Incompatibility, *, reader: Definition, writer: Definition
+) -> Counterexample | None:
     """The smallest message found that shows `incompatibility`, read by both; None: none was found.
 
     None can be found where only parsers of other languages misread (Java's, of open enums in proto2 files).
@@ -35,7 +37,7 @@ def witness(incompatibility: Incompatibility, *, reader: Definition, writer: Def
         result = _difference(attempt, written, readers, data)
         if result:
             message = MessageToJson(written, preserving_proto_field_name=True, indent=None)
-            return Witness(message, data, result)
+            return Counterexample(message, data, result)
     return None
 
 

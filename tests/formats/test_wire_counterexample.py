@@ -34,7 +34,7 @@ from schemactl.model import (
     SchemaType,
     SchemaVersion,
 )
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 
@@ -72,7 +72,7 @@ def versions(entries: list[dict[str, Any]]) -> list[SchemaVersion]:
     ]
 
 
-def proof(reader: SchemaInfo, writer: SchemaInfo) -> Witness:
+def proof(reader: SchemaInfo, writer: SchemaInfo) -> Counterexample:
     found = misreading(reader=reader, writer=writer)
     assert found is not None
     return found
@@ -112,7 +112,7 @@ def test_the_reader_gets_what_java_gives(
     writer: str, reader: str, message: str, data: str, result: str
 ) -> None:
     found = proof(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
-    assert found == Witness(message, bytes.fromhex(data), result)
+    assert found == Counterexample(message, bytes.fromhex(data), result)
 
 
 @given(st.integers(-719_162, 2_932_896))
@@ -147,7 +147,7 @@ def test_it_is_said_where_a_reader_had_to_do_without_the_writers_definition() ->
 
 def test_an_avro_text_is_not_a_string() -> None:
     text = SchemaInfo(SchemaType.AVRO, b'"string"')
-    assert proof(STRING, text) == Witness('"é"', b"\x04\xc3\xa9", r'reads "\u0004é"')
+    assert proof(STRING, text) == Counterexample('"é"', b"\x04\xc3\xa9", r'reads "\u0004é"')
 
 
 def test_a_charset_is_written_and_read_as_java_does() -> None:
@@ -162,7 +162,7 @@ def test_a_charset_is_written_and_read_as_java_does() -> None:
 def test_a_direction_says_who_reads() -> None:
     def result(direction: Any) -> str:
         changed = Incompatibility("SCHEMA_TYPE_CHANGED", "")
-        found = formats.witness(Breakage(changed, direction, 0), new=INT32, old=STRING)
+        found = formats.counterexample(Breakage(changed, direction, 0), new=INT32, old=STRING)
         assert found is not None
         return found.result
 
@@ -185,7 +185,7 @@ def test_nothing_is_shown_where_a_definition_does_not_parse() -> None:
     assert misreading(reader=broken, writer=STRING) is None
 
 
-def test_a_record_that_must_contain_itself_is_no_witness() -> None:
+def test_a_record_that_must_contain_itself_is_no_counterexample() -> None:
     endless = SchemaInfo(
         SchemaType.AVRO, b'{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}'
     )
@@ -206,12 +206,14 @@ def both(key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
 def test_a_changed_encoding_moves_the_key() -> None:
     inline, separated = both(STRING, STRING, "INLINE"), both(STRING, STRING, "SEPARATED")
     changed = Incompatibility("KEY_VALUE_ENCODING_CHANGED", "")
-    found = formats.witness(Breakage(changed, "new_reads_old", 0), new=separated, old=inline)
+    found = formats.counterexample(Breakage(changed, "new_reads_old", 0), new=separated, old=inline)
     framed = b"\0\0\0\x02\xc3\xa9" * 2
     shown = json.dumps(framed.decode(), ensure_ascii=False)
-    assert found == Witness('{"key": "é", "value": "é"}', framed, f'reads {{"key": null, "value": {shown}}}')
-    found = formats.witness(Breakage(changed, "old_reads_new", 0), new=separated, old=inline)
-    assert found == Witness('{"key": "é", "value": "é"}', "é".encode(), "BufferUnderflowException")
+    assert found == Counterexample(
+        '{"key": "é", "value": "é"}', framed, f'reads {{"key": null, "value": {shown}}}'
+    )
+    found = formats.counterexample(Breakage(changed, "old_reads_new", 0), new=separated, old=inline)
+    assert found == Counterexample('{"key": "é", "value": "é"}', "é".encode(), "BufferUnderflowException")
 
 
 @pytest.mark.parametrize(
@@ -241,11 +243,11 @@ def test_a_changed_half_is_shown_alone(half: str) -> None:
     old = both(STRING, STRING, "INLINE")
     new = both(INT32, STRING, "INLINE") if half == "key" else both(STRING, INT32, "INLINE")
     changed = Incompatibility("KEY_VALUE_TYPE_CHANGED", f"/{half}")
-    found = formats.witness(Breakage(changed, "new_reads_old", 0), new=new, old=old)
+    found = formats.counterexample(Breakage(changed, "new_reads_old", 0), new=new, old=old)
     assert found is not None
     assert (found.message, found.data) == (f'{{"{half}": "é"}}', "é".encode())
     assert found.result.startswith(f"the {half}: SchemaSerializationException")
-    found = formats.witness(Breakage(changed, "old_reads_new", 0), new=new, old=old)
+    found = formats.counterexample(Breakage(changed, "old_reads_new", 0), new=new, old=old)
     assert found is not None
     assert (found.message, found.data) == (f'{{"{half}": 1}}', b"\0\0\0\x01")
 
@@ -286,7 +288,7 @@ def tells_its_bytes(info: SchemaInfo) -> bool:
     return info.type not in UNTOLD
 
 
-def has_no_witness(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) -> bool:
+def has_no_counterexample(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) -> bool:
     """Whether no message can show it, for a reason that the rule's own text gives."""
     rule = breakage.incompatibility.rule
     if rule == "SCHEMA_TYPE_CHANGED":
@@ -311,13 +313,13 @@ def shown_or_excused(existing: list[SchemaVersion], new: SchemaInfo, strategy: s
         assert old is not None
         if breakage.incompatibility.strict_only:
             continue
-        found = formats.witness(breakage, new=new, old=old)
-        assert found or has_no_witness(breakage, new, old), (name, breakage)
+        found = formats.counterexample(breakage, new=new, old=old)
+        assert found or has_no_counterexample(breakage, new, old), (name, breakage)
         shown += found is not None
     return shown
 
 
-def test_every_breakage_of_the_recorded_uploads_has_a_witness() -> None:
+def test_every_breakage_of_the_recorded_uploads_has_a_counterexample() -> None:
     shown = sum(
         shown_or_excused(versions(row["existing"]), definition(row["new"]), row["strategy"], row["id"])
         for row in rows("broker_public")
@@ -325,7 +327,7 @@ def test_every_breakage_of_the_recorded_uploads_has_a_witness() -> None:
     assert shown > 550
 
 
-def test_every_breakage_of_avro_pairs_has_a_witness_unless_java_reads_all() -> None:
+def test_every_breakage_of_avro_pairs_has_a_counterexample_unless_java_reads_all() -> None:
     """Java does not compare the names of records, and what only follows from another name breaks nobody."""
     shown = 0
     for row in rows("avro_public")[::5]:

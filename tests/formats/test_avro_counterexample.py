@@ -1,4 +1,4 @@
-"""A witness proves a breakage: it is there when Java fails on every message, and never where Java reads them all."""
+"""A counterexample proves a breakage: it is there when Java fails on every message, and never where Java reads them all."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 from java_avro import JavaAvro
 
+from schemactl.formats.avro.counterexample import counterexample, unreadable_messages
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.grammar import decodes_all
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import can_be_written
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.witness import unreadable_messages, witness
 from schemactl.model import Release
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"
 
@@ -60,24 +60,27 @@ def test_what_only_strict_readers_refuse_decodes_in_java() -> None:
             assert row["decode"] in ("all", "n/a") or test != "ok", row["id"]
 
 
-def test_every_breakage_that_java_meets_has_a_witness() -> None:
+def test_every_breakage_that_java_meets_has_a_counterexample() -> None:
     for row, reader, writer in rows():
         for reason, found in breakages(reader, writer):
             assert found or reason.strict_only or not can_be_written(writer), (row["id"], reason)
 
 
-def breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility, Witness | None]]:
-    """Every reason why `reader` does not read `writer`, with its witness."""
+def breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility, Counterexample | None]]:
+    """Every reason why `reader` does not read `writer`, with its counterexample."""
     with suppress(AmbiguousAlias):
         for reason in incompatibilities(reader=reader, writer=writer):
             breakage = Breakage(reason, "new_reads_old", 0)
-            yield reason, witness(breakage, new=reader, old=writer, plain_json=False, release=Release.R4_2)
+            yield (
+                reason,
+                counterexample(breakage, new=reader, old=writer, plain_json=False, release=Release.R4_2),
+            )
 
 
 LOST = re.compile(r"Java reads (\w+) as its default, (.+): the \w+ that was written, (.+), is lost")
 
 
-def test_java_loses_what_a_witness_says_is_lost(java: JavaAvro) -> None:
+def test_java_loses_what_a_counterexample_says_is_lost(java: JavaAvro) -> None:
     proved = 0
     for row, reader, writer in rows():
         for reason, found in breakages(reader, writer):

@@ -15,10 +15,10 @@ from schemactl.formats.avro.sample import ONES, Sample, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
 from schemactl.formats.avro.way import Token, message_way, way_of
 from schemactl.model import Release
-from schemactl.verdicts import Breakage, Incompatibility, Witness
+from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 MAX_CANDIDATES = 2_000
-"""Of messages tried for one pair of schemas: a definition with more enum symbols and branches may stay without a witness."""
+"""Of messages tried for one pair of schemas: a definition with more enum symbols and branches may stay without a counterexample."""
 
 MAX_TRIED_BYTES = 200_000
 """Of such messages altogether."""
@@ -73,9 +73,9 @@ def _symbols(schema: Schema) -> frozenset[str]:
     return frozenset().union(*(part.symbols for part in parts(schema) if isinstance(part, Enum)))
 
 
-def witness(
+def counterexample(
     breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool, release: Release
-) -> Witness | None:
+) -> Counterexample | None:
     """The message that proves `breakage` best: it stops at the finding's own place, if one does, and is small.
 
     Args:
@@ -99,9 +99,11 @@ def witness(
     failure = best.failure
     if plain_json:
         # What a JSON library makes of it differs; the Avro rules are what such topics agree on.
-        return Witness(shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}")
+        return Counterexample(
+            shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}"
+        )
     said = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
-    return Witness(shown, best.data, said)
+    return Counterexample(shown, best.data, said)
 
 
 def _is_at(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]) -> bool:
@@ -129,12 +131,12 @@ def _fitness(
 
 def _lost_value(
     found: Incompatibility, reader: Schema, writer: Schema, *, plain_json: bool, release: Release
-) -> Witness | None:
+) -> Counterexample | None:
     """The smallest message that is read with a default in place of what was written; None: there is none at the finding."""
     wanted = message_way(reader, way_of(found))
     pair = DatumReader(writer=writer, reader=reader, release=release)
     messages = chain(candidates(writer), candidates(writer, primitives=ONES))
-    best: Witness | None = None
+    best: Counterexample | None = None
     defaults = ReadDefaults()
     for datum in islice(messages, MAX_CANDIDATES):
         data = encode(writer, datum)
@@ -152,7 +154,7 @@ def _lost_value(
                 continue
             shown = to_json(writer, datum, tagged=not plain_json)
             who = "Avro's Java reader" if plain_json else "Java"
-            best = Witness(
+            best = Counterexample(
                 _text(shown),
                 _text(shown).encode() if plain_json else data,
                 f"{who} reads {loss.field.name} as its default, {_text(read)}: the {loss.source.name} that was "
