@@ -104,7 +104,6 @@ ROOMS: dict[str, set[str]] = {
         "target_numbers",
         "printing",
     },
-    "staged": {"model", "declare", "history", "check", "report", "tables", "printing", "target_numbers"},
     "codec": set(),
     "spark": {"codec"},
     "codegen": {"errors", "installation", "output", "model", "formats", "target_numbers"},
@@ -117,7 +116,7 @@ ON_TOP = {"cli", "__main__", "__init__"}
 DOORS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
-    "yaml": {"source", "declare", "staged", "target_numbers"},
+    "yaml": {"source", "declare", "target_numbers"},
     "fastavro": set(),
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},

@@ -21,7 +21,6 @@ from schemactl.report.style import is_welcome
 if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import Project
-    from schemactl.staged import Look
 
 COMMANDS: dict[str, str] = {
     "init": "start a project in this repository",
@@ -62,7 +61,6 @@ class Context:
         config: path of the project file, or None to look for `schemactl.yaml` upwards from `directory`.
         quiet: no progress and no warnings on standard error.
         color: the report may use ANSI colours.
-        look: what git has told of the index before.
         trust_working_tree: targets may be taken from the project file here, as nobody has approved it.
     """
 
@@ -70,7 +68,6 @@ class Context:
     config: str | None = None
     quiet: bool = False
     color: bool = False
-    look: Look | None = None
     trust_working_tree: bool = False
 
     def say(self, text: str) -> None:
@@ -240,11 +237,11 @@ def load(name: str) -> Command:
     return cast("Command", import_module(f"schemactl.cli.{'import_' if name == 'import' else name}"))
 
 
-def main(argv: Sequence[str] | None = None, *, look: Look | None = None) -> int:
-    """The exit code of one run of the command line `argv` (without the program's name), after a `look` at the index."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name), and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     with _cleaned_output():
-        return _run(arguments, look)
+        return _run(arguments)
 
 
 @contextmanager
@@ -259,7 +256,7 @@ def _cleaned_output() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _run(arguments: list[str], look: Look | None) -> int:
+def _run(arguments: list[str]) -> int:
     if isinstance(stream := uncleaned(sys.stdout), io.TextIOWrapper):
         # A path that is not UTF-8 goes out as it would be escaped.
         stream.reconfigure(errors="backslashreplace")
@@ -275,7 +272,6 @@ def _run(arguments: list[str], look: Look | None) -> int:
             args.config,
             args.quiet,
             is_welcome(args.color),
-            look,
             getattr(args, "trust_working_tree", False),
         )
         if isinstance(sys.stdout, CleanStream):

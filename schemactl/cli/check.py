@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import posixpath
 import sys
 from collections.abc import Iterator
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
         Forked,
         HashedFiles,
         History,
-        IndexFiles,
         Repository,
     )
     from schemactl.model import Catalog, Commit, Project, TopicName
-    from schemactl.staged import Look
     from schemactl.target_numbers import Judged
 
 FINDINGS = 100
@@ -120,7 +119,6 @@ def _run(
 def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> CheckReport:
     from schemactl import history
     from schemactl.check import Fork
-    from schemactl.staged import in_ci, keeping
 
     deadline.begin("opening the repository")
     progress = context.reading_history()
@@ -132,9 +130,7 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
     with history.Repository.open(context.directory) as repository:
         deadline.begin("reading the declared files")
         project, files = _files(args, context, repository)
-        whole = not (args.topic or args.namespace or context.config)
-        beginning = keeping.begin(context.directory, project) if args.staged and whole else None
-        if not args.base and in_ci():
+        if not args.base and _in_ci():
             _refuse_itself(context, repository, project, staged=args.staged)
         declared, numbers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
@@ -156,18 +152,12 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
             paths = {project.path, *_paths(declared), *numbers.paths}
             notes = _not_judged(repository, project, files, paths)
             report = replace(report, notes=(*report.notes, *notes))
-        if beginning and isinstance(files, history.IndexFiles):
-            keeping.keep(
-                beginning,
-                project=project,
-                files=files,
-                declared=declared,
-                approved=approved,
-                fork=fork,
-                report=report,
-                numbers=numbers,
-            )
     return report
+
+
+def _in_ci() -> bool:
+    """Return whether a build server runs this: then a change does not say what it is judged against."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
 def _refuse_itself(context: Context, repository: Repository, project: Project, *, staged: bool) -> None:
@@ -240,7 +230,7 @@ def _files(
             fix="check in a clone; `schemactl log` and `plan` work here",
         )
     if args.staged or args.base:
-        files = _index(repository, context.look) if args.staged else _head(repository)
+        files = history.IndexFiles(repository) if args.staged else _head(repository)
         project = declare.load_project(context.directory, context.config, files=files)[0]
         files.folders = project.roots
     else:
@@ -350,17 +340,6 @@ def _compared(
     if branch and branch.is_updated and base is approved:
         notes = chain(notes, [_foxtrot(approved)])
     return replace(report, notes=(*report.notes, *notes))
-
-
-def _index(repository: Repository, look: Look | None) -> IndexFiles:
-    """The files of the index, as far as a look has been at it already without asking git again."""
-    from schemactl.history import IndexFiles
-    from schemactl.history.files import Told
-    from schemactl.history.process import Adopted
-
-    if look and (git := look.take()):
-        repository.adopt(Adopted(git.id, requests=git.requests, answers=git.answers))
-    return IndexFiles(repository, Told(look.base, look.records) if look and look.base else None)
 
 
 def _foxtrot(approved: History) -> str:

@@ -12,7 +12,7 @@ from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes
 from schemactl.errors import DeclarationError, HistoryError
 from schemactl.history import raw
 from schemactl.history.repository import Blob, Repository
-from schemactl.history.trees import Tree, differences
+from schemactl.history.trees import Tree
 from schemactl.model import Commit
 
 _KINDS: Mapping[str, Kind] = {
@@ -93,13 +93,6 @@ class GitFiles(ABC):
         return found.kind if found else "missing"
 
 
-class Told(NamedTuple):
-    """What git told of the index: how it differs from the commit with the id `base`, as `raw.DIFF_INDEX` asks for it."""
-
-    base: str
-    records: bytes
-
-
 class HashedFiles:
     """Files that are not Git's (see `declare.Files`), with the id that Git would give the content of each."""
 
@@ -175,19 +168,16 @@ class IndexFiles(CommitFiles):
         HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
     """
 
-    def __init__(self, repository: Repository, told: Told | None = None) -> None:
-        """`told` is what git has told of the index already."""
+    def __init__(self, repository: Repository) -> None:
         if repository.top is None:
             raise HistoryError(
                 "a bare repository has no index, so nothing can be staged in it",
                 fix="check in a clone; `schemactl log` and `plan` work here",
             )
-        commit = repository.commit(told.base if told else "HEAD")
+        commit = repository.commit("HEAD")
         super().__init__(repository, commit)
-        if told is None or commit is None:
-            base = commit.id if commit else _EMPTY_TREE[repository.object_format]
-            told = Told(base, repository.run(*raw.DIFF_INDEX, base))
-        self._differences, self.unmerged = raw.differences(told.records)
+        base = commit.id if commit else _EMPTY_TREE[repository.object_format]
+        self._differences, self.unmerged = raw.differences(repository.run(*raw.DIFF_INDEX, base))
         self._differences |= dict.fromkeys(self.unmerged, (None, None))
         unmerged = [path for path in self.unmerged if path.endswith(SUFFIXES)]
         if unmerged:
@@ -208,9 +198,3 @@ class IndexFiles(CommitFiles):
             return super().entry(path)
         _, now = self._differences[path]
         return entry(*now) if now else None
-
-    def against(self, commit: Commit) -> bytes:
-        """What `git diff-index` tells of the index against a commit."""
-        tree = Tree.of(self.repository, commit.id)
-        before = differences(self.repository, tree.id, self.tree.id)
-        return raw.told(raw.after(before, self._differences), len(commit.id))

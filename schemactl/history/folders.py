@@ -198,32 +198,6 @@ def spellings(name: str) -> list[list[str]]:
     return [[f"refs/remotes/{name}"], [f"refs/remotes/{name}/HEAD"], local, [name]]
 
 
-def stamp(folders: Folders, approved: str) -> bytes:
-    """Something that stays equal as long as HEAD and the approved ref, and which ref that is, stay as they are.
-
-    `approved` is the ref that the project names; "": none, so that the remotes' default branches count.
-    """
-    own = [read(os.path.join(folders.own, "HEAD"))]
-    # As git looks for a short name (gitrevisions).
-    names = [
-        approved,
-        *(f"refs/{kind}{approved}" for kind in ("", "tags/", "heads/", "remotes/")),
-        f"refs/remotes/{approved}/HEAD",
-    ]
-    if not approved:
-        names = [*_remote_heads(folders.common, "refs/remotes"), *USUAL]
-    parts = [*own, *(read(os.path.join(folders.common, name)) for name in names)]
-    # Symbolic refs: what they lead to.
-    parts += [
-        read(os.path.join(folders.common, os.fsdecode(part[5:].strip())))
-        for part in parts
-        if part.startswith(b"ref: ")
-    ]
-    parts.append(read(os.path.join(folders.common, "reftable", "tables.list")))
-    parts += [seen(os.path.join(folders.common, name)) for name in ("packed-refs", "shallow", "info/grafts")]
-    return b"\n".join([*map(os.fsencode, names), *parts])
-
-
 def read(path: str) -> bytes:
     """The content of a small file; nothing where there is none."""
     try:
@@ -288,12 +262,3 @@ def _whole(path: str) -> bytes:
             return file.read()
     except OSError:
         return b""
-
-
-def seen(path: str) -> bytes:
-    """What tells a file from the one that replaces it."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return b""
-    return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}".encode()

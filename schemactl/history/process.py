@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -107,24 +106,6 @@ class Process:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-class Adopted:
-    """A git command that somebody else started: its pipes, as those of `Process`."""
-
-    def __init__(self, process_id: int, *, requests: int, answers: int) -> None:
-        """`requests` and `answers` are file descriptors."""
-        self._process_id = process_id
-        self.requests = cast("BufferedWriter", os.fdopen(requests, "wb", CHUNK_BYTES))
-        self.answers = cast("BufferedReader", os.fdopen(answers, "rb", CHUNK_BYTES))
-
-    def close(self) -> None:
-        """The command is gone."""
-        with suppress(BrokenPipeError):
-            self.requests.close()
-        self.answers.close()
-        os.kill(self._process_id, signal.SIGKILL)
-        os.waitpid(self._process_id, 0)
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:

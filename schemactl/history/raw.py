@@ -1,13 +1,6 @@
-"""What of the index differs from a tree, as git tells it and as it would tell it of another tree.
-
-The hook reads here, so this module imports next to nothing.
-"""
+"""What of the index differs from a tree, as git tells it."""
 
 from __future__ import annotations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DIFF_INDEX = (
     *("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative"),
@@ -46,24 +39,3 @@ def differences(told: bytes) -> tuple[dict[str, Difference], list[str]]:
                 None if after == _NOTHING else (after, new),
             )
     return found, unmerged
-
-
-def after(first: Mapping[str, Difference], then: Mapping[str, Difference]) -> dict[str, Difference]:
-    """The differences of what `then` leads to, from what `first` comes from."""
-    both = dict(first)
-    for path, (before, now) in then.items():
-        both[path] = (first[path][0] if path in first else before, now)
-    return {path: sides for path, sides in both.items() if sides[0] != sides[1]}
-
-
-def told(found: Mapping[str, Difference], id_digits: int) -> bytes:
-    """Differences as git tells them, whose ids have so many digits."""
-    records = []
-    for name, path in sorted((path.encode("utf-8", "surrogateescape"), path) for path in found):
-        sides = [side or (_NOTHING, "0" * id_digits) for side in found[path]]
-        (before, old), (now, new) = sides
-        # Files, symlinks and submodules are different types (diff-format, T).
-        kinds = {mode[:3] for mode, _ in sides}
-        status = "A" if before == _NOTHING else "D" if now == _NOTHING else "T" if len(kinds) > 1 else "M"
-        records.append(f":{before} {now} {old} {new} {status}".encode() + b"\0" + name + b"\0")
-    return b"".join(records)

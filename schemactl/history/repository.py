@@ -16,7 +16,7 @@ from schemactl.errors import HistoryError
 from schemactl.history import confined, folders
 from schemactl.history.ancestry import committed_s
 from schemactl.history.partial import SETTINGS, PartialClone, promisors
-from schemactl.history.process import CHUNK_BYTES, FSCK, Adopted, GitFailed, GitStopped, Process, run
+from schemactl.history.process import CHUNK_BYTES, FSCK, GitFailed, GitStopped, Process, run
 from schemactl.model import Commit
 
 _GROUP_BYTES = 4096
@@ -78,7 +78,7 @@ class Repository:
         self._promisors = promisors
         self._pinned = confined.pinned(str(own), str(top) if top else None)
         self._variables = {**confined.VARIABLES, **self._pinned}
-        self._objects: Process | Adopted | None = None
+        self._objects: Process | None = None
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
@@ -178,10 +178,6 @@ class Repository:
             self._objects.close()
             self._objects = None
 
-    def adopt(self, process: Adopted) -> None:
-        """`process`, a `git cat-file --batch` of this repository, answers from now on what objects are asked for."""
-        self._objects = process
-
     def run(
         self, *arguments: str, standard_input: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> bytes:
@@ -278,11 +274,7 @@ class Repository:
             self._objects.requests.flush()
             return [_answer(self._objects.answers) for _ in lines]
         except (BrokenPipeError, EOFError) as error:
-            gone = self._objects
             self.close()
-            if isinstance(gone, Adopted):
-                # Nobody heard what it said.
-                return self._ask(lines)
             # Perhaps git does not read this repository at all.
             self._asked(self.directory)
             raise GitStopped(

@@ -15,11 +15,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 import schemactl
 from schemactl import declare, history
-from schemactl.history.folders import find
 from schemactl.history.kept import program
-from schemactl.history.raw import DIFF_INDEX
 from schemactl.model import Project
-from schemactl.staged.standing import Standing
 
 FINE, BAD, ERROR = 0, 100, 1
 PROJECT_FILE = (
@@ -145,23 +142,6 @@ def test_a_definition_that_somebody_else_found_sound_is_judged(
     assert (again.returncode, again.stdout, again.stderr) == (told.returncode, told.stdout, told.stderr)
 
 
-def test_what_somebody_else_said_of_the_index_is_not_repeated(
-    scratch: Scratch, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert check("--staged", state="somebody").returncode == FINE
-    folders = find(str(scratch.path))
-    assert folders
-    stage(scratch, BREAK)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody"))
-    standing = Standing.read(folders)
-    assert standing
-    told = scratch.git(*DIFF_INDEX, "main").encode()
-    standing.records = told.rstrip(b"\0")
-    standing.write(folders)
-    assert check("--staged", state="somebody").returncode == FINE, "the forgery is a good one"
-    assert check("--staged").returncode == BAD
-
-
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_what_is_no_plain_file_is_not_waited_for(scratch: Scratch, check: Check, kind: str) -> None:
     assert check("--staged").returncode == FINE
@@ -213,7 +193,7 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     )
     assert check("--staged", package=package).returncode == FINE
     files = {path: path.read_bytes() for path in (scratch.path / ".git" / "schemactl").iterdir()}
-    assert len(files) == 3
+    assert len(files) == 2
     assert check("--staged", package=package).returncode == FINE
     assert {path: path.read_bytes() for path in files} == files
     # As large and as old as before.
