@@ -38,7 +38,7 @@ from schemactl.model import (
 )
 from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
 from schemactl.registry.pulsar import PulsarRegistry
-from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
+from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 
 TOPICS_IN_A_NAMESPACE = 100
 VERSIONS = 3
@@ -139,18 +139,18 @@ def plan(port: int, target: Catalog) -> int:
 def requests_of(port: int, target: Catalog) -> list[str]:
     """The paths that a plan asks for."""
     paths: list[str] = []
-    send = Connection.send_once
+    send = AdminConnection.send_once
 
-    def noted(self: Connection, method: str, path: str, body: Any = None) -> Any:
+    def noted(self: AdminConnection, method: str, path: str, body: Any = None) -> Any:
         paths.append(path)
         return send(self, method, path, body)
 
-    Connection.send_once = noted  # type: ignore[method-assign]
+    AdminConnection.send_once = noted  # type: ignore[method-assign]
     try:
         if plan(port, target):
             raise SystemExit("the plan is not empty: the server does not answer as it should")
     finally:
-        Connection.send_once = send  # type: ignore[method-assign]
+        AdminConnection.send_once = send  # type: ignore[method-assign]
     return paths
 
 

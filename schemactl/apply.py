@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from schemactl.changes import identity, upload
+from schemactl.changes import content_identity, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.model import Catalog, CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import (
@@ -15,12 +15,12 @@ from schemactl.plan import (
     DeleteSchema,
     GrowPartitions,
     Plan,
+    PlanStep,
     RegisterVersion,
+    RegistryState,
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
-    State,
-    Step,
     TakeNumber,
     observe,
 )
@@ -42,12 +42,12 @@ class Result:
     failure: SchemactlError | None = None
 
     @property
-    def left(self) -> tuple[Step, ...]:
+    def left(self) -> tuple[PlanStep, ...]:
         """The steps not carried out; the first of them is the one that failed."""
         return self.plan.steps[self.done :]
 
 
-def as_planned(_state: State) -> None:
+def as_planned(_state: RegistryState) -> None:
     """The plan was made here, and needs no second look."""
 
 
@@ -55,8 +55,8 @@ def apply_plan(
     plan: Plan,
     registry: Registry,
     *,
-    progress: Callable[[int, Step], None],
-    review: Callable[[State], None] = as_planned,
+    progress: Callable[[int, PlanStep], None],
+    review: Callable[[RegistryState], None] = as_planned,
 ) -> Result:
     """What became of `plan`: its steps carried out in order, stopping at the first that fails.
 
@@ -107,7 +107,7 @@ def apply_plan(
     return Result(plan, done)
 
 
-def _with_restored(error: SchemactlError, state: State, registry: Registry) -> SchemactlError:
+def _with_restored(error: SchemactlError, state: RegistryState, registry: Registry) -> SchemactlError:
     """`error`, after topics that are relaxed in `state` were restored, with a word on that."""
     restored = [told_restored(*each) for each in restore_left(registry, state.relaxed)]
     if restored:
@@ -147,7 +147,7 @@ def _relaxing(registry: Registry) -> Iterator[set[TopicName]]:
             _restore(registry, name)
 
 
-def _carry_out(step: Step, registry: Registry, relaxed: set[TopicName]) -> None:
+def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
     match step:
         case CreateNamespace(name):
             registry.create_namespace(name)
@@ -207,7 +207,7 @@ def _register(step: RegisterVersion, registry: Registry) -> None:
             fix="look at a new plan: schemactl plan",
         )
     held = registry.get_schema(step.name, number)
-    if held is None or held.info is None or identity(held.info) != identity(info):
+    if held is None or held.info is None or content_identity(held.info) != content_identity(info):
         raise RegistryError(f"{step.name}: v{number} reads back with another content than was uploaded")
 
 
@@ -218,7 +218,7 @@ def _put(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
         # Perhaps only the answer was lost, and with a bad default even the repeated upload is refused: what is stored counts.
         with suppress(RegistryError):
             held = registry.get_schema(step.name, step.answer.version)
-            if held and held.info and identity(held.info) == identity(info):
+            if held and held.info and content_identity(held.info) == content_identity(info):
                 return held.number
         raise
 

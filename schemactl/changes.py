@@ -163,7 +163,7 @@ Change = (
 )
 
 
-def compare(base: Catalog, target: Catalog) -> tuple[Change, ...]:
+def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
     """Everything the target has otherwise than the base: namespaces first, then topics, each sorted by name.
 
     A topic marked `deleted` counts as absent, but its versions are still known: content that comes back is no new
@@ -209,7 +209,7 @@ def _own(info: SchemaInfo) -> dict[str, str]:
     return {key: value for key, value in info.properties.items() if key not in _NOT_OWN}
 
 
-def identity(info: SchemaInfo) -> Hashable:
+def content_identity(info: SchemaInfo) -> Hashable:
     """Equal for two definitions exactly when they are one version; what does not parse is equal to its own bytes alone."""
     try:
         return formats.identity(info)
@@ -247,10 +247,10 @@ class Contents:
             self._by_identity = {}
             for version in self.live:
                 if version.info is not None:
-                    self._by_identity.setdefault(identity(version.info), version)
+                    self._by_identity.setdefault(content_identity(version.info), version)
                     if version.info.type is SchemaType.STRING:
                         self._by_spelling.setdefault(_spelling(version.info), version)
-        found = self._by_identity.get(identity(info))
+        found = self._by_identity.get(content_identity(info))
         return (
             self._by_spelling.get(_spelling(info)) if not found and info.type is SchemaType.STRING else found
         )

@@ -19,7 +19,7 @@ from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageErro
 if TYPE_CHECKING:
     from schemactl.cli.reviewed_plan import Review
     from schemactl.json_values import Json
-    from schemactl.plan import Plan, Step
+    from schemactl.plan import Plan, PlanStep
     from schemactl.registry import Registry
 
 
@@ -119,7 +119,7 @@ def carry_out(
     from schemactl.report.plan_json import result_document
     from schemactl.report.plan_text import describe, render_result
 
-    def progress(number: int, step: Step) -> None:
+    def progress(number: int, step: PlanStep) -> None:
         context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
 
     topics = _correspondence(plan, registry, context) if args.result else None
@@ -158,9 +158,9 @@ def _without_failure(plan: Plan, context: Context) -> int:
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
     """What tells, whenever it is called, which numbers the registry gave to Git's versions."""
     from schemactl import history
-    from schemactl.correspondence.file import topic_values
     from schemactl.model import Catalog
     from schemactl.plan import renamed
+    from schemactl.target_numbers.pairs import topic_values
 
     git = Catalog()
     if plan.origin.tip is not None:

@@ -17,9 +17,9 @@ from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.output import write
 
 if TYPE_CHECKING:
-    from schemactl.adoption import Adoption
     from schemactl.history.repository import Repository
     from schemactl.history.writing import NewCommit
+    from schemactl.importing import ImportResult
     from schemactl.model import Catalog, Commit, Project, Target, TopicName
     from schemactl.registry import Registry
 
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """0, after everything that can be declared is declared."""
     from schemactl import history
-    from schemactl.adoption import adopt
+    from schemactl.importing import import_catalog
 
     with history.Repository.open(context.directory) as repository:
         if repository.top is None:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         target = chosen.target
         root = _root(args, context, project, top)
         with closing(chosen.open(context)) as registry:
-            adoption = adopt(
+            imported = import_catalog(
                 _held(args, registry, target),
                 root=root,
                 release=registry.release,
@@ -87,9 +87,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
                 every_version=args.commit_each_version,
             )
             around = {project.path: _project_text(project, target, registry)} if is_new else {}
-        tip = _write(args, context, repository, around, adoption, target)
+        tip = _write(args, context, repository, around, imported, target)
         elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
-    _report(args, adoption, target, elsewhere)
+    _report(args, imported, target, elsewhere)
     return 0
 
 
@@ -183,7 +183,7 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
 
 
 def _project_text(project: Project, target: Target, registry: Registry) -> bytes:
-    from schemactl.adoption import project_text
+    from schemactl.importing import project_text
 
     root = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
     return project_text(root=root, target=target.name, registry=target.registry, release=registry.release)
@@ -194,17 +194,17 @@ def _write(
     context: Context,
     repository: Repository,
     around: dict[str, bytes],
-    adoption: Adoption,
+    imported: ImportResult,
     target: Target,
 ) -> Commit | None:
     """Everything is written: as commits, of which the last is returned, or as files alone."""
     from schemactl.history.writing import NewCommit, add_commits
 
     if args.commit_each_version:
-        return add_commits(repository, _commits({**around, **adoption.around}, adoption, target))
-    files = {**around, **adoption.latest}
+        return add_commits(repository, _commits({**around, **imported.namespace_files}, imported, target))
+    files = {**around, **imported.latest}
     if args.one_commit:
-        subject = f"Import {_counted(adoption)} from {target.name}"
+        subject = f"Import {_counted(imported)} from {target.name}"
         return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
     # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
     for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
@@ -224,7 +224,7 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
     return None if found and found.id == tip.id else ref
 
 
-def _commits(around: dict[str, bytes], adoption: Adoption, target: Target) -> Iterator[NewCommit]:
+def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
     """First what has no versions, then each version."""
     from schemactl.history.writing import NewCommit
     from schemactl.wording import moment
@@ -232,7 +232,7 @@ def _commits(around: dict[str, bytes], adoption: Adoption, target: Target) -> It
     now_s = int(time.time())
     if around:
         yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, around)
-    for revision in adoption.revisions:
+    for revision in imported.revisions:
         number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
         uploaded = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
         yield NewCommit(
@@ -255,30 +255,28 @@ def _create(path: Path, data: bytes, *, top: str) -> None:
         ) from error
 
 
-def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewhere: str | None) -> None:
+def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
     """What was declared, what one should know about it, and what comes next."""
     from schemactl.printing import on_one_line
     from schemactl.report.numbers_text import advice
 
-    if adoption.remarks:
-        print(
-            "\n".join(on_one_line(f"{remark.name}: {remark.message}.") for remark in adoption.remarks) + "\n"
-        )
-    done = "Nothing to import: everything there is declared." if not any(adoption.counts) else ""
-    print(done or f"Imported {_counted(adoption)} from {target.name}.")
-    older = sum(1 for revision in adoption.revisions if revision.version.number)
+    if imported.notes:
+        print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
+    done = "Nothing to import: everything there is declared." if not any(imported.counts) else ""
+    print(done or f"Imported {_counted(imported)} from {target.name}.")
+    older = sum(1 for revision in imported.revisions if revision.version.number)
     if older and not args.commit_each_version:
         print(
             f"{older} of the topics {'has' if older == 1 else 'have'} older versions there, which Git then does not know: Git counts "
             f"from 0 where {target.name} is further, and `schemactl log TOPIC --target {target.name}` shows both numbers. "
             "With --commit-each-version the numbers are the same."
         )
-    if adoption.apart:
+    if imported.apart:
         print(
-            f"Version numbers of {target.name} are not Git's: messages of {_listed(adoption.apart)} would be misread. "
+            f"Version numbers of {target.name} are not Git's: messages of {_listed(imported.apart)} would be misread. "
             "Record them once this is approved, as said below."
         )
-    if any(adoption.counts):
+    if any(imported.counts):
         print("\nNext:")
         if not (args.one_commit or args.commit_each_version):
             print("  git add . && git commit")
@@ -286,7 +284,7 @@ def _report(args: argparse.Namespace, adoption: Adoption, target: Target, elsewh
             print(
                 f"  bring the commits onto {elsewhere}, one by one as they are: a squash would make one of them"
             )
-        if adoption.apart:
+        if imported.apart:
             print(f"  {advice(target.name)}")
         print(f"  schemactl plan --target {target.name}")
 
@@ -297,6 +295,6 @@ def _listed(names: Sequence[TopicName]) -> str:
     return ", ".join(map(str, names[:8])) + more
 
 
-def _counted(adoption: Adoption) -> str:
-    namespaces, topics = adoption.counts
+def _counted(imported: ImportResult) -> str:
+    namespaces, topics = imported.counts
     return f"{namespaces} namespace{'' if namespaces == 1 else 's'} and {topics} topic{'' if topics == 1 else 's'}"

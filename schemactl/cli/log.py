@@ -113,8 +113,6 @@ def _print_on_target(
 
     from schemactl.cli.plan import REFUSED
     from schemactl.cli.targets import recorded_numbers
-    from schemactl.correspondence import pair_up
-    from schemactl.correspondence.file import topic_value
     from schemactl.json_values import json_text
     from schemactl.model import Catalog
     from schemactl.plan import applicable, renamed, renamed_topic
@@ -122,6 +120,7 @@ def _print_on_target(
     from schemactl.report import numbers_text
     from schemactl.report.correspondence_text import render
     from schemactl.target_numbers import apart_values, find_apart
+    from schemactl.target_numbers.pairs import pair_up, topic_value
 
     target = chosen.target
     names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}

@@ -102,7 +102,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         scope_of,
         select,
     )
-    from schemactl.plan.rebuild import around, make_rebuild, recorded_lists
+    from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
 
     project, top = history.load_project(context.directory, context.config)
     found = approved_target(args.target, project, top, context)
@@ -128,7 +128,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
     permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
     with closing(found.open(context)) as registry:
-        state = observe(registry, scope_of(around(applicable(git), lists)))
+        state = observe(registry, scope_of(without_versions(applicable(git), lists)))
         origin = origin_of(target, registry, approved)
         interrupted = {
             renamed_topic(name, target.namespaces) for name in chosen.topics if approved.interruptions[name]
@@ -150,7 +150,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
 
 def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
-    from schemactl.correspondence.file import read_lists
+    from schemactl.target_numbers.pairs import read_lists
 
     return read_lists(path_of(args.numbers, context), target=target, git=git) if args.numbers else {}
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from schemactl.history.repository import Repository
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.plan import Permissions, Plan
-    from schemactl.plan.state import State
+    from schemactl.plan.state import RegistryState
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
 
-    Review = Callable[[State], None]
+    Review = Callable[[RegistryState], None]
 
 
 def command_for(plan: Plan, file: str) -> str:
@@ -74,7 +74,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         history = _at(plan, args, repository, chosen.project, approved, context)
     with closing(chosen.open(context)) as registry:
 
-        def review(state: State) -> None:
+        def review(state: RegistryState) -> None:
             _expect_allowed(plan, args)
             _expect_same(plan, args, registry, state, history, approved, chosen, context)
 
@@ -180,7 +180,7 @@ def _expect_same(
     plan: Plan,
     args: argparse.Namespace,
     registry: Registry,
-    state: State,
+    state: RegistryState,
     history: History | None,
     approved: History,
     chosen: ChosenTarget,
@@ -252,7 +252,7 @@ def _expect_undeclared(plan: Plan, now: Catalog, args: argparse.Namespace) -> No
 
 def _derived(
     plan: Plan,
-    state: State,
+    state: RegistryState,
     registry: Registry,
     history: History | None,
     approved: History,
@@ -262,10 +262,10 @@ def _derived(
     numbers: TargetNumbers | None,
 ) -> Plan | None:
     """The plan that Git gives for what `plan` speaks of; None: Git does not have that."""
-    from schemactl.correspondence.file import lists_of
     from schemactl.model import Catalog
     from schemactl.plan import make_plan, renamed, renamed_topic
     from schemactl.plan.rebuild import make_rebuild
+    from schemactl.target_numbers.pairs import lists_of
 
     everything = renamed(history.catalog, chosen.target.namespaces) if history else Catalog()
     git = Catalog(

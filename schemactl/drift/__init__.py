@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemactl.drift.differences import Difference, Kind, Words
-from schemactl.drift.surroundings import Surroundings, unmanaged
-from schemactl.drift.versions import Versions
+from schemactl.drift.differences import Advice, DriftItem, DriftKind
+from schemactl.drift.surroundings import TopicAndPolicyDrift, unmanaged
+from schemactl.drift.versions import VersionDrift
 from schemactl.model import Catalog, Commit, Release, Target, TopicName
-from schemactl.plan import Origin, State, applicable
+from schemactl.plan import Origin, RegistryState, applicable
 from schemactl.target_numbers import TopicApart
 
-__all__ = ["Difference", "DriftReport", "Kind", "find"]
+__all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class DriftReport:
     """
 
     origin: Origin
-    differences: tuple[Difference, ...]
+    differences: tuple[DriftItem, ...]
     git: Catalog
     held: Catalog
     apart: tuple[TopicApart, ...] = ()
@@ -40,7 +40,7 @@ class DriftReport:
 
 def find(
     git: Catalog,
-    state: State,
+    state: RegistryState,
     *,
     target: Target,
     ref: str,
@@ -48,7 +48,7 @@ def find(
     commit: Callable[[str], Commit | None],
     apart: Sequence[TopicApart] = (),
     lost: Mapping[TopicName, Sequence[int]] | None = None,
-) -> tuple[Difference, ...]:
+) -> tuple[DriftItem, ...]:
     """Everything in which the registry differs from the approved history `git`, in this order: policies and topics, versions, unmanaged.
 
     What the registry holds and `git` never declared counts as unmanaged: ask for it by putting it into `state`.
@@ -63,7 +63,7 @@ def find(
         apart: the topics of which some number is not Git's; what is recorded of these is no difference.
         lost: the recorded numbers that the registry does not have any more, by topic.
     """
-    words = Words(
+    words = Advice(
         f"--target {target.name}",
         ref,
         {theirs: ours for ours, theirs in target.namespaces.items()},
@@ -71,7 +71,7 @@ def find(
     )
     approved = applicable(git)
     return (
-        *Surroundings(approved, state, words).differences(),
-        *Versions(approved, state, words, release, commit, apart).differences(),
+        *TopicAndPolicyDrift(approved, state, words).differences(),
+        *VersionDrift(approved, state, words, release, commit, apart).differences(),
         *unmanaged(git, state, words),
     )

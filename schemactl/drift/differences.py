@@ -12,7 +12,7 @@ from schemactl.plan import renamed_topic
 from schemactl.wording import versions
 
 
-class Kind(StrEnum):
+class DriftKind(StrEnum):
     """What differs."""
 
     FOREIGN_VERSION = "foreign version"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DriftItem:
     """One thing that the registry has otherwise than Git approved.
 
     Attributes:
@@ -44,7 +44,7 @@ class Difference:
     """
 
     name: NamespaceName | TopicName
-    kind: Kind
+    kind: DriftKind
     message: str
     cause: str
     fix: str
@@ -58,7 +58,7 @@ def listed(entries: Sequence[SchemaVersion]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Advice:
     """How the commands that are advised name the target and its topics.
 
     Attributes:

@@ -13,30 +13,30 @@ from schemactl.changes import (
     SchemaRemoved,
     TopicAdded,
     TopicRemoved,
-    compare,
+    find_changes,
 )
-from schemactl.drift.differences import Difference, Kind, Words, listed
+from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
-from schemactl.plan import State
+from schemactl.plan import RegistryState
 from schemactl.wording import partitioned, policy_words
 
 
-class Surroundings:
+class TopicAndPolicyDrift:
     """Policies, partitions, and what is there at all. `words` are for the commands that are advised."""
 
-    def __init__(self, git: Catalog, state: State, words: Words) -> None:
+    def __init__(self, git: Catalog, state: RegistryState, words: Advice) -> None:
         self.git = git
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.relaxed = state.relaxed
         self.words = words
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[DriftItem]:
         """Everything but versions."""
         for relaxed, own in sorted(self.relaxed.items()):
-            yield Difference(
+            yield DriftItem(
                 relaxed,
-                Kind.RELAXED,
+                DriftKind.RELAXED,
                 f"the topic is set to ALWAYS_COMPATIBLE for the time of an `apply`; its own strategy is {own}",
                 "an `apply` that was killed leaves a topic so, and so does one that is running now",
                 f"{self.words.apply}: it restores the strategy first",
@@ -44,13 +44,13 @@ class Surroundings:
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
         missing: set[NamespaceName | TopicName] = set()
-        for change in compare(Catalog(spaces, managed), self.git):
+        for change in find_changes(Catalog(spaces, managed), self.git):
             match change:
                 case NamespaceAdded(name):
                     missing.add(name)
-                    yield Difference(
+                    yield DriftItem(
                         name,
-                        Kind.NAMESPACE_MISSING,
+                        DriftKind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
                         "whether it was ever there, the registry's answers cannot tell",
                         f"{self.words.apply} creates it",
@@ -67,24 +67,24 @@ class Surroundings:
 
     def _policies(
         self, name: NamespaceName | TopicName, before: Policies, after: Policies
-    ) -> Iterator[Difference]:
+    ) -> Iterator[DriftItem]:
         for policy, wanted in policy_words(after).items():
             held = policy_words(before).get(policy, "not set")
-            yield Difference(
+            yield DriftItem(
                 name,
-                Kind.POLICY,
+                DriftKind.POLICY,
                 f"{policy} is {held}, and Git approved {wanted}",
                 "since when and by whom, the registry's answers cannot tell: it keeps no history of policies",
                 f"{self.words.apply} sets it to {wanted}; or approve what is there in Git",
             )
 
-    def _topic_missing(self, name: TopicName, topic: Topic) -> Difference:
+    def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
         there = self.topics.get(name)
         if there is None or not there.versions:
             lost = f", and none of Git's {listed(topic.versions)}" if topic.versions else ""
-            return Difference(
+            return DriftItem(
                 name,
-                Kind.TOPIC_MISSING,
+                DriftKind.TOPIC_MISSING,
                 f"the registry does not have this topic{lost}",
                 "whether it was ever there, the registry's answers cannot tell: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
@@ -93,20 +93,20 @@ class Surroundings:
                 else f"{self.words.apply} creates it; if messages of old versions are still to be read, "
                 f"schemactl rebuild {self.words.on} gives the versions the numbers they had",
             )
-        return Difference(
+        return DriftItem(
             name,
-            Kind.TOPIC_MISSING,
+            DriftKind.TOPIC_MISSING,
             f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
             f"{self.words.apply} creates it",
         )
 
-    def _partitions(self, name: TopicName, before: int | None, after: int) -> Difference:
+    def _partitions(self, name: TopicName, before: int | None, after: int) -> DriftItem:
         grows = before is not None and before < after
-        return Difference(
+        return DriftItem(
             name,
-            Kind.PARTITIONS,
+            DriftKind.PARTITIONS,
             f"the topic {partitioned(before)}, and Git approved {after}",
             "since when and by whom, the registry's answers cannot tell",
             f"{self.words.apply} adds them; or approve the number that is there"
@@ -122,18 +122,18 @@ class Surroundings:
         entries = live(there.versions) if there else ()
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
 
-    def _no_longer_declared(self, name: TopicName) -> Difference:
+    def _no_longer_declared(self, name: TopicName) -> DriftItem:
         after = f"first {self.words.apply}; then " if self.words.lost else ""
-        return Difference(
+        return DriftItem(
             name,
-            Kind.NO_LONGER_DECLARED,
+            DriftKind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
             f"{after}schemactl apply {self.words.on} --allow-delete {self.words.topic(name)} deletes it; or leave it, so that old messages can be read",
         )
 
 
-def unmanaged(git: Catalog, state: State, words: Words) -> Iterator[Difference]:
+def unmanaged(git: Catalog, state: RegistryState, words: Advice) -> Iterator[DriftItem]:
     """What `git` never declared; a draft is declared."""
     told = {name.schema_id for name in git.topics}
     spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
@@ -141,13 +141,13 @@ def unmanaged(git: Catalog, state: State, words: Words) -> Iterator[Difference]:
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
         fix = f"schemactl import {words.on} --namespace {space}; or leave it: `apply` never touches it"
-        yield Difference(space, Kind.UNMANAGED_NAMESPACE, message, cause, fix)
+        yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix)
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id not in told:
             held = live(topic.versions)
             kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
             what = f"{listed(held)} ({kinds})" if held else "no schema"
             fix = f"schemactl import {words.on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
-            yield Difference(
-                name, Kind.UNMANAGED_TOPIC, f"a topic that Git does not declare, with {what}", cause, fix
+            yield DriftItem(
+                name, DriftKind.UNMANAGED_TOPIC, f"a topic that Git does not declare, with {what}", cause, fix
             )

@@ -8,8 +8,7 @@ from shlex import quote
 
 from schemactl.broker import put
 from schemactl.changes import upload
-from schemactl.correspondence import Pair, pair_up
-from schemactl.drift.differences import Difference, Kind, Words, listed
+from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
 from schemactl.drift.nearest import nearest
 from schemactl.model import (
     Catalog,
@@ -21,20 +20,21 @@ from schemactl.model import (
     TopicName,
     live,
 )
-from schemactl.plan import State
+from schemactl.plan import RegistryState
 from schemactl.target_numbers import TopicApart
+from schemactl.target_numbers.pairs import NumberPair, pair_up
 from schemactl.verdicts import Outcome
 from schemactl.wording import cite, day, moment, numbers
 
 
-class Versions:
+class VersionDrift:
     """The list of each topic. `commit` gives the commit with an id, if this clone has it."""
 
     def __init__(
         self,
         git: Catalog,
-        state: State,
-        words: Words,
+        state: RegistryState,
+        words: Advice,
         release: Release,
         commit: Callable[[str], Commit | None],
         apart: Sequence[TopicApart],
@@ -47,7 +47,7 @@ class Versions:
         self.release = release
         self.commit = commit
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[DriftItem]:
         """Versions, tombstones and numbers, by topic."""
         for name, topic in sorted(self.git.topics.items()):
             apart = self.apart.get(name, TopicApart(name, ()))
@@ -55,7 +55,7 @@ class Versions:
             if not apart.recorded and not apart.unexplained:
                 yield self._apart(name, apart)
 
-    def _topic(self, name: TopicName, topic: Topic, recorded: AbstractSet[int]) -> Iterator[Difference]:
+    def _topic(self, name: TopicName, topic: Topic, recorded: AbstractSet[int]) -> Iterator[DriftItem]:
         """Versions and tombstones of a topic; what is `recorded` of its numbers is no difference."""
         there = self.topics.get(name)
         entries = there.versions if there else ()
@@ -75,15 +75,15 @@ class Versions:
         elif there and not there.deleted:
             yield self._schema_gone(name, topic)
 
-    def _foreign(self, name: TopicName, topic: Topic, pair: Pair, entry: SchemaVersion) -> Difference:
+    def _foreign(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         kind = entry.info.type.name if entry.info else ""
         what = f"v{entry.number} ({kind}, uploaded {moment(entry.timestamp_ms)} UTC) has a content that Git does not know"
         like = nearest(entry, topic.versions)
         if pair.stamp:
             return self._unexplained(name, entry, what, pair.stamp, like)
-        return Difference(
+        return DriftItem(
             name,
-            Kind.FOREIGN_VERSION,
+            DriftKind.FOREIGN_VERSION,
             what,
             f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
             f"record it, as is said under `numbers apart`: its messages are then read with its own definition. To have readers that know "
@@ -105,7 +105,7 @@ class Versions:
 
     def _unexplained(
         self, name: TopicName, entry: SchemaVersion, what: str, stamp: str, like: SchemaVersion | None
-    ) -> Difference:
+    ) -> DriftItem:
         found = self.commit(stamp)
         if found:
             cause = (
@@ -126,9 +126,9 @@ class Versions:
             fix = (
                 "git fetch --all; if no remote has that commit any more, approve the content shown here again"
             )
-        return Difference(name, Kind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
+        return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
 
-    def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion]) -> Iterator[Difference]:
+    def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion]) -> Iterator[DriftItem]:
         """Numbers that clients can no longer read; a broker may not even list them."""
         held = live(entries)
         first = held[0].number if held else entries[-1].number + 1 if entries else 0
@@ -136,9 +136,9 @@ class Versions:
             return
         tombstone = next((each for each in reversed(entries) if each.info is None), None)
         when = f" at {moment(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
-        yield Difference(
+        yield DriftItem(
             name,
-            Kind.TOMBSTONE,
+            DriftKind.TOMBSTONE,
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, nor messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
@@ -148,8 +148,8 @@ class Versions:
         )
 
     def _missing(
-        self, name: TopicName, pairs: Sequence[Pair], entries: Sequence[SchemaVersion]
-    ) -> Iterator[Difference]:
+        self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
+    ) -> Iterator[DriftItem]:
         missing = [
             pair.git
             for pair in pairs
@@ -158,9 +158,9 @@ class Versions:
         # Then `apply` does not touch the topic.
         is_refused = any(pair.state == "readable" and pair.git is None and pair.stamp for pair in pairs)
         if missing:
-            yield Difference(
+            yield DriftItem(
                 name,
-                Kind.MISSING_VERSIONS,
+                DriftKind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(cite, missing))}",
                 "they were never applied, or the broker lost them; its answers cannot tell which",
                 f"once Git explains what it does not know above, {self.words.apply} registers them"
@@ -173,10 +173,10 @@ class Versions:
         answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.release)
         return answer.outcome is Outcome.UNCHANGED
 
-    def _lost(self, name: TopicName) -> Difference:
-        return Difference(
+    def _lost(self, name: TopicName) -> DriftItem:
+        return DriftItem(
             name,
-            Kind.MISSING_VERSIONS,
+            DriftKind.MISSING_VERSIONS,
             f"the registry does not have the recorded number{'s' if len(self.words.lost[name]) > 1 else ''} "
             f"{numbers(self.words.lost[name])}",
             "the schema went with a topic that was deleted and created again (connecting is enough for that), or somebody deleted "
@@ -184,10 +184,10 @@ class Versions:
             f"schemactl rebuild {self.words.on} gives every version the number that is recorded; `apply` would give others",
         )
 
-    def _schema_gone(self, name: TopicName, topic: Topic) -> Difference:
-        return Difference(
+    def _schema_gone(self, name: TopicName, topic: Topic) -> DriftItem:
+        return DriftItem(
             name,
-            Kind.MISSING_VERSIONS,
+            DriftKind.MISSING_VERSIONS,
             f"the topic exists without a schema; Git has {listed(topic.versions)}",
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
             "for that), or somebody deleted it by force; the registry's answers cannot tell which",
@@ -195,10 +195,10 @@ class Versions:
             "them the numbers they had",
         )
 
-    def _apart(self, name: TopicName, apart: TopicApart) -> Difference:
-        return Difference(
+    def _apart(self, name: TopicName, apart: TopicApart) -> DriftItem:
+        return DriftItem(
             name,
-            Kind.NUMBERS_APART,
+            DriftKind.NUMBERS_APART,
             f"in the registry {apart}, which is not recorded: messages would be misread",
             "something else than `apply` took a number, or versions were applied in another order than Git's",
             f"record it: schemactl drift {self.words.on} --accept --reason TEXT --topic {self.words.topic(name)}; commit what it "

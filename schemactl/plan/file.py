@@ -20,16 +20,16 @@ from schemactl.plan.steps import (
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
-    Note,
-    NoteKind,
     Origin,
     Plan,
-    Refusal,
+    PlanNote,
+    PlanNoteKind,
+    PlanRefusal,
+    PlanStep,
     RegisterVersion,
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
-    Step,
     TakeNumber,
 )
 from schemactl.registry.base import Scope
@@ -74,7 +74,7 @@ def plan_digest(plan: Plan) -> str:
     return digest
 
 
-def step_document(step: Step) -> Json:
+def step_document(step: PlanStep) -> Json:
     """One step as JSON values."""
     match step:
         case CreateNamespace(name):
@@ -177,7 +177,7 @@ def _answer(answer: Answer) -> Json:
     return {"answer": answer.outcome.value, "version": answer.version, **words}
 
 
-def _refusal(refusal: Refusal) -> Json:
+def _refusal(refusal: PlanRefusal) -> Json:
     return {
         "topic": str(refusal.name),
         "version": refusal.number,
@@ -206,7 +206,7 @@ def _plan(value: Json) -> Plan:
         state_digest=value["state_digest"],
         steps=tuple(_STEPS[step["action"]](step) for step in value["steps"]),
         notes=tuple(
-            Note(TopicName.parse(note["topic"]), NoteKind(note["kind"]), note["message"])
+            PlanNote(TopicName.parse(note["topic"]), PlanNoteKind(note["kind"]), note["message"])
             for note in value["notes"]
         ),
         refusals=tuple(_read_refusal(refusal) for refusal in value["refusals"]),
@@ -229,9 +229,11 @@ def _read_answer(value: Json) -> Answer:
     return Answer(Outcome(value["answer"]), value["version"], value["message"], value["exception"])
 
 
-def _read_refusal(value: Json) -> Refusal:
+def _read_refusal(value: Json) -> PlanRefusal:
     answer = None if value["answer"] is None else _read_answer(value["answer"])
-    return Refusal(TopicName.parse(value["topic"]), value["version"], answer, value["message"], value["fix"])
+    return PlanRefusal(
+        TopicName.parse(value["topic"]), value["version"], answer, value["message"], value["fix"]
+    )
 
 
 def _topic(step: Json) -> TopicName:
@@ -246,7 +248,7 @@ def _sides(step: Json) -> tuple[Policies, Policies]:
     return _read_policies(step["before"]), _read_policies(step["after"])
 
 
-_STEPS: dict[str, Callable[[Json], Step]] = {
+_STEPS: dict[str, Callable[[Json], PlanStep]] = {
     "create_namespace": lambda step: CreateNamespace(_namespace(step)),
     "set_namespace_policies": lambda step: SetPolicies(_namespace(step), *_sides(step)),
     "set_topic_policies": lambda step: SetPolicies(_topic(step), *_sides(step)),

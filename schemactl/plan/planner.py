@@ -21,7 +21,7 @@ from schemactl.changes import (
     TopicRemoved,
     VersionsMissing,
     VersionsUnknown,
-    compare,
+    find_changes,
     stamp,
     upload,
 )
@@ -40,22 +40,22 @@ from schemactl.model import (
     TopicName,
     live,
 )
-from schemactl.plan.state import State, digest, scope_of
+from schemactl.plan.state import RegistryState, digest, scope_of
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
-    Note,
-    NoteKind,
     Origin,
     Plan,
-    Refusal,
+    PlanNote,
+    PlanNoteKind,
+    PlanRefusal,
+    PlanStep,
     RegisterVersion,
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
-    Step,
 )
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
@@ -83,7 +83,7 @@ class Permissions:
 
 
 def make_plan(
-    base: State,
+    base: RegistryState,
     target: Catalog,
     *,
     origin: Origin,
@@ -108,7 +108,7 @@ def make_plan(
     planner.work_out()
     apart = planner.apart(planner.target, numbers)
     drafts = [
-        Note(name, NoteKind.DRAFT, "is a draft: nothing of it is applied")
+        PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
         if _is_draft(topic)
     ]
@@ -138,7 +138,9 @@ def _is_draft(topic: Topic) -> bool:
 class Planner:
     """The registry's state as it is after the steps so far."""
 
-    def __init__(self, base: State, target: Catalog, origin: Origin, permissions: Permissions) -> None:
+    def __init__(
+        self, base: RegistryState, target: Catalog, origin: Origin, permissions: Permissions
+    ) -> None:
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
         self.base = replace(base, catalog=replace(base.catalog, topics=there))
@@ -146,8 +148,8 @@ class Planner:
         self.origin = origin
         self.permissions = permissions
         self.changes: tuple[Change, ...] = ()
-        self.steps: list[Step] = []
-        self.refusals: list[Refusal] = []
+        self.steps: list[PlanStep] = []
+        self.refusals: list[PlanRefusal] = []
         self.namespaces = dict(base.catalog.namespaces)
         self.topics = dict(there)
         # Topics of both domains share one list of schemas.
@@ -156,8 +158,8 @@ class Planner:
     def work_out(self) -> None:
         """`steps` and `refusals` are complete."""
         self.steps += [RestoreStrategy(name, own) for name, own in sorted(self.base.relaxed.items())]
-        deletions: list[Step] = []
-        self.changes = compare(self.base.catalog, self.target)
+        deletions: list[PlanStep] = []
+        self.changes = find_changes(self.base.catalog, self.target)
         for change in self.changes:
             match change:
                 case NamespaceAdded(name):
@@ -178,11 +180,11 @@ class Planner:
                     deletions += self._delete(name)
         self.steps += deletions
 
-    def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[Note]:
+    def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """What still differs when all steps have been carried out; `apart` are the numbers that are not Git's."""
         refused = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
-        for change in compare(self._catalog(), self.target) if self.steps else self.changes:
+        for change in find_changes(self._catalog(), self.target) if self.steps else self.changes:
             match change:
                 case SchemaChanged() if change.name not in refused:
                     yield _unstored(change)
@@ -192,11 +194,13 @@ class Planner:
                     if unknown := self._unknown(name, versions):
                         message = f"the registry holds {_listed(unknown)}, which Git does not know"
                         message += is_recorded.get(name, "")
-                        yield Note(name, NoteKind.UNKNOWN_VERSION, message)
+                        yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
                 case NumbersDiffer(name, pairs):
                     said = ", ".join(f"Git's v{git} is v{registry}" for registry, git in pairs)
-                    yield Note(
-                        name, NoteKind.NUMBERS_DIFFER, f"in the registry {said}{is_recorded.get(name, '')}"
+                    yield PlanNote(
+                        name,
+                        PlanNoteKind.NUMBERS_DIFFER,
+                        f"in the registry {said}{is_recorded.get(name, '')}",
                     )
                 case TopicRemoved(name) | SchemaRemoved(name):
                     yield from self._kept(name)
@@ -229,7 +233,7 @@ class Planner:
     def _grow(self, name: TopicName, before: int | None, after: int) -> None:
         if before is None or after < before:
             self.refusals.append(
-                Refusal(
+                PlanRefusal(
                     name,
                     None,
                     None,
@@ -263,9 +267,9 @@ class Planner:
 
     def _upload(
         self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
-    ) -> tuple[list[Step], Refusal | None]:
+    ) -> tuple[list[PlanStep], PlanRefusal | None]:
         """The uploads that will be accepted one after the other, and the first that will not."""
-        steps: list[Step] = []
+        steps: list[PlanStep] = []
         for version in missing:
             info = upload(version)
             stored = self.versions.get(name.schema_id, ())
@@ -286,7 +290,7 @@ class Planner:
                 return strategy
         return self.base.default_strategies[name.namespace_name]
 
-    def _delete(self, name: TopicName) -> Iterator[Step]:
+    def _delete(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._deletable(name)
         force = name in self.permissions.force_delete
         if not current or not (force or name in self.permissions.delete):
@@ -303,14 +307,16 @@ class Planner:
             return ()
         return live(self.versions.get(name.schema_id, ()))
 
-    def _kept(self, name: TopicName) -> Iterator[Note]:
+    def _kept(self, name: TopicName) -> Iterator[PlanNote]:
         if current := self._deletable(name):
             message = f"is no longer declared, but the registry keeps its schema ({_listed(current)}); "
-            yield Note(name, NoteKind.DELETION_SKIPPED, f"{message}to delete it: --allow-delete {name}")
+            yield PlanNote(
+                name, PlanNoteKind.DELETION_SKIPPED, f"{message}to delete it: --allow-delete {name}"
+            )
         elif not self.target.topics[name].versions:
             current = live(self.versions[name.schema_id])
             message = f"the registry holds {_listed(current)}, but Git declares no schema for this topic"
-            yield Note(name, NoteKind.UNKNOWN_VERSION, message)
+            yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _twin(self, name: TopicName) -> Topic | None:
         """The topic of the other domain, which shares the list of schemas, if Git declares it."""
@@ -322,7 +328,7 @@ class Planner:
         known = Contents(twin.versions if twin else ())
         return tuple(version for version in versions if version.info and not known.find(version.info))
 
-    def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> Note:
+    def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
         said = []
         for version in versions:
             answer = put(
@@ -331,7 +337,7 @@ class Planner:
             said.append(
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )
-        return Note(name, NoteKind.INDISTINGUISHABLE, "; ".join(said))
+        return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(said))
 
 
 def _overlaid(policies: Policies, managed: Policies) -> Policies:
@@ -343,14 +349,16 @@ def _overlaid(policies: Policies, managed: Policies) -> Policies:
     return replace(policies, **values)
 
 
-def _unstored(change: SchemaChanged) -> Note:
+def _unstored(change: SchemaChanged) -> PlanNote:
     latest = change.before.number if change.before else change.number
     if change.kind is SchemaChange.OLD_VERSION:
         message = f"declares an old text: an upload returns v{change.number}, latest stays v{latest}"
-        return Note(change.name, NoteKind.OLD_VERSION, message)
+        return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = change.after.type in AVRO_DESCRIBED or change.after.type is SchemaType.KEY_VALUE
     what = "doc, aliases, enum default or properties differ" if described else "properties differ"
-    return Note(change.name, NoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}")
+    return PlanNote(
+        change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}"
+    )
 
 
 def _listed(versions: tuple[SchemaVersion, ...]) -> str:
@@ -363,14 +371,14 @@ def _refused(
     stored: tuple[SchemaVersion, ...],
     answer: Answer,
     strategy: CompatibilityStrategy,
-) -> Refusal:
+) -> PlanRefusal:
     if answer.outcome is Outcome.INCOMPATIBLE:
         fix = "change the strategy in Git, or register it all the same with --relax-while-replaying"
     else:
         fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
     message = f"{cite(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
     # A broker's words quote both definitions in full.
-    return Refusal(name, version.number, replace(answer, message=answer.message[:_WORDS]), message, fix)
+    return PlanRefusal(name, version.number, replace(answer, message=answer.message[:_WORDS]), message, fix)
 
 
 def _reason(
@@ -386,12 +394,12 @@ def _reason(
     return f"The registry says: {words[:_WORDS]}" if words else ""
 
 
-def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[Refusal]:
+def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[PlanRefusal]:
     """Versions that an `apply` uploaded from a commit, but whose content the approved history does not have."""
     for version in versions:
         commit = stamp(version.info)
         if commit:
-            yield Refusal(
+            yield PlanRefusal(
                 name,
                 None,
                 None,

@@ -10,23 +10,22 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from schemactl.changes import Contents, identity, upload
-from schemactl.correspondence import Pair
-from schemactl.correspondence.file import topic_value
+from schemactl.changes import Contents, content_identity, upload
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.planner import Permissions, Planner, applicable
-from schemactl.plan.state import State, digest, scope_of
-from schemactl.plan.steps import DeleteSchema, Origin, Plan, Refusal, TakeNumber
-from schemactl.target_numbers import Entry, TargetNumbers, TargetVersion, target_versions
+from schemactl.plan.state import RegistryState, digest, scope_of
+from schemactl.plan.steps import DeleteSchema, Origin, Plan, PlanRefusal, TakeNumber
+from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
+from schemactl.target_numbers.pairs import NumberPair, topic_value
 from schemactl.wording import numbers as listed
 from schemactl.wording import versions
 
-Lists = Mapping[TopicName, Sequence[Pair]]
+Lists = Mapping[TopicName, Sequence[NumberPair]]
 """What each topic's list in the registry was, by the target's names: pairs that have an entry, in order of number."""
 
 
 def make_rebuild(
-    base: State,
+    base: RegistryState,
     git: Catalog,
     lists: Lists,
     *,
@@ -52,7 +51,7 @@ def make_rebuild(
         numbers: what is recorded of the registry's version numbers, by its own names.
     """
     approved = applicable(git)
-    rebuilder = _Rebuilder(base, around(approved, lists), origin, permissions)
+    rebuilder = _Rebuilder(base, without_versions(approved, lists), origin, permissions)
     rebuilder.work_out()
     for name in sorted(covered(approved, lists)):
         topic = approved.topics.get(name)
@@ -60,7 +59,7 @@ def make_rebuild(
         rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
     return Plan(
         origin=origin,
-        scope=scope_of(around(approved, lists)),
+        scope=scope_of(without_versions(approved, lists)),
         state_digest=digest(base),
         steps=tuple(rebuilder.steps),
         notes=(),
@@ -71,7 +70,7 @@ def make_rebuild(
     )
 
 
-def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[Pair, ...]]:
+def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[NumberPair, ...]]:
     """The lists that the record tells of: of each topic that Git declares a schema for, and that it lists numbers of.
 
     A list has every number up to the last recorded one. Nobody can tell which content a number had that was deleted, or stands for
@@ -88,28 +87,28 @@ def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicNam
             continue
         known = {each.number: each for each in target_versions(topic, numbers)}
         last = max(recorded.entries)
-        readable: list[Pair] = []
+        readable: list[NumberPair] = []
         for number in reversed(range(last + 1)):
             pair = _recorded_pair(known.get(number), recorded.entries.get(number))
             if pair is None:
                 break
             readable.append(pair)
         gone = range(last + 1 - len(readable))
-        tombstones = [Pair(SchemaVersion(number, None), None) for number in gone]
+        tombstones = [NumberPair(SchemaVersion(number, None), None) for number in gone]
         found[name] = (*tombstones, *reversed(readable))
     return found
 
 
-def _recorded_pair(meant: TargetVersion | None, entry: Entry | None) -> Pair | None:
+def _recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> NumberPair | None:
     """What a number gets back; None: nobody can tell."""
     if meant is None or meant.deleted:
         return None
     foreign = entry.foreign if entry else None
     info = foreign or (upload(meant.git) if meant.git and meant.info else None)
-    return Pair(SchemaVersion(meant.number, info), meant.git, readable=True) if info else None
+    return NumberPair(SchemaVersion(meant.number, info), meant.git, readable=True) if info else None
 
 
-def around(git: Catalog, lists: Lists) -> Catalog:
+def without_versions(git: Catalog, lists: Lists) -> Catalog:
     """`git` without versions, so that a plan for it sees to everything else; with every topic that has a list."""
     topics = {name: replace(topic, schema=None, versions=()) for name, topic in git.topics.items()}
     others = {
@@ -128,7 +127,7 @@ class _Rebuilder(Planner):
     """A planner that sees to everything but versions, and then restores lists."""
 
     def restore(
-        self, name: TopicName, kept: Sequence[Pair], git: Sequence[SchemaVersion], *, interrupted: bool
+        self, name: TopicName, kept: Sequence[NumberPair], git: Sequence[SchemaVersion], *, interrupted: bool
     ) -> None:
         """`steps` give the topic its list and then what Git has beyond it, or `refusals` say why that cannot be.
 
@@ -149,7 +148,7 @@ class _Rebuilder(Planner):
             else:
                 self._upload_rest(name, entries)
 
-    def _gets_back(self, name: TopicName, kept: Sequence[Pair]) -> bool:
+    def _gets_back(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
         """Whether the topic has the list that was kept, after the steps so far."""
         first, wanted = _wanted(kept)
         if why := self._obstacle(name, first, wanted):
@@ -166,7 +165,7 @@ class _Rebuilder(Planner):
             self._refuse(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == refused
 
-    def _upload_rest(self, name: TopicName, wanted: Sequence[Pair]) -> None:
+    def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
 
     def _delete_by_force(self, name: TopicName) -> None:
@@ -179,14 +178,14 @@ class _Rebuilder(Planner):
         return self.versions.get(name.schema_id, ())
 
     def _refuse(self, name: TopicName, message: str, fix: str) -> None:
-        self.refusals.append(Refusal(name, None, None, message, fix))
+        self.refusals.append(PlanRefusal(name, None, None, message, fix))
 
     def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Those of Git's versions that cannot be read."""
         there = Contents(self._held(name))
         return tuple(version for version in git if version.info and there.find(version.info) is None)
 
-    def _obstacle(self, name: TopicName, first: int, wanted: Sequence[Pair]) -> tuple[str, str] | None:
+    def _obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
         """What stands in the way of the list, and what to do about it."""
         if name.namespace_name not in self.namespaces:
             return (
@@ -219,7 +218,7 @@ _INDISTINGUISHABLE = (
 )
 
 
-def _wanted(pairs: Sequence[Pair]) -> tuple[int, tuple[Pair, ...]]:
+def _wanted(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
     """The number from which on a list could be read, and the pairs from there."""
     readable = tuple(pair for pair in pairs if pair.readable)
     if readable and readable[0].registry:
@@ -228,12 +227,12 @@ def _wanted(pairs: Sequence[Pair]) -> tuple[int, tuple[Pair, ...]]:
     return (last.number + 1 if last else 0), ()
 
 
-def _only_apply_wrote(version: SchemaVersion) -> Pair:
+def _only_apply_wrote(version: SchemaVersion) -> NumberPair:
     """The entry that `apply` made of Git's version."""
-    return Pair(replace(version, info=upload(version)), version, readable=True)
+    return NumberPair(replace(version, info=upload(version)), version, readable=True)
 
 
-def _went_on(held: Sequence[SchemaVersion], kept: Sequence[Pair]) -> bool:
+def _went_on(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
     """Whether the registry counts on from the list, all of which was deleted since: then nothing was lost."""
     last = kept[-1].registry
     if not held or last is None:
@@ -243,7 +242,9 @@ def _went_on(held: Sequence[SchemaVersion], kept: Sequence[Pair]) -> bool:
     return held[-1].number > last.number or (held[-1].number == last.number and last.info is None)
 
 
-def _agree(current: Sequence[SchemaVersion], wanted: Sequence[Pair], *, all_of_it: bool = False) -> bool:
+def _agree(
+    current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False
+) -> bool:
     """Whether what is there is what is wanted, as far as both go; `all_of_it`: and nothing is missing."""
     if all_of_it and len(current) < len(wanted):
         return False
@@ -251,12 +252,12 @@ def _agree(current: Sequence[SchemaVersion], wanted: Sequence[Pair], *, all_of_i
         entry.info
         and pair.registry
         and pair.registry.info
-        and identity(entry.info) == identity(pair.registry.info)
+        and content_identity(entry.info) == content_identity(pair.registry.info)
         for entry, pair in zip(current, wanted, strict=False)
     )
 
 
-def _uploaded(pair: Pair) -> SchemaVersion:
+def _uploaded(pair: NumberPair) -> SchemaVersion:
     """What to upload: Git's version, so that it gets its stamp; or the entry as it was kept."""
     entry = cast("SchemaVersion", pair.registry)
     return pair.git if pair.git and upload(pair.git) == entry.info else entry

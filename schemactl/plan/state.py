@@ -26,7 +26,7 @@ from schemactl.target_numbers import TargetNumbers
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RegistryState:
     """What a registry showed when it was asked.
 
     Attributes:
@@ -40,7 +40,7 @@ class State:
     relaxed: Mapping[TopicName, CompatibilityStrategy]
 
 
-def observe(registry: Registry, scope: Scope) -> State:
+def observe(registry: Registry, scope: Scope) -> RegistryState:
     """What `registry` holds of `scope` now."""
     catalog = registry.read(scope)
     relaxed: dict[TopicName, CompatibilityStrategy] = {}
@@ -57,10 +57,10 @@ def observe(registry: Registry, scope: Scope) -> State:
         for name, topic in catalog.topics.items()
     }
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    return State(Catalog(catalog.namespaces, topics), defaults, relaxed)
+    return RegistryState(Catalog(catalog.namespaces, topics), defaults, relaxed)
 
 
-def digest(state: State) -> str:
+def digest(state: RegistryState) -> str:
     """SHA-256 of everything in `state` that decides a plan. Times and commit stamps of versions take no part."""
     told = {
         "namespaces": {

@@ -105,7 +105,7 @@ class TakeNumber:
     number: int
 
 
-Step = (
+PlanStep = (
     CreateNamespace
     | SetPolicies
     | CreateTopic
@@ -118,7 +118,7 @@ Step = (
 )
 
 
-class NoteKind(StrEnum):
+class PlanNoteKind(StrEnum):
     """What a note tells of: a difference between Git and the registry that applying the plan leaves."""
 
     NOT_STORED = "not stored"
@@ -131,16 +131,16 @@ class NoteKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PlanNote:
     """Something a reader of the plan should know about a topic; nothing is done about it."""
 
     name: TopicName
-    kind: NoteKind
+    kind: PlanNoteKind
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class PlanRefusal:
     """Why the plan cannot be applied as it stands.
 
     Attributes:
@@ -195,9 +195,9 @@ class Plan:
     origin: Origin
     scope: Scope
     state_digest: str
-    steps: tuple[Step, ...]
-    notes: tuple[Note, ...]
-    refusals: tuple[Refusal, ...]
+    steps: tuple[PlanStep, ...]
+    notes: tuple[PlanNote, ...]
+    refusals: tuple[PlanRefusal, ...]
     lists: tuple[Json, ...] | None = None
     apart: tuple[TopicApart, ...] = ()
     apart_now: bool = False

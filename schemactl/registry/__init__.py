@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import BrokerDefaults, Release, Target
-from schemactl.registry.base import Progress, Registry, Scope, Warn, silenced, silent
+from schemactl.registry.base import OnProgress, Registry, Scope, Warn, no_progress, no_warning
 from schemactl.registry.storage_url import open_embedded
 
 __all__ = ["Registry", "Scope", "open_registry"]
@@ -18,8 +18,8 @@ def open_registry(
     release: Release,
     defaults: BrokerDefaults,
     folder: Path,
-    progress: Progress = silent,
-    warn: Warn = silenced,
+    progress: OnProgress = no_progress,
+    warn: Warn = no_warning,
 ) -> Registry:
     """The registry at `target.registry`. Nothing is created before it is first written to.
 

@@ -33,18 +33,18 @@ AUTO_UPDATE_STRATEGIES: Final = {
 }
 """What the deprecated auto-update policies mean (SchemaCompatibilityStrategy.fromAutoUpdatePolicy), in the order of their ordinals."""
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Told, during a long `Registry.read`, how many topics of how many have been read."""
 
 Warn = Callable[[str], None]
 """Told, in a sentence, what a user who waits should know."""
 
 
-def silenced(_text: str) -> None:
+def no_warning(_text: str) -> None:
     """Nobody is told."""
 
 
-def silent(_done: int, _total: int) -> None:
+def no_progress(_done: int, _total: int) -> None:
     """Nobody is told of progress."""
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemactl.correspondence import Pair
 from schemactl.model import TopicName
 from schemactl.report.style import paint, table
+from schemactl.target_numbers.pairs import NumberPair
 from schemactl.wording import day, moment
 
 _SAID = {
@@ -16,7 +16,7 @@ _SAID = {
 }
 
 
-def render(name: TopicName, pairs: Sequence[Pair], *, color: bool = False) -> str:
+def render(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:
     """The topic and its entries, newest first: the registry's number, Git's, what it is and where it came from."""
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
     rows += [_row(pair) for pair in reversed(pairs)]
@@ -29,7 +29,7 @@ def render(name: TopicName, pairs: Sequence[Pair], *, color: bool = False) -> st
     return "\n".join(lines)
 
 
-def _row(pair: Pair) -> tuple[str, ...]:
+def _row(pair: NumberPair) -> tuple[str, ...]:
     entry, version = pair.registry, pair.git
     info = (entry.info if entry else None) or (version.info if version else None)
     numbers = (str(entry.number) if entry else "-", str(version.number) if version else "-")
@@ -46,7 +46,7 @@ def _row(pair: Pair) -> tuple[str, ...]:
     )
 
 
-def _foreign(pair: Pair) -> str:
+def _foreign(pair: NumberPair) -> str:
     if pair.stamp:
         return f"uploaded from commit {pair.stamp[:9]}, which the approved history does not have"
     return "not known to Git"

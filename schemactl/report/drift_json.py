@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from schemactl.correspondence.file import FORMAT_VERSION, topic_values
-from schemactl.drift import Difference, DriftReport
+from schemactl.drift import DriftItem, DriftReport
 from schemactl.drift.nearest import differences, text_diff
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
 from schemactl.target_numbers import apart_values
+from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
@@ -28,7 +28,7 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
     return json_text(told)
 
 
-def _difference(difference: Difference) -> Json:
+def _difference(difference: DriftItem) -> Json:
     kind = "namespace" if isinstance(difference.name, NamespaceName) else "topic"
     told: Json = {
         kind: str(difference.name),

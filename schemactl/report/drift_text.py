@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from schemactl.drift import Difference, DriftReport, Kind
+from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.drift.nearest import differences
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
@@ -14,7 +14,7 @@ from schemactl.wording import cite, day
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
 
-_UNMANAGED = (Kind.UNMANAGED_NAMESPACE, Kind.UNMANAGED_TOPIC)
+_UNMANAGED = (DriftKind.UNMANAGED_NAMESPACE, DriftKind.UNMANAGED_TOPIC)
 
 _SHADES = {"+": "green", "-": "red", "~": "yellow"}
 
@@ -52,14 +52,14 @@ def _head(report: DriftReport) -> str:
     return f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
 
 
-def _by_name(differences: Iterable[Difference]) -> dict[NamespaceName | TopicName, list[Difference]]:
-    found: dict[NamespaceName | TopicName, list[Difference]] = {}
+def _by_name(differences: Iterable[DriftItem]) -> dict[NamespaceName | TopicName, list[DriftItem]]:
+    found: dict[NamespaceName | TopicName, list[DriftItem]] = {}
     for difference in differences:
         found.setdefault(difference.name, []).append(difference)
     return found
 
 
-def _listed(unmanaged: Sequence[Difference], target: str) -> Iterator[str]:
+def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[str]:
     """One line each: there may be many, and the same holds for all of them."""
     yield "Not declared in Git, so that `apply` never touches it:"
     for difference in unmanaged:
@@ -67,7 +67,7 @@ def _listed(unmanaged: Sequence[Difference], target: str) -> Iterator[str]:
     yield f"  Next: schemactl import --target {target}, with --namespace or --topic for a part of it; or leave it."
 
 
-def _difference(difference: Difference, *, color: bool) -> Iterator[str]:
+def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:
     yield f"{paint(difference.kind, 'yellow', color=color)}: {difference.message}."
     entry, near = difference.version, difference.nearest
     if entry and entry.info and near and near.info:

@@ -11,13 +11,13 @@ from schemactl.plan import (
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
-    NoteKind,
     Plan,
+    PlanNoteKind,
+    PlanStep,
     RegisterVersion,
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
-    Step,
     TakeNumber,
 )
 from schemactl.report import numbers_text
@@ -54,7 +54,7 @@ def summary(plan: Plan) -> str:
     if plan.refusals:
         topics = len({refusal.name for refusal in plan.refusals})
         return f"Refused: {_plural(topics, 'topic')}. Nothing of this plan can be applied."
-    skipped = sum(note.kind is NoteKind.DELETION_SKIPPED for note in plan.notes)
+    skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {_plural(skipped, 'deletion')} skipped" if skipped else ""
     if not plan.steps and plan.misread:
         return f"No changes, but messages of {_plural(len(plan.misread), 'topic')} would be misread{aside}."
@@ -63,7 +63,7 @@ def summary(plan: Plan) -> str:
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
 
 
-def describe(step: Step) -> str:
+def describe(step: PlanStep) -> str:
     """One step in one line."""
     match step:
         case CreateNamespace(name):
@@ -109,14 +109,14 @@ def _head(plan: Plan) -> str:
     return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}, answers as of Pulsar {origin.release}{but}"
 
 
-def _by_name(steps: tuple[Step, ...]) -> dict[NamespaceName | TopicName, list[Step]]:
-    found: dict[NamespaceName | TopicName, list[Step]] = {}
+def _by_name(steps: tuple[PlanStep, ...]) -> dict[NamespaceName | TopicName, list[PlanStep]]:
+    found: dict[NamespaceName | TopicName, list[PlanStep]] = {}
     for step in steps:
         found.setdefault(step.name, []).append(step)
     return found
 
 
-def _block(name: NamespaceName | TopicName, steps: list[Step], *, color: bool) -> Iterator[str]:
+def _block(name: NamespaceName | TopicName, steps: list[PlanStep], *, color: bool) -> Iterator[str]:
     kind = "namespace" if isinstance(name, NamespaceName) else "topic"
     made = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
@@ -127,7 +127,7 @@ def _block(name: NamespaceName | TopicName, steps: list[Step], *, color: bool) -
             yield f"  {_mark(inner, color=color)} {line}"
 
 
-def _lines(step: Step) -> Iterator[tuple[str, str]]:
+def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
     """The lines of one step below its block's head, each with its sign."""
     match step:
         case SetPolicies(_, before, after):
@@ -175,7 +175,7 @@ def _partitioned(partitions: int | None) -> str:
     return "" if partitions is None else f", {_plural(partitions, 'partition')}"
 
 
-def _sums(steps: tuple[Step, ...], registered: str, deleted: str) -> str:
+def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
     versions = sum(isinstance(step, RegisterVersion) for step in steps)

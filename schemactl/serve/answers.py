@@ -19,7 +19,7 @@ _WITH_PAGE = ("GET", "HEAD", "POST")
 """Other methods get an error page's status alone."""
 
 
-class Refused(Exception):
+class RestError(Exception):
     """The request is answered with `status` and a JSON reason (RestException)."""
 
     def __init__(self, status: int, reason: str) -> None:

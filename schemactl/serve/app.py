@@ -22,7 +22,7 @@ from schemactl.serve.answers import (
     BadRequest,
     ErrorPage,
     NoBody,
-    Refused,
+    RestError,
     Unexpected,
     accepts_json,
     bad_request,
@@ -31,7 +31,7 @@ from schemactl.serve.answers import (
     refused,
     unexpected,
 )
-from schemactl.serve.call import Call, Endpoint
+from schemactl.serve.call import AdminCall, Endpoint
 from schemactl.serve.guard import Guard
 
 LARGEST_BODY_BYTES: Final = 32 << 20
@@ -199,7 +199,9 @@ class _Resource:
             return error_page(request, 415, "Unsupported Media Type")
         names = {**request.path_params, **self._domain}
         host = request.headers.get("host", "127.0.0.1")
-        call = Call(self._registry, request.scope["path"], names, request.query_params, bytes(body), host)
+        call = AdminCall(
+            self._registry, request.scope["path"], names, request.query_params, bytes(body), host
+        )
         # None: as many threads as there are for all that does not look at definitions.
         limiter = self._room.judges if self._is_of_schemas and request.method == "POST" else None
         return await to_thread.run_sync(_answered, endpoint, call, request, limiter=limiter)
@@ -212,10 +214,10 @@ class _Resource:
         return error_page(request, 405, "Method Not Allowed", {"Allow": ",".join(allowed)})
 
 
-def _answered(endpoint: Endpoint, call: Call, request: Request) -> Response:
+def _answered(endpoint: Endpoint, call: AdminCall, request: Request) -> Response:
     try:
         return endpoint(call)
-    except Refused as no:
+    except RestError as no:
         return refused(no.status, no.reason)
     except BadRequest as no:
         return bad_request(str(no))

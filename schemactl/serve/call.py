@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from schemactl.model import NamespaceName, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.serve.answers import Refused
+from schemactl.serve.answers import RestError
 
 _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AdminCall:
     """What an endpoint gets to see of a request.
 
     Attributes:
@@ -44,19 +44,19 @@ class Call:
         """The namespace in the path.
 
         Raises:
-            Refused: its name is not one.
+            RestError: its name is not one.
         """
         try:
             return NamespaceName.parse(f"{self.names['tenant']}/{self.names['namespace']}")
         except ValueError:
-            raise Refused(412, "Namespace name is not valid") from None
+            raise RestError(412, "Namespace name is not valid") from None
 
     @property
     def topic(self) -> TopicName:
         """The topic in the path; of a partition, the topic that it belongs to.
 
         Raises:
-            Refused: its name is not one.
+            RestError: its name is not one.
         """
         return self._topic(self.partition[0])
 
@@ -77,8 +77,8 @@ class Call:
                 f"{domain}://{self.names['tenant']}/{self.names['namespace']}/{local_name}"
             )
         except ValueError:
-            raise Refused(412, "Topic name is not valid") from None
+            raise RestError(412, "Topic name is not valid") from None
 
 
-Endpoint = Callable[[Call], Response]
-"""Answers a call; raises `Refused`, `BadRequest`, `Unexpected` or `ErrorPage` for the answers of those names."""
+Endpoint = Callable[[AdminCall], Response]
+"""Answers a call; raises `RestError`, `BadRequest`, `Unexpected` or `ErrorPage` for the answers of those names."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from schemactl.model import NamespaceName, Release
-from schemactl.serve.answers import Refused, nothing, ok, plain
-from schemactl.serve.call import Call
+from schemactl.serve.answers import RestError, nothing, ok, plain
+from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import read_object, strings
 
 NAME: Final = "standalone"
@@ -18,30 +18,30 @@ _VERSIONS: Final = {Release.R4_0: "4.0.7", Release.R4_2: "4.2.4", Release.R5_0: 
 """The releases that the answers were measured on."""
 
 
-def clusters(call: Call) -> Response:
+def clusters(call: AdminCall) -> Response:
     """GET clusters."""
     del call
     return ok([NAME])
 
 
-def cluster(call: Call) -> Response:
+def cluster(call: AdminCall) -> Response:
     """GET clusters/{cluster}."""
     _need_cluster(call)
     return ok({"serviceUrl": f"http://{call.host}", "brokerClientTlsEnabled": False})
 
 
-def version(call: Call) -> Response:
+def version(call: AdminCall) -> Response:
     """GET brokers/version."""
     return plain(_VERSIONS[call.registry.release])
 
 
-def health(call: Call) -> Response:
+def health(call: AdminCall) -> Response:
     """GET brokers/health, brokers/ready."""
     del call
     return plain("ok")
 
 
-def configuration(call: Call) -> Response:
+def configuration(call: AdminCall) -> Response:
     """GET brokers/configuration/runtime: what speaks of schemas."""
     defaults = call.registry.defaults
     return ok(
@@ -53,84 +53,84 @@ def configuration(call: Call) -> Response:
     )
 
 
-def brokers(call: Call) -> Response:
+def brokers(call: AdminCall) -> Response:
     """GET brokers, brokers/{cluster}."""
     if "cluster" in call.names:
         _need_cluster(call)
     return ok([call.host])
 
 
-def leader(call: Call) -> Response:
+def leader(call: AdminCall) -> Response:
     """GET brokers/leaderBroker."""
     return ok({"serviceUrl": f"http://{call.host}", "brokerId": call.host})
 
 
-def tenants(call: Call) -> Response:
+def tenants(call: AdminCall) -> Response:
     """GET tenants."""
     return ok(call.registry.metadata.tenants())
 
 
-def tenant(call: Call) -> Response:
+def tenant(call: AdminCall) -> Response:
     """GET tenants/{tenant}."""
     found = call.registry.metadata.tenant(call.names["tenant"])
     if found is None:
-        raise Refused(404, "Tenant does not exist")
+        raise RestError(404, "Tenant does not exist")
     roles = {} if found.admin_roles is None else {"adminRoles": found.admin_roles}
     return ok({**roles, "allowedClusters": [NAME]})
 
 
-def create_tenant(call: Call) -> Response:
+def create_tenant(call: AdminCall) -> Response:
     """PUT tenants/{tenant}."""
     name, roles = call.names["tenant"], _roles(call)
     try:
         NamespaceName.parse(f"{name}/any")
     except ValueError:
-        raise Refused(412, "Tenant name is not valid") from None
+        raise RestError(412, "Tenant name is not valid") from None
     with call.registry.exclusive():
         if call.registry.metadata.tenant(name) is not None:
-            raise Refused(409, "Tenant already exist")
+            raise RestError(409, "Tenant already exist")
         call.registry.metadata.put_tenant(name, roles)
     return nothing()
 
 
-def update_tenant(call: Call) -> Response:
+def update_tenant(call: AdminCall) -> Response:
     """POST tenants/{tenant}."""
     name, roles = call.names["tenant"], _roles(call)
     with call.registry.exclusive():
         if call.registry.metadata.tenant(name) is None:
-            raise Refused(404, f"Tenant {name} not found")
+            raise RestError(404, f"Tenant {name} not found")
         call.registry.metadata.put_tenant(name, roles)
     return nothing()
 
 
-def delete_tenant(call: Call) -> Response:
+def delete_tenant(call: AdminCall) -> Response:
     """DELETE tenants/{tenant}: one without namespaces."""
     name, kept = call.names["tenant"], call.registry.metadata
     with call.registry.exclusive():
         if kept.tenant(name) is None:
-            raise Refused(404, "Tenant doesn't exist")
+            raise RestError(404, "Tenant doesn't exist")
         if any(namespace.tenant == name for namespace in kept.namespaces()):
-            raise Refused(409, "The tenant still has active namespaces")
+            raise RestError(409, "The tenant still has active namespaces")
         kept.delete_tenant(name)
     return nothing()
 
 
-def _need_cluster(call: Call) -> None:
+def _need_cluster(call: AdminCall) -> None:
     if call.names["cluster"] != NAME:
-        raise Refused(404, "Cluster does not exist")
+        raise RestError(404, "Cluster does not exist")
 
 
-def _roles(call: Call) -> list[str] | None:
+def _roles(call: AdminCall) -> list[str] | None:
     """The roles in a TenantInfo, whose clusters have to be this one."""
     told: dict[str, Any] | None = read_object(call.body, "org.apache.pulsar.common.policies.data.TenantInfo")
     if told is None:
-        raise Refused(412, "TenantInfo is null")
+        raise RestError(412, "TenantInfo is null")
     roles = None if told.get("adminRoles") is None else strings(told["adminRoles"])
     if told.get("allowedClusters") is None:
-        raise Refused(412, "Clusters cannot be null")
+        raise RestError(412, "Clusters cannot be null")
     allowed = strings(told["allowedClusters"])
     if not allowed or any(not name.strip() for name in allowed):
-        raise Refused(412, "Clusters cannot be empty or blank")
+        raise RestError(412, "Clusters cannot be empty or blank")
     if set(allowed) - {NAME}:
-        raise Refused(412, "Clusters do not exist")
+        raise RestError(412, "Clusters do not exist")
     return roles

@@ -6,23 +6,23 @@ from starlette.responses import Response
 
 from schemactl.model import NamespaceName, Policies, TopicName
 from schemactl.registry.metadata import StoredNamespace, StoredTopic
-from schemactl.serve.answers import ErrorPage, Refused, nothing, ok
-from schemactl.serve.call import Call
+from schemactl.serve.answers import ErrorPage, RestError, nothing, ok
+from schemactl.serve.call import AdminCall
 from schemactl.serve.cluster import NAME
 from schemactl.serve.jackson import boolean, read, read_needed, read_object
 from schemactl.serve.strategies import AUTO_UPDATE_NAMES, read_auto_update, read_strategy
 from schemactl.serve.topics import listed
 
 
-def of_tenant(call: Call) -> Response:
+def of_tenant(call: AdminCall) -> Response:
     """GET namespaces/{tenant}."""
     tenant = call.names["tenant"]
     if call.registry.metadata.tenant(tenant) is None:
-        raise Refused(404, "Tenant not found")
+        raise RestError(404, "Tenant not found")
     return ok([str(name) for name in call.registry.metadata.namespaces() if name.tenant == tenant])
 
 
-def policies(call: Call) -> Response:
+def policies(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}: all policies, those that have nothing to do with schemas as Pulsar sets them."""
     name = call.namespace
     found = _need(call, name)
@@ -60,7 +60,7 @@ def policies(call: Call) -> Response:
     )
 
 
-def create(call: Call) -> Response:
+def create(call: AdminCall) -> Response:
     """PUT namespaces/{tenant}/{namespace}."""
     told = read_object(call.body, "org.apache.pulsar.common.policies.data.Policies") or {}
     allow = told.get("is_allow_auto_update_schema")
@@ -73,25 +73,25 @@ def create(call: Call) -> Response:
     name, kept = call.namespace, call.registry.metadata
     with call.registry.exclusive():
         if kept.tenant(name.tenant) is None:
-            raise Refused(404, "Tenant does not exist")
+            raise RestError(404, "Tenant does not exist")
         if kept.namespace(name) is not None:
-            raise Refused(409, "Namespace already exists")
+            raise RestError(409, "Namespace already exists")
         kept.create_namespace(name)
         kept.set_namespace_policies(name, asked)
         kept.set_auto_update_strategy(name, mapped)
     return nothing()
 
 
-def delete(call: Call) -> Response:
+def delete(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}: an empty one. Its schemas stay."""
     name, kept = call.namespace, call.registry.metadata
     if call.flag("force"):
-        raise Refused(405, "Broker doesn't allow forced deletion of namespaces")
+        raise RestError(405, "Broker doesn't allow forced deletion of namespaces")
     with call.registry.exclusive():
         if kept.namespace(name) is None:
-            raise Refused(404, f"Namespace {name} does not exist.")
+            raise RestError(404, f"Namespace {name} does not exist.")
         if any(_counts(topic, kept.topic(topic)) for topic in kept.topics(name)):
-            raise Refused(409, "Cannot delete non empty namespace")
+            raise RestError(409, "Cannot delete non empty namespace")
         kept.delete_namespace(name)
     return nothing()
 
@@ -101,13 +101,13 @@ def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
     return name.domain == "persistent" or (topic is not None and topic.partitions is not None)
 
 
-def delete_bundle(call: Call) -> Response:
+def delete_bundle(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}/{bundle}: where the deletion of a policy ends up on Pulsar."""
     _need(call, call.namespace)
-    raise Refused(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
+    raise RestError(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
 
 
-def topics(call: Call) -> Response:
+def topics(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}/topics?mode=."""
     name, mode = call.namespace, call.query.get("mode", "PERSISTENT").upper()
     _need(call, name)
@@ -122,23 +122,23 @@ def topics(call: Call) -> Response:
     return ok([each for domain in domains for each in listed(call.registry, found, domain)])
 
 
-def get_strategy(call: Call) -> Response:
+def get_strategy(call: AdminCall) -> Response:
     """GET schemaCompatibilityStrategy: the namespace's own, "UNDEFINED" when it has none."""
     return ok(_need(call, call.namespace).policies.schema_compatibility_strategy)
 
 
-def set_strategy(call: Call) -> Response:
+def set_strategy(call: AdminCall) -> Response:
     """PUT schemaCompatibilityStrategy. What is not the name of a strategy unsets it."""
     return _set(call, Policies(read_strategy(read(call.body))))
 
 
-def get_auto_update_strategy(call: Call) -> Response:
+def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
     mapped = _need(call, call.namespace).auto_update_strategy
     return ok(AUTO_UPDATE_NAMES[mapped]) if mapped else nothing()
 
 
-def set_auto_update_strategy(call: Call) -> Response:
+def set_auto_update_strategy(call: AdminCall) -> Response:
     """PUT schemaAutoUpdateCompatibilityStrategy. What is not the name of one unsets it."""
     name, mapped = call.namespace, read_auto_update(read(call.body))
     with call.registry.exclusive():
@@ -147,29 +147,29 @@ def set_auto_update_strategy(call: Call) -> Response:
     return nothing()
 
 
-def get_allow_auto_update(call: Call) -> Response:
+def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the broker's setting where the namespace has none."""
     name = call.namespace
     _need(call, name)
     return ok(call.registry.is_allow_auto_update_schema(name))
 
 
-def set_allow_auto_update(call: Call) -> Response:
+def set_allow_auto_update(call: AdminCall) -> Response:
     """POST isAllowAutoUpdateSchema. There is no way back to the broker's setting; null is false."""
     return _set(call, Policies(is_allow_auto_update_schema=boolean(read_needed(call.body))))
 
 
-def get_validation_enforced(call: Call) -> Response:
+def get_validation_enforced(call: AdminCall) -> Response:
     """GET schemaValidationEnforced."""
     return ok(bool(_need(call, call.namespace).policies.schema_validation_enforced))
 
 
-def set_validation_enforced(call: Call) -> Response:
+def set_validation_enforced(call: AdminCall) -> Response:
     """POST schemaValidationEnforced."""
     return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
 
 
-def _set(call: Call, asked: Policies) -> Response:
+def _set(call: AdminCall, asked: Policies) -> Response:
     name = call.namespace
     with call.registry.exclusive():
         _need(call, name)
@@ -177,8 +177,8 @@ def _set(call: Call, asked: Policies) -> Response:
     return nothing()
 
 
-def _need(call: Call, name: NamespaceName) -> StoredNamespace:
+def _need(call: AdminCall, name: NamespaceName) -> StoredNamespace:
     found = call.registry.metadata.namespace(name)
     if found is None:
-        raise Refused(404, "Namespace does not exist")
+        raise RestError(404, "Namespace does not exist")
     return found

@@ -12,8 +12,8 @@ from schemactl.errors import InvalidSchema, SchemaRefused
 from schemactl.formats.key_value import from_text, to_text
 from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.serve.answers import ErrorPage, Refused, Unexpected, nothing, ok
-from schemactl.serve.call import Call
+from schemactl.serve.answers import ErrorPage, RestError, Unexpected, nothing, ok
+from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import read_object, text, texts
 from schemactl.verdicts import Outcome
 
@@ -26,26 +26,26 @@ _REFUSALS: Final = {Outcome.INCOMPATIBLE: 409, Outcome.INVALID: 422}
 """Everything else that an upload ends with is an exception nobody catches."""
 
 
-def latest(call: Call) -> Response:
+def latest(call: AdminCall) -> Response:
     """GET schema."""
     return _one(live(call.registry.versions(call.topic))[-1:])
 
 
-def by_version(call: Call) -> Response:
+def by_version(call: AdminCall) -> Response:
     """GET schema/{version}."""
     wanted = _long(call.names["version"])
     versions = live(call.registry.versions(call.topic))
     return _one([version for version in versions if version.number == wanted])
 
 
-def all_versions(call: Call) -> Response:
+def all_versions(call: AdminCall) -> Response:
     """GET schemas: the live ones."""
     return ok(
         {"getSchemaResponses": [_shown(version) for version in live(call.registry.versions(call.topic))]}
     )
 
 
-def metadata(call: Call) -> Response:
+def metadata(call: AdminCall) -> Response:
     """GET metadata: where each version is stored, tombstones among them; the embedded registry has no ledgers."""
     index = [
         {"ledgerId": version.number, "entryId": 0, "version": version.number}
@@ -54,7 +54,7 @@ def metadata(call: Call) -> Response:
     return ok({"info": index[-1], "index": index}) if index else nothing(200)
 
 
-def upload(call: Call) -> Response:
+def upload(call: AdminCall) -> Response:
     """POST schema."""
     payload, topic = _payload(call), call.topic
     _need_namespace(call.registry, topic)
@@ -72,13 +72,13 @@ def upload(call: Call) -> Response:
     return ok({"version": {"version": number}})
 
 
-def delete(call: Call) -> Response:
+def delete(call: AdminCall) -> Response:
     """DELETE schema. A missing namespace is no obstacle."""
     number = call.registry.delete_schema(call.topic, force=call.flag("force"))
     return ok({"version": -1 if number is None else number})
 
 
-def compatibility(call: Call) -> Response:
+def compatibility(call: AdminCall) -> Response:
     """POST compatibility: never says no, but fails."""
     payload, topic = _payload(call), call.topic
     _need_namespace(call.registry, topic)
@@ -89,7 +89,7 @@ def compatibility(call: Call) -> Response:
     return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
 
 
-def version(call: Call) -> Response:
+def version(call: AdminCall) -> Response:
     """POST version: the number of a version with the same bytes."""
     info = _info(call, _payload(call))
     return ok({"version": find_version(call.registry.versions(call.topic), info)})
@@ -97,10 +97,10 @@ def version(call: Call) -> Response:
 
 def _need_namespace(registry: EmbeddedRegistry, topic: TopicName) -> None:
     if registry.metadata.namespace(topic.namespace_name) is None:
-        raise Refused(404, "Namespace does not exist")
+        raise RestError(404, "Namespace does not exist")
 
 
-def _payload(call: Call) -> dict[str, Any] | None:
+def _payload(call: AdminCall) -> dict[str, Any] | None:
     told = read_object(call.body, _PAYLOAD)
     if told is not None:
         # Jackson makes the whole object before the endpoint sees any of it.
@@ -114,7 +114,7 @@ def _properties(payload: dict[str, Any] | None) -> dict[str, str | None]:
     return texts((payload or {}).get("properties")) or {}
 
 
-def _info(call: Call, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
+def _info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
     """The uploaded schema. An upload looks at the data before the type, the other endpoints after it."""
     if payload is None:
         raise Unexpected(f'Cannot invoke "{_PAYLOAD}.getType()" because "payload" is null')
@@ -154,7 +154,7 @@ def _type(name: str | None, release: Release) -> SchemaType:
 
 def _one(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
     if not versions:
-        raise Refused(404, _NOT_FOUND)
+        raise RestError(404, _NOT_FOUND)
     return ok(_shown(versions[0]))
 
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from schemactl.model import CompatibilityStrategy, Policies, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.metadata import StoredTopic
-from schemactl.serve.answers import Refused, Unexpected, nothing, ok, refused
-from schemactl.serve.call import Call
+from schemactl.serve.answers import RestError, Unexpected, nothing, ok, refused
+from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import boolean, integer, read, read_needed, texts
 from schemactl.serve.strategies import read_strategy
 
@@ -37,12 +37,12 @@ def listed(registry: EmbeddedRegistry, names: Iterable[TopicName], domain: str) 
     return sorted(found)
 
 
-def of_namespace(call: Call) -> Response:
+def of_namespace(call: AdminCall) -> Response:
     """GET {domain}/{tenant}/{namespace}."""
     return ok(listed(call.registry, _names(call), call.names["domain"]))
 
 
-def partitioned(call: Call) -> Response:
+def partitioned(call: AdminCall) -> Response:
     """GET {domain}/{tenant}/{namespace}/partitioned."""
     kept = call.registry.metadata
     return ok(
@@ -56,7 +56,7 @@ def partitioned(call: Call) -> Response:
     )
 
 
-def create(call: Call) -> Response:
+def create(call: AdminCall) -> Response:
     """PUT {topic}: one without partitions, with the properties of the body."""
     properties = _properties(call)
     with call.registry.exclusive():
@@ -66,12 +66,12 @@ def create(call: Call) -> Response:
     return answer
 
 
-def create_partitioned(call: Call) -> Response:
+def create_partitioned(call: AdminCall) -> Response:
     """PUT {topic}/partitions."""
     return _create(call, integer(read_needed(call.body)))
 
 
-def partitions(call: Call) -> Response:
+def partitions(call: AdminCall) -> Response:
     """GET {topic}/partitions: 0 for a topic without, and for a partition."""
     name = call.topic
     found = _need(call, name)
@@ -79,16 +79,16 @@ def partitions(call: Call) -> Response:
     return ok({"partitions": count, "deleted": False})
 
 
-def grow_partitions(call: Call) -> Response:
+def grow_partitions(call: AdminCall) -> Response:
     """POST {topic}/partitions."""
     name, count = call.topic, integer(read_needed(call.body))
     _refuse_partition(call)
     with call.registry.exclusive():
         found = call.registry.metadata.topic(name)
         if found is None or found.partitions is None:
-            raise Refused(409, f"Topic {name} is not the partitioned topic.")
+            raise RestError(409, f"Topic {name} is not the partitioned topic.")
         if count < found.partitions:
-            raise Refused(
+            raise RestError(
                 422,
                 f"Desired partitions {count} can't be less than the current partitions {found.partitions}.",
             )
@@ -97,18 +97,18 @@ def grow_partitions(call: Call) -> Response:
     return nothing()
 
 
-def delete(call: Call) -> Response:
+def delete(call: AdminCall) -> Response:
     """DELETE {topic}. Its schemas go with it, and those of a topic that does not exist, too; a partition's stay."""
     name, index = call.topic, call.partition[1]
     with call.registry.exclusive():
         found = call.registry.metadata.topic(name)
         if index is not None:
             if name.domain == "persistent" and not _has_partition(found, index):
-                raise Refused(404, f"Topic {_addressed(call)} not found")
+                raise RestError(404, f"Topic {_addressed(call)} not found")
             # The next client makes it anew.
             return nothing()
         if found is not None and found.partitions is not None:
-            raise Refused(
+            raise RestError(
                 409,
                 f"{name} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
             )
@@ -119,16 +119,16 @@ def delete(call: Call) -> Response:
     return nothing()
 
 
-def delete_partitioned(call: Call) -> Response:
+def delete_partitioned(call: AdminCall) -> Response:
     """DELETE {topic}/partitions."""
     _refuse_partition(call)
     name = call.topic
     with call.registry.exclusive():
         found = call.registry.metadata.topic(name)
         if found is None:
-            raise Refused(404, f"Topic {name} not found.")
+            raise RestError(404, f"Topic {name} not found.")
         if found.partitions is None:
-            raise Refused(
+            raise RestError(
                 409,
                 f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
             )
@@ -136,7 +136,7 @@ def delete_partitioned(call: Call) -> Response:
     return nothing()
 
 
-def get_strategy(call: Call) -> Response:
+def get_strategy(call: AdminCall) -> Response:
     """GET {topic}/schemaCompatibilityStrategy: nothing when it has none; with `applied`, the one in force."""
     name = call.topic
     strategy = _need_whole(call, name).policies.schema_compatibility_strategy
@@ -145,17 +145,17 @@ def get_strategy(call: Call) -> Response:
     return nothing(200) if strategy in (None, UNDEFINED) else ok(strategy)
 
 
-def set_strategy(call: Call) -> Response:
+def set_strategy(call: AdminCall) -> Response:
     """PUT {topic}/schemaCompatibilityStrategy. What is not the name of a strategy unsets it."""
     return _set(call, Policies(read_strategy(read(call.body))))
 
 
-def delete_strategy(call: Call) -> Response:
+def delete_strategy(call: AdminCall) -> Response:
     """DELETE {topic}/schemaCompatibilityStrategy."""
     return _set(call, Policies(UNDEFINED))
 
 
-def get_validation_enforced(call: Call) -> Response:
+def get_validation_enforced(call: AdminCall) -> Response:
     """GET {topic}/schemaValidationEnforced; with `applied`, the namespace's where the topic has none."""
     name = call.topic
     enforced = _need_whole(call, name).policies.schema_validation_enforced
@@ -165,12 +165,12 @@ def get_validation_enforced(call: Call) -> Response:
     return ok(bool(enforced))
 
 
-def set_validation_enforced(call: Call) -> Response:
+def set_validation_enforced(call: AdminCall) -> Response:
     """POST {topic}/schemaValidationEnforced."""
     return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
 
 
-def properties(call: Call) -> Response:
+def properties(call: AdminCall) -> Response:
     """GET {topic}/properties: nothing for a partitioned topic that has none; a partition has none of its own."""
     found = _need_persistent(call)
     if found.partitions is not None and call.partition[1] is None and not found.properties:
@@ -178,14 +178,14 @@ def properties(call: Call) -> Response:
     return ok({} if call.partition[1] is not None else dict(found.properties))
 
 
-def set_properties(call: Call) -> Response:
+def set_properties(call: AdminCall) -> Response:
     """PUT {topic}/properties: they come to those that it has."""
     _need_persistent(call)
     call.registry.metadata.set_topic_properties(call.topic, _properties(call))
     return nothing()
 
 
-def delete_property(call: Call) -> Response:
+def delete_property(call: AdminCall) -> Response:
     """DELETE {topic}/properties?key=..."""
     _need_persistent(call)
     if "key" in call.query:
@@ -193,7 +193,7 @@ def delete_property(call: Call) -> Response:
     return nothing()
 
 
-def _properties(call: Call) -> dict[str, str]:
+def _properties(call: AdminCall) -> dict[str, str]:
     told = texts(read(call.body)) or {}
     found = {key: value for key, value in told.items() if value is not None}
     if len(found) < len(told):
@@ -202,20 +202,20 @@ def _properties(call: Call) -> dict[str, str]:
     return found
 
 
-def _need_persistent(call: Call) -> StoredTopic:
+def _need_persistent(call: AdminCall) -> StoredTopic:
     if call.names["domain"] != "persistent":
-        raise Refused(406, "Need to provide a persistent topic name")
+        raise RestError(406, "Need to provide a persistent topic name")
     return _need(call, call.topic)
 
 
-def _names(call: Call) -> Iterable[TopicName]:
+def _names(call: AdminCall) -> Iterable[TopicName]:
     namespace, kept = call.namespace, call.registry.metadata
     if kept.namespace(namespace) is None:
-        raise Refused(404, "Namespace does not exist")
+        raise RestError(404, "Namespace does not exist")
     return kept.topics(namespace)
 
 
-def _create(call: Call, count: int | None) -> Response:
+def _create(call: AdminCall, count: int | None) -> Response:
     name, (local_name, index) = call.topic, call.partition
     with call.registry.exclusive():
         _need_namespace(call, name)
@@ -229,17 +229,17 @@ def _create(call: Call, count: int | None) -> Response:
                 if found is not None and found.partitions is not None
                 else f"numeric value if there isn't a partitioned topic {local_name} created."
             )
-            raise Refused(
+            raise RestError(
                 412,
                 f'Can\'t create topic {local_name}-partition-{index} with "-partition-" followed by {why}',
             )
         if found is not None:
-            raise Refused(409, "This topic already exists")
+            raise RestError(409, "This topic already exists")
         call.registry.create_topic(name, count)
     return nothing()
 
 
-def _addressed(call: Call) -> str:
+def _addressed(call: AdminCall) -> str:
     """The topic or partition in the path, by its whole name."""
     index = call.partition[1]
     return str(call.topic) if index is None else f"{call.topic}-partition-{index}"
@@ -251,40 +251,40 @@ def _has_partition(topic: StoredTopic | None, index: int) -> bool:
 
 def _need_sensible(count: int) -> None:
     if count <= 0:
-        raise Refused(406, "Number of partitions should be more than 0")
+        raise RestError(406, "Number of partitions should be more than 0")
     if count > MOST_PARTITIONS:
-        raise Refused(406, f"Number of partitions should be less than or equal to {MOST_PARTITIONS}")
+        raise RestError(406, f"Number of partitions should be less than or equal to {MOST_PARTITIONS}")
 
 
-def _refuse_partition(call: Call) -> None:
+def _refuse_partition(call: AdminCall) -> None:
     if call.partition[1] is not None:
-        raise Refused(412, "Partitioned Topic Name should not contain '-partition-'")
+        raise RestError(412, "Partitioned Topic Name should not contain '-partition-'")
 
 
-def _need_namespace(call: Call, name: TopicName) -> None:
+def _need_namespace(call: AdminCall, name: TopicName) -> None:
     if call.registry.metadata.namespace(name.namespace_name) is None:
-        raise Refused(404, "Namespace not found")
+        raise RestError(404, "Namespace not found")
 
 
-def _need_whole(call: Call, name: TopicName) -> StoredTopic:
+def _need_whole(call: AdminCall, name: TopicName) -> StoredTopic:
     """The topic, whose policies are asked for."""
     if call.partition[1] is not None:
-        raise Refused(412, "Not allowed to set/get topic policy for a partition")
+        raise RestError(412, "Not allowed to set/get topic policy for a partition")
     found = _need(call, name)
     if name.domain == "non-persistent" and found.partitions is None:
-        raise Refused(404, f"Topic {name} not found")
+        raise RestError(404, f"Topic {name} not found")
     return found
 
 
-def _need(call: Call, name: TopicName) -> StoredTopic:
+def _need(call: AdminCall, name: TopicName) -> StoredTopic:
     _need_namespace(call, name)
     found, index = call.registry.metadata.topic(name), call.partition[1]
     if found is None or (index is not None and not _has_partition(found, index)):
-        raise Refused(404, f"Topic {_addressed(call)} not found")
+        raise RestError(404, f"Topic {_addressed(call)} not found")
     return found
 
 
-def _set(call: Call, asked: Policies) -> Response:
+def _set(call: AdminCall, asked: Policies) -> Response:
     name = call.topic
     with call.registry.exclusive():
         _need_whole(call, name)

@@ -11,32 +11,35 @@ goes by `target_versions`, never by Git's numbers alone.
 
 from __future__ import annotations
 
-from schemactl.target_numbers.accepting import accept
 from schemactl.target_numbers.apart import (
     NumberApart,
     TopicApart,
+    apart_values,
     find_apart,
     lost_numbers,
     other_spellings,
+    read_apart,
     topic_apart,
     twin_of,
 )
-from schemactl.target_numbers.apart_json import apart_values, read_apart
-from schemactl.target_numbers.approved import numbers_of, recorded_elsewhere
-from schemactl.target_numbers.file import numbers_path, read_numbers
+from schemactl.target_numbers.file import numbers_of, numbers_path, read_numbers, recorded_elsewhere
 from schemactl.target_numbers.judging import Judged, contradictions, judge_files
 from schemactl.target_numbers.mapping import (
+    NumberEntry,
+    TargetNumbers,
+    TargetVersion,
+    TopicNumbers,
     git_number,
     records_other_numbers,
     target_number,
     target_versions,
 )
-from schemactl.target_numbers.values import Entry, TargetNumbers, TargetVersion, TopicNumbers
+from schemactl.target_numbers.writing import accept
 
 __all__ = [
-    "Entry",
     "Judged",
     "NumberApart",
+    "NumberEntry",
     "TargetNumbers",
     "TargetVersion",
     "TopicApart",

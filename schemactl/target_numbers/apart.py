@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from schemactl.changes import Contents, identity, stamp
+from schemactl.changes import Contents, content_identity, stamp
+from schemactl.json_values import Json
 from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName, live
-from schemactl.target_numbers.mapping import meanings
-from schemactl.target_numbers.values import TargetNumbers, TargetVersion, TopicNumbers
+from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, TopicNumbers, meanings
 
-State = Literal["readable", "deleted", "tombstone", "unexplained"]
+ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
 
 
 _SAID = {
@@ -36,7 +36,7 @@ class NumberApart:
 
     registry: int
     git: int | None
-    state: State
+    state: ApartState
     recorded: bool
 
     def __str__(self) -> str:
@@ -223,7 +223,7 @@ class _Judge:
                 continue
             if entry.number in self.spellings:
                 continue
-            state: State = "readable" if entry.number in self.live else "deleted"
+            state: ApartState = "readable" if entry.number in self.live else "deleted"
             if git is None and stamp(entry.info):
                 state = "unexplained"
             yield NumberApart(entry.number, git.number if git else None, state, recorded)
@@ -235,7 +235,7 @@ class _Judge:
         if listed and listed.deleted and is_live:
             return False
         if listed and listed.foreign:
-            return identity(listed.foreign) == identity(info)
+            return content_identity(listed.foreign) == content_identity(info)
         meaning = self.by_record.get(entry.number)
         if meaning is None:
             return False
@@ -248,3 +248,27 @@ class _Judge:
     def _is_the_twins(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
         meaning = self.by_record.get(entry.number)
         return not (meaning and meaning.info) and self.twins.find(info) is not None
+
+
+def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
+    """Every number that is not Git's: what it is instead, and whether that is recorded."""
+    return [
+        {
+            "topic": str(topic.name),
+            "registry": each.registry,
+            "git": each.git,
+            "state": each.state,
+            "recorded": each.recorded,
+        }
+        for topic in apart
+        for each in topic.numbers
+    ]
+
+
+def read_apart(values: Iterable[Json]) -> tuple[TopicApart, ...]:
+    """What `apart_values` told."""
+    found: dict[TopicName, list[NumberApart]] = {}
+    for each in values:
+        number = NumberApart(each["registry"], each["git"], each["state"], each["recorded"])
+        found.setdefault(TopicName.parse(each["topic"]), []).append(number)
+    return tuple(TopicApart(name, tuple(numbers)) for name, numbers in found.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any, Final
 
@@ -16,9 +16,10 @@ from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import key_value
+from schemactl.history import CommitFiles, History, Repository
 from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.source import node_place
-from schemactl.target_numbers.values import Entry, TargetNumbers, TopicNumbers
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, records_other_numbers
 
 MAX_NUMBER: Final = 100_000
 """The highest number that can be recorded: no registry is asked for more versions of a topic."""
@@ -95,7 +96,7 @@ class _Reader:
             found_topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
         return found_topics
 
-    def _entries(self, node: yaml.Node, value: Any) -> Iterator[tuple[int, Entry]]:
+    def _entries(self, node: yaml.Node, value: Any) -> Iterator[tuple[int, NumberEntry]]:
         for key, entry_node, entry in self._items(node, value, "version numbers"):
             if not _NUMBER.fullmatch(key.value) or len(key.value) > 9 or int(key.value) > MAX_NUMBER:
                 self._tell(
@@ -108,7 +109,7 @@ class _Reader:
             if read := self._entry(number, key, entry_node, entry):
                 yield number, read
 
-    def _entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> Entry | None:
+    def _entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> NumberEntry | None:
         before = len(self.problems)
         nodes: dict[str, yaml.Node] = {}
         for each, value_node, _ in self._items(node, value, "what the number stands for"):
@@ -124,7 +125,7 @@ class _Reader:
         if len(self.problems) > before:
             return None
         foreign, path = self._foreign(nodes["foreign"], value) if "foreign" in nodes else (None, None)
-        return Entry(
+        return NumberEntry(
             number,
             git=value.get("git"),
             foreign=foreign,
@@ -241,3 +242,38 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "accepted": (_is_day, "a day such as 2026-11-22"),
 }
 """What each key of an entry may hold, and how that is called."""
+
+
+def numbers_of(
+    target: Target, project: Project, repository: Repository, approved: History
+) -> TargetNumbers | None:
+    """What is recorded for `target` at the tip of the approved history; None: nothing.
+
+    Raises:
+        DeclarationError: all problems of the numbers file.
+    """
+    if approved.tip is None:
+        return None
+    return read_numbers(CommitFiles(repository, approved.tip), project, target)
+
+
+def recorded_elsewhere(
+    topics: Iterable[TopicName], project: Project, repository: Repository, approved: History
+) -> dict[TopicName, tuple[str, ...]]:
+    """Those of `topics` that some target counts otherwise than Git, with the names of these targets.
+
+    Messages of such a topic can be read only by who says which target they come from.
+
+    Raises:
+        DeclarationError: all problems of a numbers file.
+    """
+    records = [
+        recorded
+        for target in project.targets.values()
+        if (recorded := numbers_of(target, project, repository, approved))
+    ]
+    found = {
+        name: tuple(each.target for each in records if records_other_numbers(each.topics.get(name)))
+        for name in topics
+    }
+    return {name: targets for name, targets in found.items() if targets}

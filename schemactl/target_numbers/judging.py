@@ -13,8 +13,7 @@ from schemactl.declare.files import Files
 from schemactl.errors import DeclarationError, Problem
 from schemactl.model import CLIENT_SIDE, Catalog, Project, SchemaInfo, SchemaType, TopicName
 from schemactl.target_numbers.file import numbers_path, read_numbers
-from schemactl.target_numbers.mapping import unusable
-from schemactl.target_numbers.values import Entry, TargetNumbers
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, unusable
 
 _OF_NO_MESSAGE: Final = {SchemaType.NONE, SchemaType.BYTES, *CLIENT_SIDE}
 """The types that messages with a version number never have."""
@@ -97,7 +96,7 @@ def contradictions(
     return tuple(sorted(problems))
 
 
-def _no_version(name: TopicName, entry: Entry, known: frozenset[int]) -> str:
+def _no_version(name: TopicName, entry: NumberEntry, known: frozenset[int]) -> str:
     there = f"its versions are {min(known)} to {max(known)}" if known else "it has none"
     return f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: {there}"
 
@@ -131,7 +130,7 @@ def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
         yield Problem(entry.source, f"number {entry.number} is foreign, and {why}", fix)
 
 
-def _is_accepted(entry: Entry, foreign: SchemaInfo) -> bool:
+def _is_accepted(entry: NumberEntry, foreign: SchemaInfo) -> bool:
     """Whether the definition's file has the name that `drift --accept` gives it, which ends with the digest of its bytes.
 
     A registry may hold anything, and what it holds has to be recordable.
@@ -140,7 +139,7 @@ def _is_accepted(entry: Entry, foreign: SchemaInfo) -> bool:
     return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")
 
 
-def _entries(numbers: TargetNumbers) -> Iterator[tuple[TopicName, Entry]]:
+def _entries(numbers: TargetNumbers) -> Iterator[tuple[TopicName, NumberEntry]]:
     for name, recorded in numbers.topics.items():
         for entry in recorded.entries.values():
             yield name, entry

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Final
 
 from schemactl import output
+from schemactl.changes import Contents, content_identity, unstamped
 from schemactl.declare.files import WorktreeFiles, shown
 from schemactl.declare.writing import scalar
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import key_value
-from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType, TopicName
-from schemactl.target_numbers.values import Entry, TargetNumbers, TopicNumbers
+from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 
 _HEAD: Final = """\
 # Which version each number of {target} stands for, where the two differ. `schemactl drift --target {target} --accept` writes
@@ -68,7 +70,7 @@ def numbers_text(numbers: TargetNumbers) -> str:
     return "".join(lines)
 
 
-def _parts(entry: Entry, folder: str) -> Iterator[str]:
+def _parts(entry: NumberEntry, folder: str) -> Iterator[str]:
     if entry.git is not None:
         yield f"git: {entry.git}"
     if entry.foreign and entry.path:
@@ -96,7 +98,7 @@ def _quoted(text: str) -> str:
     return written if written.startswith('"') else f'"{written}"'
 
 
-def _placed(numbers: TargetNumbers, name: TopicName, entry: Entry) -> Entry:
+def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> NumberEntry:
     """The entry with the path of its foreign definition, a new one where it has none yet."""
     if entry.foreign is None or entry.path:
         return entry
@@ -146,3 +148,67 @@ def _write(top: Path, path: str, data: bytes) -> None:
         raise SchemactlError(
             f"{shown(path)} cannot be written: {error.strerror}", fix="run it again once it can be"
         ) from error
+
+
+def accept(
+    git: Sequence[SchemaVersion],
+    entries: Sequence[SchemaVersion],
+    before: TopicNumbers | None,
+    *,
+    reason: str,
+    today: date,
+) -> TopicNumbers | None:
+    """The record of a topic that says what its registry holds; None: its numbers are Git's, so nothing is to be recorded.
+
+    Every number whose meaning is not Git's own is listed, and with any of these the last number of all, so that what comes
+    later is counted from there. Of a number that the registry does not show, the record says only that it was deleted: the list may
+    have been lost and begun anew since it was looked at last, so that what stood there before need not be what was deleted.
+    An entry that says the same as before stays as it is, and so does what somebody recorded of a deleted number.
+
+    Args:
+        git: Git's versions.
+        entries: the registry's list, in order of number, tombstones among them.
+        before: the record so far.
+        reason: why it is accepted.
+        today: the day on which it is.
+    """
+    old = before.entries if before else {}
+    known = Contents(git)
+    readable = {entry.number for entry in live(entries)}
+    found: dict[int, NumberEntry] = {}
+    for entry in entries:
+        number = entry.number
+        new = NumberEntry(number, deleted=number not in readable, reason=reason, accepted=today)
+        if entry.info:
+            version = known.find(entry.info)
+            new = _saying(new, version.number if version else None, entry)
+        still = number in old and old[number].deleted == new.deleted and _holds(old[number], entry, known)
+        found[number] = old[number] if still else new
+    listed = {number: each for number, each in found.items() if each.git != number or each.deleted}
+    if not listed:
+        return None
+    last = max(found)
+    return TopicNumbers(dict(sorted({**listed, last: found[last]}.items())))
+
+
+def _saying(entry: NumberEntry, git: int | None, held: SchemaVersion) -> NumberEntry:
+    """`entry` with what its number stands for: Git's version, else the definition that is held."""
+    foreign = unstamped(held.info) if git is None and held.info else None
+    return NumberEntry(
+        entry.number,
+        git=git,
+        foreign=foreign,
+        deleted=entry.deleted,
+        reason=entry.reason,
+        accepted=entry.accepted,
+    )
+
+
+def _holds(old: NumberEntry, entry: SchemaVersion, known: Contents) -> bool:
+    """Whether what was recorded of a number is still so; what was foreign may have been approved since."""
+    if entry.info is None:
+        return True
+    if old.foreign:
+        return content_identity(old.foreign) == content_identity(entry.info)
+    found = known.find(entry.info)
+    return found is not None and found.number == old.git

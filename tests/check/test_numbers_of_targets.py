@@ -11,7 +11,7 @@ from scratch import declared, record
 from schemactl import staged
 from schemactl.cli import main
 from schemactl.model import SchemaInfo, SchemaType
-from schemactl.target_numbers import Entry, TargetNumbers, TopicNumbers
+from schemactl.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
 from schemactl.target_numbers.writing import write_numbers
 
 NUMBERS = "numbers/local.yaml"
@@ -206,7 +206,7 @@ def test_the_short_cut_does_not_take_back_a_version_that_numbers_name(estate: Es
     ],
 )
 def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, held: SchemaInfo) -> None:
-    entries = {1: Entry(1, foreign=held, reason="it is so")}
+    entries = {1: NumberEntry(1, foreign=held, reason="it is so")}
     numbers = TargetNumbers("local", NUMBERS, {ORDERS: TopicNumbers(entries)})
     written = write_numbers(numbers, estate.scratch.path)
     assert accepts()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from estate import ORDERS, Estate, avro
 
-from schemactl.correspondence import pair_up
 from schemactl.model import SchemaVersion
+from schemactl.target_numbers.pairs import pair_up
 
 
 def numbers(topic: dict[str, Any]) -> list[tuple[int | None, int | None, str]]:

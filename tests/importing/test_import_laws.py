@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_avro import Maker
 from scratch import Scratch
 
-from schemactl.changes import identity
+from schemactl.changes import content_identity
 from schemactl.cli import main
 from schemactl.formats.key_value import join
 from schemactl.model import (
@@ -108,15 +108,15 @@ def test_an_imported_registry_has_nothing_to_apply_and_every_content_once(seed: 
         assert main([*here, "log", "--all", "--target", "local"]) == 0
         numbers = _numbers(scratch)
         for name, topic in held.topics.items():
-            known = [identity(version.info) for version in live(topic.versions) if version.info]
+            known = [content_identity(version.info) for version in live(topic.versions) if version.info]
             assert numbers.get(str(name), []) == [known.index(key) for key in known]
 
 
 def _numbers(scratch: Scratch) -> dict[str, list[int | None]]:
     """By topic, Git's number of each version that can be read in the registry."""
     from schemactl import history
-    from schemactl.correspondence import pair_up
     from schemactl.declare import load_project
+    from schemactl.target_numbers.pairs import pair_up
 
     project, _ = load_project(str(scratch.path))
     with history.Repository.open(scratch.path) as repository:

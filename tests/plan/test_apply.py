@@ -30,7 +30,7 @@ from approved import (
 from schemactl.apply import Result, apply_plan
 from schemactl.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
 from schemactl.model import NamespaceName, Policies, SchemaInfo, TopicName
-from schemactl.plan import Plan, RegisterVersion, RelaxStrategy, Step
+from schemactl.plan import Plan, PlanStep, RegisterVersion, RelaxStrategy
 from schemactl.registry import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -83,7 +83,7 @@ def apply(plan: Plan, registry: Registry) -> Result:
 
 
 def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
-    told: list[tuple[int, Step]] = []
+    told: list[tuple[int, PlanStep]] = []
     plan = plan_for(registry, TARGET)
     result = apply_plan(plan, registry, progress=lambda number, step: told.append((number, step)))
     assert result == Result(plan, len(plan.steps))

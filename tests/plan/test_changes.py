@@ -22,7 +22,7 @@ from schemactl.changes import (
     TopicRemoved,
     VersionsMissing,
     VersionsUnknown,
-    compare,
+    find_changes,
 )
 from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, SchemaVersion, Topic
 
@@ -34,12 +34,12 @@ def declared(schema: SchemaInfo | None) -> Topic:
 
 def test_a_catalog_does_not_differ_from_itself() -> None:
     same = catalog(topic(ORDERS, A, B), topic(REFUNDS), sales=Policies(S.FULL))
-    assert compare(same, same) == ()
+    assert find_changes(same, same) == ()
 
 
 def test_everything_is_added_to_nothing() -> None:
     orders = topic(ORDERS, A, B, partitions=4, policies=Policies(S.FULL))
-    assert compare(Catalog(), catalog(orders, sales=Policies(S.BACKWARD))) == (
+    assert find_changes(Catalog(), catalog(orders, sales=Policies(S.BACKWARD))) == (
         NamespaceAdded(SALES),
         PoliciesChanged(SALES, Policies(), Policies(S.BACKWARD)),
         TopicAdded(ORDERS, orders),
@@ -50,69 +50,69 @@ def test_everything_is_added_to_nothing() -> None:
 
 def test_everything_is_removed_from_something() -> None:
     orders = topic(ORDERS, A, B)
-    assert compare(catalog(orders), Catalog()) == (NamespaceRemoved(SALES), TopicRemoved(ORDERS, orders))
+    assert find_changes(catalog(orders), Catalog()) == (NamespaceRemoved(SALES), TopicRemoved(ORDERS, orders))
 
 
 def test_a_policy_that_is_not_managed_never_differs() -> None:
     base = catalog(sales=Policies(S.FULL, is_allow_auto_update_schema=True))
     target = catalog(sales=Policies(schema_validation_enforced=True))
     changed = PoliciesChanged(SALES, Policies(), Policies(schema_validation_enforced=True))
-    assert compare(base, target) == (changed,)
+    assert find_changes(base, target) == (changed,)
 
 
 def test_an_unset_strategy_equals_undefined() -> None:
-    assert compare(catalog(), catalog(sales=Policies(S.UNDEFINED))) == ()
-    assert compare(catalog(sales=Policies(S.UNDEFINED)), catalog(sales=Policies(S.UNDEFINED))) == ()
+    assert find_changes(catalog(), catalog(sales=Policies(S.UNDEFINED))) == ()
+    assert find_changes(catalog(sales=Policies(S.UNDEFINED)), catalog(sales=Policies(S.UNDEFINED))) == ()
     reset = PoliciesChanged(SALES, Policies(S.FULL), Policies(S.UNDEFINED))
-    assert compare(catalog(sales=Policies(S.FULL)), catalog(sales=Policies(S.UNDEFINED))) == (reset,)
+    assert find_changes(catalog(sales=Policies(S.FULL)), catalog(sales=Policies(S.UNDEFINED))) == (reset,)
 
 
 def test_partitions_differ_only_where_they_are_declared() -> None:
     base = catalog(topic(ORDERS, A, partitions=4))
-    assert compare(base, catalog(topic(ORDERS, A))) == ()
-    assert compare(base, catalog(topic(ORDERS, A, partitions=6))) == (PartitionsChanged(ORDERS, 4, 6),)
+    assert find_changes(base, catalog(topic(ORDERS, A))) == ()
+    assert find_changes(base, catalog(topic(ORDERS, A, partitions=6))) == (PartitionsChanged(ORDERS, 4, 6),)
 
 
 def test_new_content_in_a_file_is_the_next_version() -> None:
     base = catalog(topic(ORDERS, A))
     latest = SchemaVersion(0, A, versions(A)[0].commit)
-    assert compare(base, catalog(declared(B))) == (
+    assert find_changes(base, catalog(declared(B))) == (
         SchemaChanged(ORDERS, SchemaChange.NEW_VERSION, latest, B, 1),
     )
 
 
 def test_the_first_schema_of_a_file_is_version_zero() -> None:
-    changes = compare(catalog(), catalog(declared(A)))
+    changes = find_changes(catalog(), catalog(declared(A)))
     assert changes[1] == SchemaChanged(ORDERS, SchemaChange.NEW_VERSION, None, A, 0)
 
 
 def test_a_doc_in_a_file_is_text_only() -> None:
     base = catalog(topic(ORDERS, A))
-    (change,) = compare(base, catalog(declared(A_WITH_DOC)))
+    (change,) = find_changes(base, catalog(declared(A_WITH_DOC)))
     assert isinstance(change, SchemaChanged)
     assert (change.kind, change.number) == (SchemaChange.TEXT_ONLY, 0)
 
 
 def test_another_layout_is_no_change() -> None:
     spaced = replace(A, schema=A.schema.replace(b", ", b" ,\n  "))
-    assert compare(catalog(topic(ORDERS, A)), catalog(declared(spaced))) == ()
+    assert find_changes(catalog(topic(ORDERS, A)), catalog(declared(spaced))) == ()
 
 
 def test_old_content_in_a_file_is_its_old_version() -> None:
     base = catalog(topic(ORDERS, A, B))
-    (change,) = compare(base, catalog(declared(A)))
+    (change,) = find_changes(base, catalog(declared(A)))
     assert isinstance(change, SchemaChanged)
     assert (change.kind, change.number) == (SchemaChange.OLD_VERSION, 0)
 
 
 def test_what_equals_the_tip_is_no_change_even_if_the_tip_is_old_content() -> None:
     reverted = catalog(topic(ORDERS, A, B, schema=A))
-    assert compare(reverted, catalog(declared(A))) == ()
+    assert find_changes(reverted, catalog(declared(A))) == ()
 
 
 def test_content_that_comes_back_after_a_deletion_keeps_its_number() -> None:
     base = catalog(topic(ORDERS, A, B, schema=None, deleted=True))
-    added, changed = compare(base, catalog(declared(A)))
+    added, changed = find_changes(base, catalog(declared(A)))
     assert isinstance(added, TopicAdded)
     assert isinstance(changed, SchemaChanged)
     assert (changed.kind, changed.number) == (SchemaChange.OLD_VERSION, 0)
@@ -120,19 +120,19 @@ def test_content_that_comes_back_after_a_deletion_keeps_its_number() -> None:
 
 def test_a_topic_deleted_long_ago_is_no_change() -> None:
     base = catalog(topic(ORDERS, A, schema=None, deleted=True))
-    assert compare(base, catalog()) == ()
-    assert compare(base, base) == ()
+    assert find_changes(base, catalog()) == ()
+    assert find_changes(base, base) == ()
 
 
 def test_a_schema_left_out_of_a_file_is_removed() -> None:
-    assert compare(catalog(topic(ORDERS, A)), catalog(declared(None))) == (SchemaRemoved(ORDERS, A),)
+    assert find_changes(catalog(topic(ORDERS, A)), catalog(declared(None))) == (SchemaRemoved(ORDERS, A),)
 
 
 def test_schemas_without_topic_are_removed_where_the_target_deleted_theirs() -> None:
     ghost = topic(ORDERS, A, deleted=True)
     gone = topic(ORDERS, A, schema=None, deleted=True)
-    assert compare(catalog(ghost), catalog(gone)) == (SchemaRemoved(ORDERS, A),)
-    added, removed = compare(catalog(ghost), catalog(topic(ORDERS)))
+    assert find_changes(catalog(ghost), catalog(gone)) == (SchemaRemoved(ORDERS, A),)
+    added, removed = find_changes(catalog(ghost), catalog(topic(ORDERS)))
     assert isinstance(added, TopicAdded)
     assert removed == SchemaRemoved(ORDERS, A)
 
@@ -140,7 +140,7 @@ def test_schemas_without_topic_are_removed_where_the_target_deleted_theirs() -> 
 def test_versions_are_matched_by_content_not_by_number() -> None:
     base = catalog(replace(topic(ORDERS, C, A_WITH_DOC), schema=A_WITH_DOC))
     target = catalog(topic(ORDERS, A, B))
-    assert compare(base, target) == (
+    assert find_changes(base, target) == (
         VersionsMissing(ORDERS, versions(A, B)[1:]),
         VersionsUnknown(ORDERS, versions(C)),
         NumbersDiffer(ORDERS, ((1, 0),)),
@@ -149,18 +149,18 @@ def test_versions_are_matched_by_content_not_by_number() -> None:
 
 def test_versions_before_a_tombstone_are_missing() -> None:
     base = catalog(replace(Topic(ORDERS), versions=versions(A, B, None)))
-    assert compare(base, catalog(topic(ORDERS, A, B))) == (VersionsMissing(ORDERS, versions(A, B)),)
+    assert find_changes(base, catalog(topic(ORDERS, A, B))) == (VersionsMissing(ORDERS, versions(A, B)),)
 
 
 def test_the_commit_stamp_is_no_difference() -> None:
     stamped = replace(A, properties={COMMIT_PROPERTY: "0" * 40})
-    assert compare(catalog(topic(ORDERS, stamped)), catalog(topic(ORDERS, A))) == ()
+    assert find_changes(catalog(topic(ORDERS, stamped)), catalog(topic(ORDERS, A))) == ()
 
 
 def test_what_does_not_parse_is_equal_to_its_own_bytes_alone() -> None:
     broken = SchemaInfo(SchemaType.AVRO, b"{")
-    assert compare(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, broken))) == ()
-    missing, unknown = compare(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, A)))
+    assert find_changes(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, broken))) == ()
+    missing, unknown = find_changes(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, A)))
     assert (missing, unknown) == (
         VersionsMissing(ORDERS, versions(A)),
         VersionsUnknown(ORDERS, versions(broken)),
@@ -174,7 +174,7 @@ contents = st.lists(st.sampled_from([A, B, C, SchemaInfo(SchemaType.STRING)]), u
 @given(contents, contents)
 def test_missing_one_way_is_unknown_the_other_way(one: list[SchemaInfo], other: list[SchemaInfo]) -> None:
     there, back = (
-        compare(catalog(topic(ORDERS, *base)), catalog(topic(ORDERS, *target)))
+        find_changes(catalog(topic(ORDERS, *base)), catalog(topic(ORDERS, *target)))
         for base, target in ((one, other), (other, one))
     )
     if one and other:

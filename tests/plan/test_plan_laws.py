@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemactl.apply import apply_plan
-from schemactl.drift import Kind, find
+from schemactl.drift import DriftKind, find
 from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Target, Topic, TopicName
 from schemactl.plan import RegisterVersion, observe, scope_of
 from schemactl.plan.file import document, read, write
@@ -123,14 +123,14 @@ def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegis
         if not plan.refusals:
             apply_plan(plan, registry, progress=lambda _number, _step: None)
             assert drift(registry, target) <= {
-                Kind.FOREIGN_VERSION,
-                Kind.TOMBSTONE,
-                Kind.NUMBERS_APART,
-                Kind.NO_LONGER_DECLARED,
+                DriftKind.FOREIGN_VERSION,
+                DriftKind.TOMBSTONE,
+                DriftKind.NUMBERS_APART,
+                DriftKind.NO_LONGER_DECLARED,
             }
 
 
-def drift(registry: EmbeddedRegistry, target: Catalog) -> set[Kind]:
+def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     state = observe(registry, scope_of(target))
     local = Target("local", registry.url)
     found = find(target, state, target=local, ref="main", release=registry.release, commit=lambda _id: None)

@@ -47,8 +47,8 @@ from schemactl.plan import (
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
-    NoteKind,
     Plan,
+    PlanNoteKind,
     RegisterVersion,
     RelaxStrategy,
     RestoreStrategy,
@@ -74,7 +74,7 @@ def registered(plan: Plan) -> list[tuple[int, int | None]]:
     ]
 
 
-def noted(plan: Plan) -> list[tuple[NoteKind, str]]:
+def noted(plan: Plan) -> list[tuple[PlanNoteKind, str]]:
     return [(note.kind, note.message) for note in plan.notes]
 
 
@@ -129,7 +129,7 @@ def test_a_doc_at_the_tip_would_store_nothing(registry: EmbeddedRegistry) -> Non
     target = catalog(topic(ORDERS, A, schema=A_WITH_DOC))
     first, second = carry_out(registry, target), plan_for(registry, target)
     message = "would store nothing: only doc, aliases, enum default or properties differ from v0"
-    assert noted(first) == noted(second) == [(NoteKind.NOT_STORED, message)]
+    assert noted(first) == noted(second) == [(PlanNoteKind.NOT_STORED, message)]
     assert second.steps == ()
     assert held(registry, ORDERS) == [A]
 
@@ -140,14 +140,14 @@ def test_properties_of_a_primitive_would_store_nothing(registry: EmbeddedRegistr
         SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"}),
     )
     plan = plan_for(registry, catalog(topic(ORDERS, plain, schema=latin)))
-    assert noted(plan) == [(NoteKind.NOT_STORED, "would store nothing: only properties differ from v0")]
+    assert noted(plan) == [(PlanNoteKind.NOT_STORED, "would store nothing: only properties differ from v0")]
 
 
 def test_a_revert_at_the_tip_returns_the_old_version(registry: EmbeddedRegistry) -> None:
     target = catalog(topic(ORDERS, A, B, C, schema=A))
     first, second = carry_out(registry, target), plan_for(registry, target)
     message = "declares an old text: an upload returns v0, latest stays v2"
-    assert noted(first) == noted(second) == [(NoteKind.OLD_VERSION, message)]
+    assert noted(first) == noted(second) == [(PlanNoteKind.OLD_VERSION, message)]
     assert second.steps == ()
 
 
@@ -162,8 +162,8 @@ def test_a_foreign_version_shifts_numbers_but_content_is_still_found(registry: E
         noted(first)
         == noted(plan_for(registry, target))
         == [
-            (NoteKind.NUMBERS_DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
-            (NoteKind.UNKNOWN_VERSION, "the registry holds v0, which Git does not know"),
+            (PlanNoteKind.NUMBERS_DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
+            (PlanNoteKind.UNKNOWN_VERSION, "the registry holds v0, which Git does not know"),
         ]
     )
     assert plan_for(registry, target).steps == ()
@@ -258,7 +258,7 @@ def test_a_deletion_is_shown_and_skipped(registry: EmbeddedRegistry) -> None:
     deleted = catalog(topic(ORDERS, A, B, schema=None, deleted=True))
     plan = plan_for(registry, deleted)
     message = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
-    assert (plan.steps, noted(plan)) == ((), [(NoteKind.DELETION_SKIPPED, message)])
+    assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.DELETION_SKIPPED, message)])
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -280,7 +280,7 @@ def test_a_permitted_deletion_takes_the_schema_and_leaves_the_topic(
 def test_a_schema_no_longer_declared_is_a_deletion_too(registry: EmbeddedRegistry) -> None:
     carry_out(registry, catalog(topic(ORDERS, A)))
     without = catalog(topic(ORDERS, A, schema=None))
-    assert [kind for kind, _ in noted(plan_for(registry, without))] == [NoteKind.DELETION_SKIPPED]
+    assert [kind for kind, _ in noted(plan_for(registry, without))] == [PlanNoteKind.DELETION_SKIPPED]
     assert carry_out(registry, without, delete=frozenset({ORDERS})).steps == (
         DeleteSchema(ORDERS, (0,), force=False),
     )
@@ -300,7 +300,7 @@ def test_a_schema_on_a_topic_declared_without_one_is_left_alone(registry: Embedd
     registry.put_schema(ORDERS, A)
     plan = plan_for(registry, catalog(topic(ORDERS)), delete=frozenset({ORDERS}))
     message = "the registry holds v0, but Git declares no schema for this topic"
-    assert (plan.steps, noted(plan)) == ((), [(NoteKind.UNKNOWN_VERSION, message)])
+    assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.UNKNOWN_VERSION, message)])
 
 
 def test_a_deletion_spares_the_twin_of_the_other_domain(registry: EmbeddedRegistry) -> None:
@@ -314,13 +314,13 @@ def test_a_deletion_spares_the_twin_of_the_other_domain(registry: EmbeddedRegist
 def test_a_draft_is_not_applied(registry: EmbeddedRegistry) -> None:
     target = catalog(topic(ORDERS, A, lifecycle="draft"), sales=None)
     plan = plan_for(registry, target)
-    assert (plan.steps, noted(plan)) == ((), [(NoteKind.DRAFT, "is a draft: nothing of it is applied")])
+    assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")])
 
 
 def test_what_becomes_a_draft_again_is_left_alone(registry: EmbeddedRegistry) -> None:
     carry_out(registry, catalog(topic(ORDERS, A)))
     plan = plan_for(registry, catalog(topic(ORDERS, A, B, lifecycle="draft")))
-    assert (plan.steps, [kind for kind, _ in noted(plan)]) == ((), [NoteKind.DRAFT])
+    assert (plan.steps, [kind for kind, _ in noted(plan)]) == ((), [PlanNoteKind.DRAFT])
 
 
 def test_a_namespace_that_no_file_declares_is_created_for_its_topics(registry: EmbeddedRegistry) -> None:
@@ -341,7 +341,7 @@ def test_a_version_the_registry_cannot_tell_apart_is_told(registry: EmbeddedRegi
     target = catalog(topic(ORDERS, pair("INLINE"), pair("SEPARATED")))
     plan = carry_out(registry, target)
     message = "Git's v1 would store nothing: the registry takes it for its v0"
-    assert (NoteKind.INDISTINGUISHABLE, message) in noted(plan)
+    assert (PlanNoteKind.INDISTINGUISHABLE, message) in noted(plan)
     assert registered(plan) == [(0, 0)]
     assert plan_for(registry, target).steps == ()
 
@@ -415,6 +415,6 @@ def test_notes_of_compatible_reordering(registry: EmbeddedRegistry) -> None:
     target = catalog(topic(ORDERS, A, record(ID, NOTE)))
     plan = carry_out(registry, target)
     assert registered(plan) == [(0, 1)]
-    assert (NoteKind.OLD_VERSION, "declares an old text: an upload returns v0, latest stays v1") in noted(
+    assert (PlanNoteKind.OLD_VERSION, "declares an old text: an upload returns v0, latest stays v1") in noted(
         plan
     )

@@ -30,12 +30,12 @@ from hypothesis import strategies as st
 
 from schemactl.apply import apply_plan
 from schemactl.changes import unstamped
-from schemactl.correspondence.file import FORMAT_VERSION, read_lists, topic_values
 from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, TopicName, live
 from schemactl.plan import Permissions, Plan, applicable, observe, scope_of
-from schemactl.plan.rebuild import Lists, around, make_rebuild
+from schemactl.plan.rebuild import Lists, make_rebuild, without_versions
 from schemactl.registry import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.target_numbers.pairs import FORMAT_VERSION, read_lists, topic_values
 
 CONTENTS = [A, B, C, record(ID, NEEDED), SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT64)]
 FOREIGN = [*CONTENTS, A_WITH_DOC, record(ID, CITY), record(ID, owner="somebody"), SchemaInfo(SchemaType.DATE)]
@@ -52,7 +52,7 @@ def approved(contents: list[SchemaInfo], count: int) -> Catalog:
 
 
 def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
-    state = observe(registry, scope_of(around(applicable(git), lists)))
+    state = observe(registry, scope_of(without_versions(applicable(git), lists)))
     return make_rebuild(state, git, lists, origin=ORIGIN, permissions=Permissions())
 
 

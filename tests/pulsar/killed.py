@@ -14,14 +14,14 @@ from schemactl.apply import apply_plan
 from schemactl.plan import Permissions, make_plan, observe, scope_of
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.pulsar.answers import Reply
-from schemactl.registry.pulsar.connection import Connection
+from schemactl.registry.pulsar.connection import AdminConnection
 
 url, tenant, seed, last = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 changes = 0
-send_once = Connection.send_once
+send_once = AdminConnection.send_once
 
 
-def counted(self: Connection, method: str, path: str, body: Any = None) -> Reply:
+def counted(self: AdminConnection, method: str, path: str, body: Any = None) -> Reply:
     """The answer; but after the last change that is allowed nobody lives to see it."""
     global changes  # noqa: PLW0603  a script
     reply = send_once(self, method, path, body)
@@ -31,7 +31,7 @@ def counted(self: Connection, method: str, path: str, body: Any = None) -> Reply
     return reply
 
 
-Connection.send_once = counted  # type: ignore[method-assign]
+AdminConnection.send_once = counted  # type: ignore[method-assign]
 history = History(random.Random(seed), tenant)  # noqa: S311  no secret
 registry = PulsarRegistry(url)
 state = observe(registry, scope_of(history.target))

@@ -17,7 +17,7 @@ from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import Credentials, PulsarRegistry
 from schemactl.registry.pulsar import connection as connections
-from schemactl.registry.pulsar.connection import Connection
+from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.verdicts import Outcome
 
 TOKEN, OLD, NEW = "a-secret.that-nobody.may-see", "token-1", "token-2"
@@ -47,7 +47,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
 
 
 def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
-    connection = Connection(url, credentials)
+    connection = AdminConnection(url, credentials)
     try:
         return connection.get("clusters", ([str], str))
     finally:
@@ -172,7 +172,7 @@ def test_an_address_with_a_path_keeps_it() -> None:
 @pytest.mark.parametrize("url", ["http://broker:port", "http://broker:99999", "https://[::1"])
 def test_an_address_that_is_none_is_one_clear_error(url: str) -> None:
     with pytest.raises(RegistryError, match="is no address of an admin API"):
-        Connection(url, Credentials())
+        AdminConnection(url, Credentials())
 
 
 @pytest.mark.parametrize("location", ["ftp://broker/", "http://broker:port/", "http://[::1/"])

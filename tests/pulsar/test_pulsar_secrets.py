@@ -14,7 +14,7 @@ from scripted import Asked, Said, said, serving
 from schemactl.cli import main
 from schemactl.errors import RegistryError
 from schemactl.registry.pulsar import Credentials
-from schemactl.registry.pulsar.connection import Connection
+from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.credentials import is_private
 
 SECRET = "the-secret"  # noqa: S105  it opens nothing
@@ -91,7 +91,7 @@ def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> Non
     credentials = Credentials.of({"token_env": "SECRET"}, tmp_path)
     answer = Said(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
     with serving(lambda _: answer) as server:
-        connection = Connection(server.url, credentials)
+        connection = AdminConnection(server.url, credentials)
         connection._cluster.add(("broker.example", 8080))
         with pytest.raises(
             RegistryError, match=r"redirected to http://broker\.example:8080, and a token is never"

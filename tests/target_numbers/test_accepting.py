@@ -8,10 +8,10 @@ from estate import ORDERS, avro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.changes import Contents, identity
+from schemactl.changes import Contents, content_identity
 from schemactl.model import SchemaInfo, SchemaVersion, Topic, live
 from schemactl.target_numbers import (
-    Entry,
+    NumberEntry,
     TargetNumbers,
     TopicNumbers,
     accept,
@@ -106,7 +106,7 @@ def test_of_what_was_deleted_since_a_record_says_only_that() -> None:
 
 def test_what_somebody_recorded_of_a_deleted_number_stays() -> None:
     git = topic(0, 1)
-    first = TopicNumbers({0: Entry(0, git=0, deleted=True), 1: Entry(1, deleted=True)})
+    first = TopicNumbers({0: NumberEntry(0, git=0, deleted=True), 1: NumberEntry(1, deleted=True)})
     found = accepted(git, entries(None, None, None, 1), first)
     assert told(found) == {
         0: (0, False, True),
@@ -173,7 +173,10 @@ class Life:
             entry.number
             for entry in self.held
             if (info := found.get(entry.number))
-            and ((written := self.truth.get(entry.number)) is None or identity(info) != identity(written))
+            and (
+                (written := self.truth.get(entry.number)) is None
+                or content_identity(info) != content_identity(written)
+            )
         }
 
     def apart(self) -> set[int]:

@@ -15,7 +15,7 @@ from schemactl.declare.files import Kind
 from schemactl.errors import DeclarationError, Source
 from schemactl.formats import identity, key_value
 from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
-from schemactl.target_numbers import Entry, TargetNumbers, numbers_of, read_numbers, recorded_elsewhere
+from schemactl.target_numbers import NumberEntry, TargetNumbers, numbers_of, read_numbers, recorded_elsewhere
 
 NUMBERS = """\
 persistent://shop/sales/orders:
@@ -53,15 +53,15 @@ def test_every_part_is_read_with_its_place() -> None:
     assert (found.target, found.path) == ("prod", "numbers/prod.yaml")
     entries = found.topics[ORDERS].entries
     assert entries == {
-        4: Entry(
+        4: NumberEntry(
             4,
             foreign=SchemaInfo(SchemaType.AVRO, avro("id").schema, {"by": "hand"}),
             reason="uploaded by hand",
             accepted=date(2026, 11, 22),
             path="numbers/foreign/orders-4.avsc",
         ),
-        5: Entry(5, git=4),
-        6: Entry(6, deleted=True, reason="cleaned up", accepted=date(2026, 11, 22)),
+        5: NumberEntry(5, git=4),
+        6: NumberEntry(6, deleted=True, reason="cleaned up", accepted=date(2026, 11, 22)),
     }
     assert entries[5].source == Source("numbers/prod.yaml", 3, 3)
 

@@ -19,7 +19,7 @@ from scratch import record
 
 from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
 from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
-from schemactl.target_numbers import Entry, TopicNumbers, topic_apart
+from schemactl.target_numbers import NumberEntry, TopicNumbers, topic_apart
 
 FOREIGN = record("id", foreign=0)
 RETURNS = TopicName("shop", "sales", "returns")
@@ -178,9 +178,12 @@ def test_what_a_registry_no_longer_shows_is_not_taken_for_gits() -> None:
     topic = Topic(ORDERS, avro("id"), (SchemaVersion(0, avro("id")),))
     held = [SchemaVersion(number, None) for number in range(3)]
     assert not topic_apart(topic, held, None).recorded
-    for entries in ([Entry(2, git=0)], [Entry(0, git=0), Entry(1, git=0), Entry(2, foreign=avro("x"))]):
+    for entries in (
+        [NumberEntry(2, git=0)],
+        [NumberEntry(0, git=0), NumberEntry(1, git=0), NumberEntry(2, foreign=avro("x"))],
+    ):
         assert not topic_apart(topic, held, TopicNumbers({each.number: each for each in entries})).recorded
-    assert topic_apart(topic, held, TopicNumbers({2: Entry(2, deleted=True)})).recorded
+    assert topic_apart(topic, held, TopicNumbers({2: NumberEntry(2, deleted=True)})).recorded
 
 
 def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(

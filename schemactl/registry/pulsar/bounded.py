@@ -26,12 +26,12 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS
 """gzip's header or zlib's (zlib.decompressobj)."""
 
 
-class Exhausting(urllib3.exceptions.HTTPError):
+class ResponseLimitError(urllib3.exceptions.HTTPError):
     """An answer that would never end, or not fit; asking again would not help."""
 
 
 class _Limit(OSError):
-    """Raised where a file is read, and turned into `Exhausting` above urllib3."""
+    """Raised where a file is read, and turned into `ResponseLimitError` above urllib3."""
 
 
 def manager(**options: Any) -> urllib3.PoolManager:
@@ -50,7 +50,7 @@ def body_of(response: urllib3.BaseHTTPResponse, *, most: int = MAX_ANSWER_BYTES,
         cut: it ends there without more ado; what is left is not read, and the connection is closed.
 
     Raises:
-        Exhausting: it has more.
+        ResponseLimitError: it has more.
         HTTPError: it cannot be read, or is compressed in a way that was not asked for.
     """
     decode = _decoder(response.headers.get("Content-Encoding", ""), most)
@@ -61,15 +61,15 @@ def body_of(response: urllib3.BaseHTTPResponse, *, most: int = MAX_ANSWER_BYTES,
             response.close()
             if cut:
                 break
-            raise Exhausting(f"its answer has more than {most:,} bytes")
+            raise ResponseLimitError(f"its answer has more than {most:,} bytes")
     return bytes(body[:most])
 
 
-def why_exhausting(error: BaseException) -> str:
+def limit_reached(error: BaseException) -> str:
     """What is said of an error that comes of a limit; "" for any other."""
     found: BaseException | None = error
     while found is not None:
-        if isinstance(found, (Exhausting, _Limit)):
+        if isinstance(found, (ResponseLimitError, _Limit)):
             return str(found)
         inner = found.args[-1] if found.args else None
         found = found.__cause__ or (inner if isinstance(inner, BaseException) else found.__context__)

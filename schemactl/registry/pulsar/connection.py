@@ -18,7 +18,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 
 from schemactl.errors import RegistryError
 from schemactl.printing import on_one_line
-from schemactl.registry.base import Warn, silenced
+from schemactl.registry.base import Warn, no_warning
 from schemactl.registry.pulsar import bounded
 from schemactl.registry.pulsar.answers import (
     MAX_REFUSAL_BYTES,
@@ -53,11 +53,11 @@ _UNAUTHORIZED, _FORBIDDEN = 401, 403
 HostPort = tuple[str, int]
 
 
-class LostAnswer(RegistryError):
+class NoResponseError(RegistryError):
     """The request may or may not have been carried out: no answer came."""
 
 
-class Connection:
+class AdminConnection:
     """A cluster's admin API.
 
     Safe for use by several threads; `CONNECTIONS` requests run at once, further ones wait.
@@ -68,7 +68,7 @@ class Connection:
         warn: told when there is something to wait for.
     """
 
-    def __init__(self, url: str, credentials: Credentials, warn: Warn = silenced) -> None:
+    def __init__(self, url: str, credentials: Credentials, warn: Warn = no_warning) -> None:
         self.url = url
         try:
             self._bases = _bases(url)
@@ -142,7 +142,7 @@ class Connection:
             asked_for_s = 0.0
             try:
                 reply = self.send_once(method, path, body)
-            except LostAnswer as error:
+            except NoResponseError as error:
                 # One answer can be waited for as long as all of them.
                 if delay_s is None or time.monotonic() > start_s + self._patience_s:
                     raise
@@ -164,7 +164,7 @@ class Connection:
         """The answer to a request that is made once, but for redirects and a token that had expired.
 
         Raises:
-            LostAnswer: no answer came; whether the request was carried out is not known.
+            NoResponseError: no answer came; whether the request was carried out is not known.
             RegistryError: the request was not carried out, and repeating it would not help.
         """
         if self._stopped.is_set():
@@ -176,7 +176,7 @@ class Connection:
             if reply.status not in _REDIRECTS:
                 return reply
             base, target = self._redirected(base + target, reply.reason)
-        raise LostAnswer(
+        raise NoResponseError(
             f"{self.url}: redirected more than {_MAX_REDIRECTS} times: no broker owns {path} yet"
         )
 
@@ -301,7 +301,7 @@ class Connection:
 
     def _no_answer(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
         host, port = _host_port(base)
-        if limit := bounded.why_exhausting(error):
+        if limit := bounded.limit_reached(error):
             return RegistryError(
                 f"{self.url}: {host}:{port} is given up: {limit}",
                 fix="check that `registry` of the target is the address of Pulsar's admin API",
@@ -319,7 +319,7 @@ class Connection:
         if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
-        return LostAnswer(
+        return NoResponseError(
             f"{self.url}: {host}:{port} does not answer ({_cause(error)})",
             fix="check that the cluster runs, and that `registry` of the target is the address of its admin API",
         )

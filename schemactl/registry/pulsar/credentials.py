@@ -217,7 +217,7 @@ class _OAuth2:
                 reply.release_conn()
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # Its text may hold the request, so only the kind of trouble is told.
-            kind = bounded.why_exhausting(error) or type(error).__name__
+            kind = bounded.limit_reached(error) or type(error).__name__
             raise self._trouble(f"{url.partition('?')[0][:_MAX_SAID]} cannot be reached ({kind})") from None
         try:
             value = Reply(reply.status, body=data).json()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, Namespace, NamespaceName, Policies
 from schemactl.registry.base import AUTO_UPDATE_STRATEGIES
-from schemactl.registry.pulsar.connection import Connection
+from schemactl.registry.pulsar.connection import AdminConnection
 
 SYSTEM_TENANTS = frozenset({"pulsar", "sla"})
 """Where brokers keep topics of their own."""
@@ -34,7 +34,7 @@ _POLICIES = {
 }
 
 
-def names(connection: Connection) -> Iterator[NamespaceName]:
+def names(connection: AdminConnection) -> Iterator[NamespaceName]:
     """Every namespace of every tenant, without the brokers' own."""
     for tenant in connection.get("tenants", [str]):
         if tenant not in SYSTEM_TENANTS:
@@ -44,19 +44,19 @@ def names(connection: Connection) -> Iterator[NamespaceName]:
                     yield NamespaceName.parse(text)
 
 
-def read(connection: Connection, name: NamespaceName) -> Namespace | None:
+def read(connection: AdminConnection, name: NamespaceName) -> Namespace | None:
     """The namespace with its policies; None: it does not exist."""
     told = _told(connection, name)
     return None if told is None else Namespace(name, _policies(told))
 
 
-def auto_update_strategy(connection: Connection, name: NamespaceName) -> CompatibilityStrategy | None:
+def auto_update_strategy(connection: AdminConnection, name: NamespaceName) -> CompatibilityStrategy | None:
     """The deprecated auto-update strategy of the namespace, mapped; None: it is not set, or there is no namespace."""
     told = _told(connection, name) or {}
     return AUTO_UPDATE_STRATEGIES.get(told.get("schema_auto_update_compatibility_strategy") or "")
 
 
-def create(connection: Connection, name: NamespaceName) -> None:
+def create(connection: AdminConnection, name: NamespaceName) -> None:
     """The namespace exists, and its tenant, for which it takes a superuser."""
     reply = connection.send("PUT", f"namespaces/{name}")
     if reply.status == 404:
@@ -69,7 +69,7 @@ def create(connection: Connection, name: NamespaceName) -> None:
         connection.expect(reply, f"PUT namespaces/{name}")
 
 
-def set_policies(connection: Connection, name: NamespaceName, policies: Policies) -> None:
+def set_policies(connection: AdminConnection, name: NamespaceName, policies: Policies) -> None:
     """Each policy that is not None is in force, and has been read back."""
     for policy, value in managed(policies).items():
         method, path = _SETTERS[policy]
@@ -133,7 +133,7 @@ def strategy(text: str | None) -> CompatibilityStrategy:
         ) from None
 
 
-def _told(connection: Connection, name: NamespaceName) -> dict[str, Any] | None:
+def _told(connection: AdminConnection, name: NamespaceName) -> dict[str, Any] | None:
     found: dict[str, Any] | None = connection.get(f"namespaces/{name}", _POLICIES, absent=None)
     return found
 
@@ -146,7 +146,7 @@ def _policies(told: dict[str, Any]) -> Policies:
     )
 
 
-def _expect_made(connection: Connection, method: str, path: str, body: Any) -> None:
+def _expect_made(connection: AdminConnection, method: str, path: str, body: Any) -> None:
     """It is there; a repeated request finds it there already (409)."""
     reply = connection.send(method, path, body)
     if reply.status != 409:

@@ -20,10 +20,10 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.registry.base import Progress, Scope, Warn, silenced, silent
+from schemactl.registry.base import OnProgress, Scope, Warn, no_progress, no_warning
 from schemactl.registry.pulsar import namespaces as _namespaces
 from schemactl.registry.pulsar import schemas, topics
-from schemactl.registry.pulsar.connection import CONNECTIONS, Connection
+from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.verdicts import Answer
 
@@ -56,11 +56,11 @@ class PulsarRegistry:
         credentials: Credentials = Credentials(),  # noqa: B008  frozen
         release: Release = Release.R4_0,
         defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
-        progress: Progress = silent,
-        warn: Warn = silenced,
+        progress: OnProgress = no_progress,
+        warn: Warn = no_warning,
     ) -> None:
         self.url = url
-        self._connection = Connection(url, credentials, warn)
+        self._connection = AdminConnection(url, credentials, warn)
         self._fallback = release
         self._defaults = defaults
         self._progress = progress

@@ -27,7 +27,7 @@ from schemactl.registry.pulsar.answers import (
     is_concurrent_modification,
     is_too_big,
 )
-from schemactl.registry.pulsar.connection import Connection, LostAnswer
+from schemactl.registry.pulsar.connection import AdminConnection, NoResponseError
 from schemactl.registry.pulsar.namespaces import strategy
 from schemactl.verdicts import Answer, Outcome
 
@@ -51,7 +51,7 @@ _RESPONSE = {
 """A version as GetSchemaResponse tells it."""
 
 
-def stored(connection: Connection, topic: TopicName) -> tuple[SchemaVersion, ...]:
+def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion, ...]:
     """Every entry stored of the topic, in order of number.
 
     Pulsar tells the contents of those behind the last tombstone alone. What stands before can no longer be read by
@@ -73,14 +73,14 @@ def _tombstone(number: int) -> SchemaVersion:
     return SchemaVersion(number, None)
 
 
-def get(connection: Connection, topic: TopicName, number: int | None) -> SchemaVersion | None:
+def get(connection: AdminConnection, topic: TopicName, number: int | None) -> SchemaVersion | None:
     """The readable version with that number (None: the latest); None: there is none."""
     where = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
     answer = connection.get(where, _RESPONSE, absent=None)
     return None if answer is None else _version(topic, answer)
 
 
-def put(connection: Connection, topic: TopicName, info: SchemaInfo) -> int:
+def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
     """The number that the registry gives to the upload.
 
     Raises:
@@ -110,7 +110,7 @@ def put(connection: Connection, topic: TopicName, info: SchemaInfo) -> int:
     raise SchemaRefused(outcome or Outcome.ERROR, connection.words(reply))
 
 
-def test(connection: Connection, topic: TopicName, info: SchemaInfo) -> Answer:
+def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
     """What the compatibility endpoint says; a refusal is an unexpected error there."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(info))
     if reply.fine:
@@ -121,7 +121,7 @@ def test(connection: Connection, topic: TopicName, info: SchemaInfo) -> Answer:
     return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.words(reply), name)
 
 
-def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | None:
+def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int | None:
     """The number of the tombstone; None after a forced deletion, which leaves nothing."""
     where = f"{_path(topic)}/schema"
     if force:
@@ -132,7 +132,7 @@ def delete(connection: Connection, topic: TopicName, *, force: bool) -> int | No
     for delay_s in connection.delays():
         try:
             reply = connection.send_once("DELETE", where)
-        except LostAnswer:
+        except NoResponseError:
             if delay_s is None:
                 raise
         else:
@@ -152,7 +152,7 @@ def _path(topic: TopicName) -> str:
     return f"schemas/{topic.tenant}/{topic.namespace}/{quote(topic.topic, safe='')}"
 
 
-def _next_number(connection: Connection, topic: TopicName) -> int:
+def _next_number(connection: AdminConnection, topic: TopicName) -> int:
     """One more than the number of the last entry, tombstones included."""
     told = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
     return _number(topic, told["info"]["version"]) + 1 if told else 0
@@ -220,7 +220,7 @@ def _outcome(reply: Reply) -> Outcome | None:
     return Outcome.ERROR if refused else None
 
 
-def strategy_in_force(connection: Connection, topic: TopicName) -> CompatibilityStrategy | None:
+def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
     """The strategy that the compatibility endpoint names for `topic`, which need not exist; None: it may not be asked."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
     if not reply.fine:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
 from schemactl.registry.base import RELAXED_FROM, counted
-from schemactl.registry.pulsar.connection import Connection
+from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.namespaces import strategy, wait_until_in_force
 
 UNSET: Final = Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
@@ -23,7 +23,7 @@ def path(name: TopicName) -> str:
     return f"{name.domain}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
 
 
-def existing(connection: Connection, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
+def existing(connection: AdminConnection, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
     """The topics of the namespace in that domain, and whether each is partitioned; None: there is no such namespace.
 
     Without the brokers' own topics. A non-persistent topic without partitions is there only while a broker has it loaded.
@@ -36,7 +36,7 @@ def existing(connection: Connection, space: NamespaceName, domain: str) -> dict[
     return {**found, **dict.fromkeys(_names(partitioned), True)}
 
 
-def partitions(connection: Connection, name: TopicName) -> int | None:
+def partitions(connection: AdminConnection, name: TopicName) -> int | None:
     """How many partitions the topic has; None: it is not partitioned.
 
     Raises:
@@ -48,7 +48,7 @@ def partitions(connection: Connection, name: TopicName) -> int | None:
     return found["partitions"] or None
 
 
-def create(connection: Connection, name: TopicName, count: int | None) -> None:
+def create(connection: AdminConnection, name: TopicName, count: int | None) -> None:
     """The topic exists with `count` partitions (None: not partitioned).
 
     Raises:
@@ -64,7 +64,7 @@ def create(connection: Connection, name: TopicName, count: int | None) -> None:
     connection.expect(reply, f"PUT {where}", of=f"namespace {name.namespace_name}")
 
 
-def grow(connection: Connection, name: TopicName, count: int) -> None:
+def grow(connection: AdminConnection, name: TopicName, count: int) -> None:
     """The topic has `count` partitions.
 
     Raises:
@@ -78,7 +78,7 @@ def grow(connection: Connection, name: TopicName, count: int) -> None:
         connection.expect(connection.send("POST", where, count), f"POST {where}")
 
 
-def delete(connection: Connection, name: TopicName) -> bool:
+def delete(connection: AdminConnection, name: TopicName) -> bool:
     """Whether there was such a topic, which is gone now, as are its schemas."""
     # To delete a topic that does not exist answers 404 and wipes its schemas all the same.
     found = existing(connection, name.namespace_name, name.domain) or {}
@@ -91,14 +91,14 @@ def delete(connection: Connection, name: TopicName) -> bool:
     return True
 
 
-def policies(connection: Connection, name: TopicName) -> Policies:
+def policies(connection: AdminConnection, name: TopicName) -> Policies:
     """The topic's own policies. Those of a topic that is not there, or cannot have any, are not set."""
     own = connection.get(f"{path(name)}/schemaCompatibilityStrategy", str | None, absent=None)
     enforced = connection.get(f"{path(name)}/schemaValidationEnforced", bool | None, absent=None)
     return Policies(strategy(own), schema_validation_enforced=enforced)
 
 
-def set_policies(connection: Connection, name: TopicName, wanted: Policies) -> None:
+def set_policies(connection: AdminConnection, name: TopicName, wanted: Policies) -> None:
     """Each policy that is not None is in force for the topic, and has been read back.
 
     Raises:
@@ -120,7 +120,7 @@ def set_policies(connection: Connection, name: TopicName, wanted: Policies) -> N
     wait_until_in_force(str(name), wanted, lambda: policies(connection, name))
 
 
-def relax(connection: Connection, name: TopicName) -> None:
+def relax(connection: AdminConnection, name: TopicName) -> None:
     """The topic's own strategy is ALWAYS_COMPATIBLE, and what it was stands in the topic's properties."""
     own = policies(connection, name).schema_compatibility_strategy
     if own is CompatibilityStrategy.ALWAYS_COMPATIBLE:
@@ -132,7 +132,7 @@ def relax(connection: Connection, name: TopicName) -> None:
     set_policies(connection, name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
 
 
-def relaxed(connection: Connection, name: TopicName) -> CompatibilityStrategy | None:
+def relaxed(connection: AdminConnection, name: TopicName) -> CompatibilityStrategy | None:
     """The topic's own strategy before `relax`; None: it is not relaxed."""
     if (
         policies(connection, name).schema_compatibility_strategy
@@ -144,7 +144,7 @@ def relaxed(connection: Connection, name: TopicName) -> CompatibilityStrategy | 
     return None if mark is None else strategy(mark)
 
 
-def restore(connection: Connection, name: TopicName) -> None:
+def restore(connection: AdminConnection, name: TopicName) -> None:
     """The topic's own strategy is again what it was before `relax`, and the mark is gone."""
     before = relaxed(connection, name)
     if before is not None:
@@ -154,7 +154,7 @@ def restore(connection: Connection, name: TopicName) -> None:
         connection.expect(connection.send("DELETE", where), f"DELETE {where}")
 
 
-def _mark(connection: Connection, name: TopicName) -> str | None:
+def _mark(connection: AdminConnection, name: TopicName) -> str | None:
     if name.domain != "persistent":
         return None
     properties = connection.get(f"{path(name)}/properties", dict | None, absent=None) or {}

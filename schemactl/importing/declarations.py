@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from schemactl.changes import unstamped
+from schemactl import declare
+from schemactl.changes import content_identity, unstamped
 from schemactl.declare.rendering import rendered
 from schemactl.declare.writing import Value, yaml_text
 from schemactl.errors import InvalidSchema
+from schemactl.formats import declared as declared_as
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.key_value import join, split
 from schemactl.formats.protobuf_native import load
@@ -19,9 +21,13 @@ from schemactl.model import (
     WITHOUT_SCHEMA,
     CompatibilityStrategy,
     Namespace,
+    NamespaceName,
+    Project,
+    Release,
     SchemaInfo,
     SchemaType,
     Topic,
+    TopicName,
 )
 
 _IMPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
@@ -114,3 +120,108 @@ def _descriptor_set(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> di
     data, message = load("wrapper").descriptor_set(info.schema)
     beside[f"{stem}.binpb"] = data
     return {"definition": f"{stem.rpartition('/')[2]}.binpb", "message": message}
+
+
+NAMESPACE_FILE = "namespace"
+"""The name, without suffix, of a namespace's own file."""
+
+_OTHER = re.compile(r"[^A-Za-z0-9_.-]")
+_DEFINITIONS = (".avsc", ".proto", ".binpb")
+_SUFFIXES = (
+    "",
+    ".yaml",
+    *(f"{half}{suffix}" for half in ("", ".key", ".value") for suffix in _DEFINITIONS),
+    ".key",
+    ".value",
+)
+
+
+class Paths:
+    """Paths below `root` that nothing else has, on file systems that fold case, too."""
+
+    def __init__(self, root: str, exists: Callable[[str], bool]) -> None:
+        self._root = root
+        self._exists = exists
+        self._taken: set[str] = set()
+
+    def of_namespace(self, name: NamespaceName) -> str:
+        """The path of the namespace's file, without suffix."""
+        return self._free(f"{self._folder(name)}/{NAMESPACE_FILE}")
+
+    def of_topic(self, name: TopicName) -> str:
+        """What the paths of all the topic's files start with."""
+        local = _plain(name.topic)
+        return self._free(
+            f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}"
+        )
+
+    def _folder(self, name: NamespaceName) -> str:
+        folder = f"{_plain(name.tenant)}/{_plain(name.name)}"
+        return f"{self._root}/{folder}" if self._root else folder
+
+    def _free(self, stem: str) -> str:
+        free, number = stem, 1
+        while free.lower() in self._taken or any(self._exists(free + suffix) for suffix in _SUFFIXES):
+            number += 1
+            free = f"{stem}-{number}"
+        self._taken.add(free.lower())
+        return free
+
+
+def _plain(part: str) -> str:
+    """`part` in characters that need no quotes; a hidden file it must not be, nor a topic's second half (`x.key`)."""
+    plain = _OTHER.sub("_", part)
+    if plain.startswith((".", "-")):
+        plain = f"_{plain[1:]}"
+    return re.sub(r"\.(key|value)$", r"_\1", plain, flags=re.IGNORECASE)[:150]
+
+
+class MemoryFiles:
+    """A repository that has only these files."""
+
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self._contents = contents
+
+    def paths(self) -> Iterable[str]:
+        """See `declare.Files`."""
+        return self._contents
+
+    def read(self, path: str) -> bytes:
+        """See `declare.Files`."""
+        return self._contents[path]
+
+    def kind(self, path: str) -> Literal["file", "missing"]:
+        """See `declare.Files`."""
+        return "file" if path in self._contents else "missing"
+
+
+def misread(
+    made: Mapping[TopicName, tuple[Files, SchemaInfo | None]], *, root: str, release: Release, strictly: bool
+) -> dict[TopicName, str]:
+    """Why the files of a topic do not declare the definition beside them; topics whose files do are not in it.
+
+    `strictly`: nor may they have what `check` would not let pass, such as a default that does not fit.
+    """
+    owners = {path: name for name, (files, _) in made.items() for path in files}
+    contents = {path: text for files, _ in made.values() for path, text in files.items()}
+    declared = declare.read(MemoryFiles(contents), Project(roots=(root,), release=release))
+    found: dict[TopicName, str] = {}
+    for name, (_, info) in made.items():
+        read = declared.catalog.topics.get(name)
+        if read is None:
+            found[name] = "it cannot be declared"
+        elif (read.schema and content_identity(read.schema)) != (
+            info and content_identity(declared_as(info))
+        ):
+            found[name] = "read back, it is another content"
+    for problem in reversed(declared.problems):
+        owner = owners.get(problem.source.path)
+        if owner and (strictly or owner in found):
+            found[owner] = problem.what
+    return found
+
+
+def project_text(*, root: str, target: str, registry: str, release: Release) -> bytes:
+    """A project that declares what is in the folder `root`, with one target."""
+    targets = {target: {"registry": registry}}
+    return yaml_text({"version": 1, "roots": [root], "pulsar": release.value, "targets": targets}).encode()

@@ -4,7 +4,7 @@ Whatever is written has been read back first, as `declare` reads it, and has the
 makes versions. What cannot be declared so is left out and told.
 """
 
-from schemactl.adoption.adopting import Adoption, Remark, Revision, adopt
-from schemactl.adoption.project import project_text
+from schemactl.importing.catalog import ImportNote, ImportResult, Revision, import_catalog
+from schemactl.importing.declarations import project_text
 
-__all__ = ["Adoption", "Remark", "Revision", "adopt", "project_text"]
+__all__ = ["ImportNote", "ImportResult", "Revision", "import_catalog", "project_text"]

@@ -1,16 +1,73 @@
-"""The correspondence as JSON: part of what `apply --result` writes and `drift --format json` prints, read by `rebuild`."""
+"""Which number in a registry is which version of Git's, worked out from contents; nothing of it is kept anywhere.
+
+The two differ where something else than `apply` took a number: a producer that registered its own schema, or a deletion,
+whose tombstone takes one.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from schemactl.changes import Contents, upload
-from schemactl.correspondence import Pair, pair_up
+from schemactl.changes import Contents, stamp, upload
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, commit_value, read_schema, schema_value
-from schemactl.model import Catalog, SchemaVersion, Topic, TopicName
+from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
+
+PairState = Literal["readable", "deleted", "tombstone", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPair:
+    """An entry of a topic's list in a registry and the version of Git's with its content, or one of them alone.
+
+    Attributes:
+        registry: the entry; None: the registry has no readable entry with the content of `git`.
+        git: the version; None: the entry is a tombstone, or Git does not know its content.
+        readable: clients can ask for the entry: it is no tombstone, and none came after it.
+    """
+
+    registry: SchemaVersion | None
+    git: SchemaVersion | None
+    readable: bool = False
+
+    @property
+    def state(self) -> PairState:
+        """How the entry stands: `deleted` is what a tombstone came after, `missing` what the registry does not have."""
+        if self.registry is None:
+            return "missing"
+        if self.registry.info is None:
+            return "tombstone"
+        return "readable" if self.readable else "deleted"
+
+    @property
+    def stamp(self) -> str | None:
+        """The id of the commit that an `apply` uploaded the entry from; None: something else uploaded it."""
+        return stamp(self.registry.info) if self.registry else None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether one content has two numbers."""
+        return bool(self.registry and self.git and self.registry.number != self.git.number)
+
+
+def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
+    """Every entry of the registry's list in order, then the versions of Git's that are not readable there.
+
+    A registry may hold one version of Git's twice, where it compares bytes and Git's number follows their meaning.
+    """
+    known = Contents(git)
+    readable = {version.number for version in live(registry)}
+    pairs = [
+        NumberPair(entry, known.find(entry.info) if entry.info else None, entry.number in readable)
+        for entry in registry
+    ]
+    held = {pair.git.number for pair in pairs if pair.git and pair.readable}
+    return (*pairs, *(NumberPair(None, version) for version in git if version.number not in held))
+
 
 FORMAT_VERSION = 1
 """Of both files; raised with any change that a reader must know of. New keys alone do not raise it."""
@@ -23,12 +80,12 @@ def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
     return [topic_value(name, each) for name, each in pairs.items() if each]
 
 
-def topic_value(name: TopicName, pairs: Iterable[Pair]) -> Json:
+def topic_value(name: TopicName, pairs: Iterable[NumberPair]) -> Json:
     """One topic's list."""
     return {"topic": str(name), "versions": [pair_value(pair) for pair in pairs]}
 
 
-def pair_value(pair: Pair) -> Json:
+def pair_value(pair: NumberPair) -> Json:
     """One entry. `schema` is there where Git alone could not bring back exactly what the registry holds."""
     entry, version = pair.registry, pair.git
     info = entry.info if entry else version.info if version else None
@@ -46,11 +103,11 @@ def pair_value(pair: Pair) -> Json:
     return told
 
 
-def _pairs(git: Topic | None, registry: Topic | None) -> Sequence[Pair]:
+def _pairs(git: Topic | None, registry: Topic | None) -> Sequence[NumberPair]:
     return pair_up(git=git.versions if git else (), registry=registry.versions if registry else ())
 
 
-def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tuple[Pair, ...]]:
+def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
     """What each topic's list in the registry was, from a file that `apply --result` or `drift --format json` wrote.
 
     Args:
@@ -75,7 +132,7 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
     return lists_of(value["topics"], path=path, git=git)
 
 
-def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicName, tuple[Pair, ...]]:
+def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
     """What `topic_value` wrote, read again from the file at `path`; what is Git's has Git's content.
 
     Raises:
@@ -104,7 +161,7 @@ def _read(path: Path) -> Json:
     return value
 
 
-def _list(name: TopicName, told: Json, git: Catalog) -> tuple[Pair, ...]:
+def _list(name: TopicName, told: Json, git: Catalog) -> tuple[NumberPair, ...]:
     topic = git.topics.get(name)
     known = {version.number: version for version in topic.versions} if topic else {}
     pairs = [_pair(name, each, known) for each in told["versions"] if each["registry"] is not None]
@@ -114,7 +171,7 @@ def _list(name: TopicName, told: Json, git: Catalog) -> tuple[Pair, ...]:
     return tuple(pairs)
 
 
-def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> Pair:
+def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> NumberPair:
     number, readable = int(told["registry"]), told["state"] == "readable"
     git = known.get(told["git"]) if told["git"] is not None else None
     if git and (git.commit and git.commit.id) != (told["commit"] and told["commit"]["id"]):
@@ -134,4 +191,4 @@ def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> Pair:
             f"{name}: the list says that v{number} is Git's version {git.number}, and gives another content for it",
             fix="name a list as schemactl wrote it",
         )
-    return Pair(SchemaVersion(number, info, timestamp_ms=told["time_ms"]), git, readable)
+    return NumberPair(SchemaVersion(number, info, timestamp_ms=told["time_ms"]), git, readable)

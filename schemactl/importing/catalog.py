@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from schemactl.adoption.declaring import Files, namespace_text, topic_files
-from schemactl.adoption.paths import Paths
-from schemactl.adoption.reading_back import misread
-from schemactl.changes import identity, stamp
+from schemactl.changes import content_identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.formats import declared as spelled
+from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
 from schemactl.model import (
     WITHOUT_SCHEMA,
     Catalog,
@@ -26,7 +24,7 @@ from schemactl.wording import versions
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class ImportNote:
     """Something to know about a namespace or topic."""
 
     name: NamespaceName | TopicName
@@ -43,33 +41,33 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Adoption:
+class ImportResult:
     """What is to be written.
 
     Attributes:
-        around: the files of namespaces, and of topics without schema.
+        namespace_files: the files of namespaces, and of topics without schema.
         revisions: the versions of all topics, oldest first.
-        remarks: by name.
+        notes: by name.
         counts: how many namespaces and topics are declared.
         apart: the topics whose version numbers will not be Git's when all revisions are committed one by one.
     """
 
-    around: Mapping[str, bytes]
+    namespace_files: Mapping[str, bytes]
     revisions: tuple[Revision, ...]
-    remarks: tuple[Remark, ...]
+    notes: tuple[ImportNote, ...]
     counts: tuple[int, int]
     apart: tuple[TopicName, ...] = ()
 
     @property
     def latest(self) -> dict[str, bytes]:
         """All files as they are in the end."""
-        files: dict[str, bytes | None] = dict(self.around)
+        files: dict[str, bytes | None] = dict(self.namespace_files)
         for revision in self.revisions:
             files |= revision.files
         return {path: text for path, text in files.items() if text is not None}
 
 
-def adopt(
+def import_catalog(
     held: Catalog,
     *,
     root: str,
@@ -77,7 +75,7 @@ def adopt(
     declared: Catalog,
     exists: Callable[[str], bool],
     every_version: bool,
-) -> Adoption:
+) -> ImportResult:
     """The declarations of everything in `held` that `declared` does not have.
 
     Args:
@@ -88,39 +86,39 @@ def adopt(
         exists: whether there is something at a path.
         every_version: all versions of each topic that can be read; else the latest alone.
     """
-    adopter = _Adopter(held, Paths(root, exists), root, release)
-    adopter.namespaces(declared)
-    adopter.topics(declared, every_version=every_version)
-    return Adoption(
-        adopter.around,
-        tuple(_in_time(adopter.revisions)),
-        tuple(sorted(adopter.remarks, key=lambda remark: str(remark.name))),
-        (adopter.namespace_count, adopter.topic_count),
-        tuple(adopter.apart),
+    importer = _Importer(held, Paths(root, exists), root, release)
+    importer.namespaces(declared)
+    importer.topics(declared, every_version=every_version)
+    return ImportResult(
+        importer.namespace_files,
+        tuple(_in_time(importer.revisions)),
+        tuple(sorted(importer.notes, key=lambda note: str(note.name))),
+        (importer.namespace_count, importer.topic_count),
+        tuple(importer.apart),
     )
 
 
-class _Adopter:
+class _Importer:
     def __init__(self, held: Catalog, paths: Paths, root: str, release: Release) -> None:
         self.held = held
         self.paths = paths
         self.root = root
         self.release = release
-        self.around: dict[str, bytes] = {}
+        self.namespace_files: dict[str, bytes] = {}
         self.revisions: list[tuple[Revision, ...]] = []
-        self.remarks: list[Remark] = []
+        self.notes: list[ImportNote] = []
         self.apart: list[TopicName] = []
         self.namespace_count = self.topic_count = 0
 
     def namespaces(self, declared: Catalog) -> None:
-        """`around` has every namespace that is not declared."""
+        """`namespace_files` has every namespace that is not declared."""
         for name, namespace in sorted(self.held.namespaces.items()):
             if name not in declared.namespaces:
-                self.around[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(namespace)
+                self.namespace_files[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(namespace)
                 self.namespace_count += 1
 
     def topics(self, declared: Catalog, *, every_version: bool) -> None:
-        """`around` and `revisions` have every topic that is not declared and can be."""
+        """`namespace_files` and `revisions` have every topic that is not declared and can be."""
         stems: dict[TopicName, str] = {}
         lists: dict[TopicName, list[SchemaVersion]] = {}
         for topic in self._wanted({name.schema_id for name in declared.topics}):
@@ -170,12 +168,12 @@ class _Adopter:
                 yield topic
 
     def _without_schema(self, topic: Topic, stem: str) -> None:
-        self.around |= topic_files(topic, None, stem)
+        self.namespace_files |= topic_files(topic, None, stem)
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
             message = f"declared without `schema`: the registry holds one of type {kind}, which is none, and locks out typed clients"
-            self.remarks.append(Remark(topic.name, message))
+            self.notes.append(ImportNote(topic.name, message))
 
     def _made(
         self, layer: Mapping[TopicName, SchemaVersion], stems: Mapping[TopicName, str], *, strictly: bool
@@ -204,12 +202,12 @@ class _Adopter:
 
     def _leave_out(self, name: TopicName, why: str, *, all_of_it: bool = True) -> None:
         what = "left out" if all_of_it else "left out a version"
-        self.remarks.append(Remark(name, f"{what}: {why}"))
+        self.notes.append(ImportNote(name, f"{what}: {why}"))
 
     def _compare(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
         """`apart` has the topic, if Git will not count its versions, of which `kept` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
-        contents = {identity(spelled(version.info)) for version in kept if version.info}
+        contents = {content_identity(spelled(version.info)) for version in kept if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
             self.apart.append(name)
 
@@ -218,26 +216,26 @@ class _Adopter:
         topic = self.held.topics[name]
         if topic.policies.schema_validation_enforced:
             message = "schema_validation_enforced is set on the topic itself; it is a namespace's to declare, and stays as it is"
-            self.remarks.append(Remark(name, message))
+            self.notes.append(ImportNote(name, message))
         current = live(topic.versions)
         if current[0].number:
             message = f"{versions(range(current[0].number))} can no longer be read: a tombstone came after"
-            self.remarks.append(Remark(name, message))
+            self.notes.append(ImportNote(name, message))
         if every_version:
             gits: dict[object, int] = {}
             pairs = [
-                (version.number, gits.setdefault(identity(spelled(version.info)), len(gits)))
+                (version.number, gits.setdefault(content_identity(spelled(version.info)), len(gits)))
                 for version in kept
                 if version.info
             ]
             if apart := [f"v{number} is Git's v{git}" for number, git in pairs if number != git]:
-                self.remarks.append(Remark(name, f"the registry's {', '.join(apart)}"))
+                self.notes.append(ImportNote(name, f"the registry's {', '.join(apart)}"))
         elif any(stamp(version.info) for version in current[:-1]):
             message = (
                 "older versions were uploaded by `apply` from commits of another history, so that `plan` will refuse this topic: "
                 "import with --commit-each-version instead"
             )
-            self.remarks.append(Remark(name, message))
+            self.notes.append(ImportNote(name, message))
 
 
 def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[Revision]:
