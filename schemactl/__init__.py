@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from schemactl.errors import InvalidSchema, SchemactlError
     from schemactl.formats import identity
     from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
-    from schemactl.verdicts import Answer, Breakage, Incompatibility, Outcome, Verdict
+    from schemactl.verdicts import Answer, Breakage, DataState, Incompatibility, Outcome, Verdict
 
 __all__ = [
     "Answer",
     "Breakage",
     "CompatibilityStrategy",
+    "DataState",
     "Incompatibility",
     "InvalidSchema",
     "Outcome",
@@ -49,6 +50,7 @@ _HOMES = {
     "SchemactlError": "errors",
     "Answer": "verdicts",
     "Breakage": "verdicts",
+    "DataState": "verdicts",
     "Incompatibility": "verdicts",
     "Outcome": "verdicts",
     "Verdict": "verdicts",

@@ -17,7 +17,7 @@ from schemactl import broker, formats
 from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
 from schemactl.errors import InvalidSchema
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, live
-from schemactl.verdicts import Breakage, Direction, Incompatibility, Verdict
+from schemactl.verdicts import Breakage, DataState, Direction, Incompatibility, Verdict
 
 
 def compare(
@@ -61,10 +61,12 @@ def judge(
         checkers: class names of Pulsar's optional checkers that the broker is configured with.
         by_any_release: data is judged also where only an older release accepts a definition's names.
     """
+    state, found = _judge_data(existing, new, strategy, by_any_release=by_any_release)
     return Verdict(
         broker=broker.put(existing, new, strategy, release, optional=checkers),
         test=broker.test(existing, new, strategy, release, optional=checkers),
-        data=breakages(existing, new, strategy, by_any_release=by_any_release),
+        state=state,
+        data=found,
     )
 
 
@@ -74,12 +76,22 @@ def breakages(
     strategy: CompatibilityStrategy,
     *,
     by_any_release: bool = False,
-) -> tuple[Breakage, ...] | None:
-    """Every way in which `new` breaks a reader that `strategy` protects: () none; None: a definition does not parse.
+) -> tuple[Breakage, ...]:
+    """Return every way in which `new` breaks a reader that `strategy` protects; none where a definition does not parse.
 
     Newest version first; for each, new_reads_old before old_reads_new. The newest release's rules on names decide what
     parses, unless any release's do.
     """
+    return _judge_data(existing, new, strategy, by_any_release=by_any_release)[1]
+
+
+def _judge_data(
+    existing: Sequence[SchemaVersion],
+    new: SchemaInfo,
+    strategy: CompatibilityStrategy,
+    *,
+    by_any_release: bool,
+) -> tuple[DataState, tuple[Breakage, ...]]:
     versions = _protected(existing, strategy)
     try:
         alike = [old for _, old in versions if old.type is new.type]
@@ -89,9 +101,12 @@ def breakages(
         if not alike:
             # It has to parse, also where there is nothing to compare it with.
             next(formats.resolve(reader=new, writer=new), None)
-        return tuple(_breakages(versions, new, _directions(strategy)))
+        found = tuple(_breakages(versions, new, _directions(strategy)))
     except InvalidSchema:
-        return None
+        return DataState.UNPARSABLE, ()
+    if found:
+        return DataState.BREAKING, found
+    return (DataState.COMPATIBLE if _directions(strategy) else DataState.NOT_JUDGED), ()
 
 
 def _protected(

@@ -68,6 +68,24 @@ class Answer:
     exception: str = ""
 
 
+class DataState(StrEnum):
+    """What the data verdict says of a proposed schema."""
+
+    COMPATIBLE = "compatible"
+    BREAKING = "breaking"
+    NOT_JUDGED = "not_judged"
+    """The strategy protects nobody."""
+    UNPARSABLE = "unparsable"
+    """The new definition, or one it is compared with, does not parse under the newest release's rules."""
+
+    @property
+    def json(self) -> str | None:
+        """The value of the key `data`: null where something does not parse, compatible where nobody is protected."""
+        if self is DataState.UNPARSABLE:
+            return None
+        return str(DataState.COMPATIBLE if self is DataState.NOT_JUDGED else self)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Both verdicts on one proposed schema.
@@ -75,13 +93,23 @@ class Verdict:
     Attributes:
         broker: what the registry answers to the upload.
         test: what its compatibility endpoint answers.
-        data: every breakage, newest version first, new_reads_old before old_reads_new; () is compatible; None: a
-            definition does not parse, so nothing can be said of data.
+        state: what the data verdict is.
+        data: every breakage, newest version first, new_reads_old before old_reads_new; empty unless `state` is BREAKING.
     """
 
     broker: Answer
     test: Answer
-    data: tuple[Breakage, ...] | None
+    state: DataState
+    data: tuple[Breakage, ...] = ()
+
+    @property
+    def is_compatible(self) -> bool:
+        """Whether the registry accepts the schema and every reader that the strategy protects can read.
+
+        As the specification has it: a breakage that only strict readers meet counts.
+        """
+        accepted = self.broker.outcome in (Outcome.OK, Outcome.UNCHANGED)
+        return accepted and self.state in (DataState.COMPATIBLE, DataState.NOT_JUDGED)
 
 
 @dataclass(frozen=True, slots=True)

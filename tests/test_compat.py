@@ -21,7 +21,7 @@ from schemactl import compare, judge
 from schemactl.compat import breakages
 from schemactl.formats.key_value import join
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.verdicts import Breakage, Direction, Outcome
+from schemactl.verdicts import Breakage, DataState, Direction, Outcome
 
 CORPUS = Path(__file__).parent / "corpus"
 S = CompatibilityStrategy
@@ -37,8 +37,7 @@ def avro(schema: object) -> SchemaInfo:
     return SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
 
 
-def found(verdict: tuple[Breakage, ...] | None, direction: Direction) -> list[tuple[str, str]]:
-    assert verdict is not None
+def found(verdict: tuple[Breakage, ...], direction: Direction) -> list[tuple[str, str]]:
     return [
         (each.incompatibility.rule, each.incompatibility.pointer)
         for each in verdict
@@ -62,7 +61,6 @@ def test_every_recorded_history_breaks_where_avro_says() -> None:
             },
         }.items():
             data = breakages(versions, new, strategy)
-            assert data is not None
             against = [each.against for each in data]
             assert set(against) == broken, (row["id"], strategy)
             assert against == sorted(against, reverse=True)
@@ -91,6 +89,7 @@ def test_the_broker_and_the_data_often_disagree() -> None:
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 1)
     assert verdict.test.outcome is Outcome.OK
     assert found(verdict.data, "new_reads_old") == [("MISSING_ENUM_SYMBOLS", "/symbols")]
+    assert not verdict.is_compatible
 
 
 def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
@@ -99,7 +98,7 @@ def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
     older = avro({"type": "enum", "name": "E", "symbols": ["A", "B"]})
     verdict = compare([older, with_default], without, S.BACKWARD_TRANSITIVE)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 1)
-    assert [each.against for each in verdict.data or ()] == [0]
+    assert [each.against for each in verdict.data] == [0]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,9 @@ def test_a_change_of_type_breaks_who_is_protected(
         assert verdict.broker.outcome is Outcome.INCOMPATIBLE
         assert found(verdict.data, direction) == [("SCHEMA_TYPE_CHANGED", "")]
     for nobody in (S.ALWAYS_COMPATIBLE, S.ALWAYS_INCOMPATIBLE, S.UNDEFINED):
-        assert compare([string], avro_string, nobody).data == ()
+        verdict = compare([string], avro_string, nobody)
+        assert (verdict.state, verdict.data) == (DataState.NOT_JUDGED, ())
+        assert verdict.is_compatible is (nobody is S.ALWAYS_COMPATIBLE)
 
 
 def test_what_the_registry_cannot_see_in_key_value_is_said() -> None:
@@ -138,12 +139,12 @@ def test_only_versions_after_the_last_tombstone_are_protected() -> None:
 def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
     good, bad = avro("int"), SchemaInfo(SchemaType.AVRO, b"{")
     for strategy in S:
-        assert compare([good], bad, strategy).data is None
-    assert compare([bad], good, S.FULL).data is None
-    assert compare([bad, good], good, S.FULL_TRANSITIVE).data is None
+        assert compare([good], bad, strategy).state is DataState.UNPARSABLE
+    assert compare([bad], good, S.FULL).state is DataState.UNPARSABLE
+    assert compare([bad, good], good, S.FULL_TRANSITIVE).state is DataState.UNPARSABLE
     # Nobody reads what is not looked at.
-    assert compare([bad, good], good, S.FULL).data == ()
-    assert compare([bad], good, S.ALWAYS_COMPATIBLE).data == ()
+    assert compare([bad, good], good, S.FULL).state is DataState.COMPATIBLE
+    assert compare([bad], good, S.ALWAYS_COMPATIBLE).state is DataState.NOT_JUDGED
 
 
 def test_data_is_judged_under_the_newest_name_rule() -> None:
@@ -154,7 +155,7 @@ def test_data_is_judged_under_the_newest_name_rule() -> None:
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")
     ]
     hyphen = avro({"type": "record", "name": "a-b.C", "fields": []})
-    assert compare([hyphen], hyphen, S.BACKWARD).data is None
+    assert compare([hyphen], hyphen, S.BACKWARD).state is DataState.UNPARSABLE
 
 
 NAMES = ["Order", "Status"]
@@ -200,7 +201,7 @@ def test_every_definition_has_a_verdict(
     history: Sequence[SchemaInfo | None], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
     verdict = judge(versions_of(history), new, strategy, release)
-    for each in verdict.data or ():
+    for each in verdict.data:
         assert history[each.against] is not None
 
 
@@ -212,7 +213,6 @@ def test_full_is_backward_and_forward(history: Sequence[SchemaInfo], new: Schema
         (S.FULL_TRANSITIVE, S.BACKWARD_TRANSITIVE, S.FORWARD_TRANSITIVE),
     ):
         full, backward, forward = (breakages(versions, new, strategy) for strategy in strategies)
-        assert full is not None
         assert tuple(each for each in full if each.direction == "new_reads_old") == backward
         assert tuple(each for each in full if each.direction == "old_reads_new") == forward
 
@@ -222,9 +222,8 @@ def test_full_is_backward_and_forward(history: Sequence[SchemaInfo], new: Schema
 def test_transitive_implies_latest(
     history: Sequence[SchemaInfo | None], new: SchemaInfo, strategy: CompatibilityStrategy
 ) -> None:
-    versions = versions_of(history)
-    if breakages(versions, new, LATEST[strategy]) == ():
-        assert breakages(versions, new, strategy) == ()
+    if compare(history, new, LATEST[strategy]).state is DataState.COMPATIBLE:
+        assert compare(history, new, strategy).state is DataState.COMPATIBLE
 
 
 @given(st.lists(schemas, max_size=3), schemas, schemas, directional)
@@ -234,8 +233,6 @@ def test_one_more_version_never_repairs_a_transitive_failure(
     strategy = LATEST.get(strategy, strategy)
     before = breakages(versions_of(history), new, strategy)
     after = breakages(versions_of([*history, more]), new, strategy)
-    assert before is not None
-    assert after is not None
     assert set(before) <= set(after)
 
 

@@ -69,4 +69,4 @@ def is_refused(verdict: Verdict) -> bool:
     """Whether the broker refuses or real readers break; what only strict readers meet is no refusal."""
     if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
         return True
-    return any(not breakage.incompatibility.strict_only for breakage in verdict.data or ())
+    return any(not breakage.incompatibility.strict_only for breakage in verdict.data)

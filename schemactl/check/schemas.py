@@ -15,7 +15,7 @@ from schemactl.formats import counterexample, explain, on_the_wire, problems
 from schemactl.formats.base import Explanation
 from schemactl.model import Release, SchemaInfo
 from schemactl.printing import on_one_line
-from schemactl.verdicts import Breakage, Direction, Finding, Incompatibility, Outcome, Verdict
+from schemactl.verdicts import Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.wording import duty, whence
 
 _PROVED: Final = 100
@@ -28,7 +28,7 @@ _SHOWN: Final = 300
 def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """One finding for each incompatibility, however many versions it breaks with, in the verdict's order."""
     groups: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
-    for breakage in verdict.data or ():
+    for breakage in verdict.data:
         groups.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
     for number, ((what, direction), group) in enumerate(groups.items()):
         nearest = group[0]
@@ -64,9 +64,10 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
 
 def beyond(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
     """`verdict` without what is as true of `before`, another text of the same version."""
-    had = breakages(proposal.versions, before, proposal.strategy, by_any_release=True)
-    known = {*(had or ())}
-    return replace(verdict, data=tuple(each for each in verdict.data or () if each not in known))
+    known = {*breakages(proposal.versions, before, proposal.strategy, by_any_release=True)}
+    data = tuple(each for each in verdict.data if each not in known)
+    state = DataState.COMPATIBLE if verdict.data and not data else verdict.state
+    return replace(verdict, state=state, data=data)
 
 
 def _places(
@@ -106,9 +107,7 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
     says = f"\nIt says: {_short(answer.message)}" if answer.message.strip() else ""
-    has_other_type = any(
-        breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data or ()
-    )
+    has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
     yield from run.find(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,

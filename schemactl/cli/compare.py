@@ -130,7 +130,7 @@ def _shown(verdict: Verdict) -> Answer:
         "broker": verdict.broker.outcome.value,
         "version": verdict.broker.version,
         "test": verdict.test.outcome.value,
-        "data": None if verdict.data is None else "breaking" if verdict.data else "compatible",
+        "data": verdict.state.json,
         "incompatibilities": [
             {
                 "rule": breakage.incompatibility.rule,
@@ -138,7 +138,7 @@ def _shown(verdict: Verdict) -> Answer:
                 "direction": breakage.direction,
                 "against": breakage.against,
             }
-            for breakage in verdict.data or ()
+            for breakage in verdict.data
             # Java throws there instead of listing anything; `data` is breaking all the same.
             if breakage.incompatibility.rule != "AMBIGUOUS_ALIAS"
         ],

@@ -165,7 +165,7 @@ def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
     strategy = place.registry.strategy(place.name)
     stored = place.topic.versions if place.topic else ()
     verdict = judge(stored, info, strategy, place.registry.release)
-    upload, breakages = verdict.broker, verdict.data or ()
+    upload, breakages = verdict.broker, verdict.data
     good = upload.version is not None and asked.outcome is Outcome.OK
     if good:
         done = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"

@@ -386,7 +386,7 @@ def _reason(
 ) -> str:
     """The nearest thing that breaks, in words for people; the broker's own where data would not break."""
     new = upload(version)
-    for breakage in breakages(stored, new, strategy, by_any_release=True) or ():
+    for breakage in breakages(stored, new, strategy, by_any_release=True):
         old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
         if old is not None:
             return formats.explain(breakage, new=new, old=old).reason

@@ -48,12 +48,8 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "version_if_rebased": topic.version if topic.stepwise is None else topic.stepwise,
         "broker": _answer(verdict.broker) if verdict else None,
         "test": _answer(verdict.test) if verdict else None,
-        "data": None
-        if verdict is None or verdict.data is None
-        else "breaking"
-        if verdict.data
-        else "compatible",
-        "incompatibilities": [_breakage(breakage) for breakage in (verdict.data or ())] if verdict else [],
+        "data": None if verdict is None else verdict.state.json,
+        "incompatibilities": [_breakage(breakage) for breakage in verdict.data] if verdict else [],
         "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table
+from schemactl.verdicts import DataState
 
 # The hook prints with this, and imports neither `typing` nor what a report is made of.
 TYPE_CHECKING = False
@@ -89,14 +90,14 @@ def verdicts(topic: TopicCheck) -> tuple[str, str]:
     """The broker's verdict and the data's, a word or two each."""
     if topic.verdict is None:
         return "-", "-"
-    data = topic.verdict.data
-    if data is None:
-        said = "not judged"
-    elif not data:
-        said = "compatible"
-    else:
-        strict = all(breakage.incompatibility.strict_only for breakage in data)
-        said = "breaks strict readers" if strict else "breaking"
+    match topic.verdict.state:
+        case DataState.BREAKING:
+            strict = all(breakage.incompatibility.strict_only for breakage in topic.verdict.data)
+            said = "breaks strict readers" if strict else "breaking"
+        case DataState.UNPARSABLE:
+            said = "does not parse"
+        case state:
+            said = state.replace("_", " ")
     return topic.verdict.broker.outcome.value, said
 
 

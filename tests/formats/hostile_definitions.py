@@ -138,6 +138,7 @@ def judged(reader: str, writer: str) -> dict[str, Any]:
     from schemactl.formats.avro.parse import parse
     from schemactl.formats.outline import changes
     from schemactl.model import Release, SchemaInfo, SchemaType
+    from schemactl.verdicts import DataState
 
     new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
     said: dict[str, Any] = {}
@@ -152,8 +153,8 @@ def judged(reader: str, writer: str) -> dict[str, Any]:
         said["invalid"] = problem.what[:80]
     verdict = compare([old], new)
     said["broker"], said["test"] = verdict.broker.outcome, verdict.test.outcome
-    said["found"] = None if verdict.data is None else len(verdict.data)
-    ends = (verdict.data or ())[:1] + (verdict.data or ())[-1:]
+    said["found"] = None if verdict.state is DataState.UNPARSABLE else len(verdict.data)
+    ends = verdict.data[:1] + verdict.data[-1:]
     said["longest"] = max((len(formats.explain(each, new=new, old=old).reason) for each in ends), default=0)
     said["counterexamples"] = len([each for each in ends if formats.counterexample(each, new=new, old=old)])
     return said

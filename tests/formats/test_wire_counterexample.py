@@ -308,7 +308,7 @@ def has_no_counterexample(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) 
 def shown_or_excused(existing: list[SchemaVersion], new: SchemaInfo, strategy: str, name: str) -> int:
     infos = {version.number: version.info for version in existing}
     shown = 0
-    for breakage in breakages(existing, new, CompatibilityStrategy(strategy)) or ():
+    for breakage in breakages(existing, new, CompatibilityStrategy(strategy)):
         old = infos[breakage.against]
         assert old is not None
         if breakage.incompatibility.strict_only:
