@@ -1,24 +1,20 @@
-"""Rows become messages of a declared version. What is not registered is refused; nothing is registered on the way."""
+"""Send rows as messages of a registered version, through pulsar-client; nothing is registered on the way."""
 
 from __future__ import annotations
 
-import base64
 import random
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
-from .pulsar_brokers import Cluster, Registered
 from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close, connected
 from .pulsar_options import Sending
 from .pulsar_positions import full_topic_name
-from .pulsar_producing import Message, Producer
 from .pulsar_topics import schema_info
 
 _COLUMNS: Final[dict[str, DataType]] = {
@@ -29,20 +25,16 @@ _COLUMNS: Final[dict[str, DataType]] = {
     ERROR: StringType(),
 }
 
-_BY_CLIENT: Final = {"AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE"}
-"""The types that pulsar-client names to a broker as they are."""
-
-_KEY_VALUE: Final = 15
-_DIRECTLY: Final = range(5, 20)
-"""Those that only `pulsar_producing` does, as Schema.Type numbers them: the other primitives, and KEY_VALUE."""
+SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
+"""The schema types whose versions pulsar-client can send with (docs/pulsar-source.md says why no others)."""
 
 _IN_A_ROW: Final = 1_000
-"""Messages without a key that go to one partition before the next one has its turn, so that batches are full."""
+"""How many messages without a key go to one partition before the next, so that batches are full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Which of the rows' columns hold what; None: none does."""
+    """The names of the rows' columns by what they hold; None where no column holds it."""
 
     payload: str
     key: str | None
@@ -50,10 +42,10 @@ class Fields:
 
     @classmethod
     def of(cls, rows: StructType, sending: Sending) -> Fields:
-        """Those of rows that are to be sent.
+        """Return those of rows that are to be sent.
 
         Raises:
-            ValueError: one is missing, is of another type, is there twice, or is none that a message has.
+            ValueError: a column is missing, is of another type, is there twice, or is none that a message has.
         """
         for field in rows:
             wanted = _COLUMNS.get(field.name)
@@ -73,7 +65,7 @@ class Fields:
             )
         topic = TOPIC if TOPIC in rows.names else None
         if topic is None and sending.topic is None:
-            raise ValueError("where to? Give the option topic, or a column __topic")
+            raise ValueError("the destination topic is missing: give the option topic, or a column __topic")
         return cls(payloads[0], keys[0] if keys else None, topic)
 
 
@@ -89,78 +81,48 @@ class Sender:
     fields: Fields
 
     def check(self) -> None:
-        """Nothing, if the version is there. On the driver, so that nothing is sent in vain.
-
-        Raises:
-            PulsarProblem: it is not, or there is no way to send with it.
-        """
+        """Raise PulsarProblem unless the topic has the version and it can be sent with. Called on the driver, before the job."""
         if self.sending.topic is not None:
-            with connected(self.connection) as client, closing(Cluster(self.connection)) as cluster:
-                self.schema_of(client, cluster, self.sending.topic)
+            with connected(self.connection) as client:
+                self.schema_of(client, self.sending.topic)
 
-    def schema_of(self, client: Any, cluster: Cluster, topic: str) -> Any | Registered:
-        """The version's schema as the broker holds it; given back to it word for word, it finds it and registers nothing.
-
-        It is pulsar-client's if that can send with it.
+    def schema_of(self, client: Any, topic: str) -> Any:
+        """Return the version's SchemaInfo as the broker holds it, in which the broker recognises the version.
 
         Raises:
-            PulsarProblem: the version is not there, or there is no way to send with it.
+            PulsarProblem: the version is not registered, or pulsar-client cannot send with it.
         """
         version = self.sending.version
         info = schema_info(client, self.connection, topic, version)
-        if info is not None and info.schema_type().name in _BY_CLIENT:
-            return info
-        found = info and self._beyond_the_client(cluster, topic)
-        if found is None:
+        if info is None:
             raise PulsarProblem(
                 f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
             )
-        return found
-
-    def _beyond_the_client(self, cluster: Cluster, topic: str) -> Registered | None:
-        version = self.sending.version
-        what = f"version {version} of {topic}"
-        if self.connection.authentication is not None and self.connection.authentication.kind == "oauth2":
+        kind = info.schema_type().name
+        if kind not in SENDABLE:
+            # The client's enumeration lacks the newer primitive types.
+            named = "a primitive type" if kind == "???" else kind
             raise PulsarProblem(
-                f"{what} is of a type that pulsar-client cannot send with, and without it there is no AuthenticationOAuth2: "
-                "give a token or a certificate"
+                f"version {version} of {topic} is of type {named}, which pulsar-client cannot send: it sends "
+                f"{', '.join(SENDABLE)}. Use one of these types, or send with Pulsar's Java client"
             )
-        found = cluster.patiently(
-            f"ask for {what}",
-            lambda: cluster.schema(topic, version),
-            self.connection.operation_timeout_s,
-        )
-        if found is not None and found.kind not in _DIRECTLY:
-            raise PulsarProblem(f"{what} is of a type without a form for its messages: NONE or EXTERNAL")
-        if found is not None and _separated(found) and self.fields.key is None:
-            raise PulsarProblem(
-                f"{what} is KEY_VALUE with SEPARATED keys: the rows need a column {' or '.join(KEYS)}, null where a pair has none"
-            )
-        return found
+        return info
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """All rows are sent, and the brokers have them.
+        """Send all rows, and wait until the brokers have confirmed them.
 
         Raises:
             PulsarProblem: a row is no message, or the cluster does not take one.
         """
         topics: dict[str, _Topic] = {}
-        with connected(self.connection) as client, closing(Cluster(self.connection)) as cluster:
+        with connected(self.connection) as client:
             for batch in batches:
                 for row in _rows(batch, self.fields, self.sending):
                     if row.topic not in topics:
-                        topics[row.topic] = self._topic(client, cluster, row.topic)
+                        topics[row.topic] = _Topic(self, client, row.topic)
                     topics[row.topic].send(row)
-                for topic in topics.values():
-                    topic.pause()
             for topic in topics.values():
                 topic.finish()
-
-    def _topic(self, client: Any, cluster: Cluster, topic: str) -> _Topic:
-        schema = self.schema_of(client, cluster, topic)
-        if isinstance(schema, Registered):
-            return _Directly(self, client, cluster, topic, schema)
-        return _ThroughClient(self, client, topic, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +142,7 @@ def _rows(batch: pa.RecordBatch, fields: Fields, sending: Sending) -> Iterator[_
         if row.get(ERROR) is not None:
             # Its payload is null, which would be a message that deletes its key.
             raise PulsarProblem(
-                f"a row could not be encoded ({row[ERROR]}): set such rows aside before they are sent"
+                f"a row could not be encoded ({row[ERROR]}): leave such rows out before sending"
             )
         topic = row[fields.topic] if fields.topic else None
         if topic is None and sending.topic is None:
@@ -202,31 +164,17 @@ def _text(key: bytes | None) -> str | None:
     try:
         return key.decode()
     except UnicodeDecodeError:
-        raise PulsarProblem(
-            f"the key {key!r} is no text in UTF-8, as which keys are sent that are no half of a pair"
-        ) from None
+        raise PulsarProblem(f"the key {key!r} is not UTF-8: pulsar-client sends keys as text") from None
 
 
-class _Topic(Protocol):
-    """Where the messages of a topic go."""
+class _Topic:
+    """A producer of one topic with the version; the client closes what it opened."""
 
-    def send(self, row: _Row) -> None:
-        """The row is a message on its way."""
-
-    def pause(self) -> None:
-        """What there is for now was sent; it may take long until there is more."""
-
-    def finish(self) -> None:
-        """All are confirmed."""
-
-
-class _ThroughClient:
-    """Sends to one topic with the declared version through pulsar-client, which closes what it opened."""
-
-    def __init__(self, sender: Sender, client: Any, topic: str, info: Any) -> None:
+    def __init__(self, sender: Sender, client: Any, topic: str) -> None:
         self._sender = sender
         self._topic = topic
         self._failed: list[str] = []
+        info = sender.schema_of(client, topic)
         with as_pulsar_problem(sender.connection, f"send to {topic}"):
             self._producer = client.create_producer(
                 topic,
@@ -234,7 +182,7 @@ class _ThroughClient:
                 send_timeout_millis=round(sender.sending.send_timeout_s * 1000),
                 block_if_queue_full=True,
                 batching_enabled=True,
-                message_router=_route_of_client(),
+                message_router=_Router(),
             )
 
     def send(self, row: _Row) -> None:
@@ -243,75 +191,21 @@ class _ThroughClient:
             more["event_timestamp"] = row.event_ms
         with as_pulsar_problem(self._sender.connection, f"send to {self._topic}"):
             self._producer.send_async(row.payload, self._sent, partition_key=_text(row.key), **more)
-        self._refuse_failed()
-
-    def pause(self) -> None:
-        """The client's own threads go on."""
+        self._raise_if_failed()
 
     def finish(self) -> None:
         with as_pulsar_problem(self._sender.connection, f"send to {self._topic}"):
             self._producer.flush()
-        self._refuse_failed()
+        self._raise_if_failed()
         close(self._producer)
 
     def _sent(self, result: Any, _: Any) -> None:
         if result.name != "Ok":
             self._failed.append(result.name)
 
-    def _refuse_failed(self) -> None:
+    def _raise_if_failed(self) -> None:
         if self._failed:
             raise PulsarProblem(f"{self._topic} did not take a message: {self._failed[0]}")
-
-
-class _Directly:
-    """Sends to one topic with the declared version, a producer for each partition that gets a message."""
-
-    def __init__(self, sender: Sender, client: Any, cluster: Cluster, topic: str, schema: Registered) -> None:
-        self._cluster = cluster
-        self._sending = sender.sending
-        self._separated = _separated(schema)
-        self._router = _Router()
-        self._producers: dict[str, Producer] = {}
-        with as_pulsar_problem(sender.connection, f"look up {topic}"):
-            self._partitions: list[str] = client.get_topic_partitions(topic)
-
-    def send(self, row: _Row) -> None:
-        if self._separated:
-            key = None if row.key is None else base64.b64encode(row.key).decode()
-        else:
-            key = _text(row.key)
-        partition = self._partitions[self._router.partition(key, len(self._partitions))]
-        if partition not in self._producers:
-            self._producers[partition] = Producer(
-                self._cluster,
-                partition,
-                version=self._sending.version,
-                send_timeout_s=self._sending.send_timeout_s,
-            )
-        self._producers[partition].send(
-            Message(
-                row.payload,
-                key,
-                key_is_bytes=self._separated and key is not None,
-                null_key=self._separated and key is None,
-                event_ms=row.event_ms,
-                properties=row.properties,
-            )
-        )
-
-    def pause(self) -> None:
-        for producer in self._producers.values():
-            producer.flush()
-
-    def finish(self) -> None:
-        self.pause()
-        for producer in self._producers.values():
-            producer.close()
-
-
-def _separated(schema: Registered) -> bool:
-    """Whether the keys of its pairs travel apart from their values (KeyValueSchemaInfo.decodeKeyValueEncodingType)."""
-    return schema.kind == _KEY_VALUE and schema.properties.get("kv.encoding.type") == "SEPARATED"
 
 
 class _Router:
@@ -320,21 +214,17 @@ class _Router:
     def __init__(self) -> None:
         self._sent = random.randrange(_IN_A_ROW**2)  # noqa: S311  so that tasks do not all begin with one partition
 
-    def partition(self, key: str | None, partitions: int) -> int:
-        if key is not None:
+    def __call__(self, message: Any, partitions: int) -> int:
+        key = message.partition_key()
+        if key:
             return java_hash(key) % partitions
+        # pulsar-client's messages do not distinguish an empty key from none.
         self._sent += 1
         return self._sent // _IN_A_ROW % partitions
 
 
-def _route_of_client() -> Callable[[Any, int], int]:
-    """A _Router as pulsar-client asks it, whose messages do not tell an empty key from none."""
-    router = _Router()
-    return lambda message, partitions: router.partition(message.partition_key() or None, partitions)
-
-
 def java_hash(key: str) -> int:
-    """What Pulsar's JavaStringHash makes of a key: `String.hashCode` without its sign."""
+    """Return Pulsar's JavaStringHash of a key: `String.hashCode` without its sign."""
     found = 0
     units = key.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -343,7 +233,7 @@ def java_hash(key: str) -> int:
 
 
 def _ready_made(pulsar: Any, info: Any) -> Any:
-    """The registered schema for payloads that are bytes already."""
+    """Return the registered schema for payloads that are bytes already."""
     schema = pulsar.schema.BytesSchema()
     schema._schema_info = info  # noqa: SLF001  the package makes no schema of a text
     return schema
@@ -356,6 +246,6 @@ class PulsarWriter(DataSourceArrowWriter):
     sender: Sender
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In a task: its rows are sent."""
+        """Send the rows of a task."""
         self.sender.send(iterator)
         return WriterCommitMessage()

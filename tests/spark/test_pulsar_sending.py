@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace
+from pulsar_cluster import Namespace, namespace
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
@@ -180,6 +181,7 @@ def test_a_version_that_is_not_registered_is_refused_and_stays_so(
     assert read(space, topic) == []
 
 
+HALF = {"name": "", "type": "STRING", "properties": "{}"}
 PROTO = 'syntax = "proto3"; message M { int32 id = 1; }'
 
 
@@ -211,7 +213,7 @@ def test_each_type_that_the_client_names_finds_its_version(
         ("payload binary, value binary", {}, "need one payload column"),
         ("key binary", {}, "need one payload column"),
         ("payload binary, key binary, __key binary", {}, "at most one of key, __key"),
-        ("payload binary", {"topic": ""}, "where to"),
+        ("payload binary", {"topic": ""}, "the destination topic is missing"),
     ],
 )
 def test_rows_that_are_no_messages_are_refused_before_a_job_runs(
@@ -234,11 +236,60 @@ def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> N
     rows = pa.RecordBatch.from_pydict(
         {"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]}
     )
-    with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): set such rows aside"):
+    with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): leave such rows out"):
         with_error.send(iter([rows]))
-    with pytest.raises(PulsarProblem, match="is no text in UTF-8"):
-        sent(space, (b"\x02", b"\xff", None, None, None), version=0, topic=topic)
+    for row, said in (
+        ((b"\x02", b"\xff", None, None, None), "is not UTF-8"),
+        ((b"\x02", None, None, datetime(1969, 12, 31, tzinfo=UTC), None), "has an __eventTime before 1970"),
+        ((b"\x02", None, None, None, {"a": None}), "has __messageProperties with a null"),
+    ):
+        with pytest.raises(PulsarProblem, match=said):
+            sent(space, row, version=0, topic=topic)
     assert read(space, topic) == []
+
+
+@pytest.mark.parametrize("kind", ["INT64", "BOOLEAN", "INSTANT", "KEY_VALUE", "BYTES"])
+def test_a_type_that_the_client_cannot_send_is_rejected_before_the_job(
+    source: SparkSession, space: Namespace, kind: str
+) -> None:
+    topic = space.create(f"beyond-{kind.lower()}")
+    halves = {f"{half}.schema.{what}": text for half in ("key", "value") for what, text in HALF.items()}
+    definition = '{"key": "", "value": ""}' if kind == "KEY_VALUE" else ""
+    properties = {**halves, "kv.encoding.type": "SEPARATED"} if kind == "KEY_VALUE" else {}
+    space.register(topic.rpartition("/")[2], definition, kind=kind, properties=properties)
+    rows = source.sql("select raise_error('the job ran') payload, cast(null as binary) key from range(1)")
+    writer = rows.selectExpr("cast(payload as binary) payload", "key").write.format("pulsar-schemactl")
+    writer = writer.options(**space.options, topic=topic).option("schema.version", "0").mode("append")
+    with pytest.raises((AnalysisException, PythonException)) as failed:
+        writer.save()
+    named = {"BOOLEAN": "a primitive type", "INSTANT": "a primitive type", "BYTES": "NONE"}.get(kind, kind)
+    assert f"is of type {named}, which pulsar-client cannot send: it sends AVRO, JSON" in str(failed.value)
+    with pytest.raises(PulsarProblem, match="which pulsar-client cannot send"):
+        sent(space, (b"x", None, topic, None, None), version=0)
+    assert read(space, topic) == []
+
+
+def test_an_earlier_version_is_found_though_the_broker_takes_no_new_one_and_none_without_schema(
+    broker: brokers.Broker, tmp_path: Path
+) -> None:
+    with namespace(broker, tmp_path / "client.log") as strict:
+        topic = strict.create("strict", *DEFINITIONS)
+        before = strict.schemas("strict")
+        strict.call("POST", "/namespaces/NAMESPACE/isAllowAutoUpdateSchema", body=False)
+        strict.call("POST", "/namespaces/NAMESPACE/schemaValidationEnforced", body=True)
+        # A topic that is loaded sees new policies later.
+        strict.unload("strict")
+        sent(strict, (b"any", b"a", None, None, None), version=1, topic=topic)
+        found = [(row["value"], row["__key"], row["__schemaVersion"]) for row in read(strict, topic)]
+        assert found == [(b"any", b"a", 1)]
+        assert strict.schemas("strict") == before
+
+
+def test_a_topic_that_was_terminated_takes_no_more(space: Namespace) -> None:
+    topic = space.create("ended", *DEFINITIONS)
+    space.call("POST", "/persistent/NAMESPACE/ended/terminate")
+    with pytest.raises(PulsarProblem, match="ended"):
+        sent(space, (b"any", None, None, None, None), version=0, topic=topic)
 
 
 def test_a_topic_is_not_overwritten(source: SparkSession, space: Namespace) -> None:
