@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterable
+from types import NoneType, UnionType
 from typing import Any
 
 from schemactl.model import Commit, SchemaInfo, SchemaType
@@ -47,3 +49,65 @@ def read_schema(value: Json | None) -> SchemaInfo | None:
         return None
     content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()
     return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
+
+
+_LARGEST_LONG = (1 << 63) - 1
+_KINDS = {
+    str: "text",
+    int: "a number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+    NoneType: "null",
+}
+
+
+def shape_error(value: Any, shape: Any) -> str:
+    """Return where and how a JSON value differs from `shape`; "" when it fits.
+
+    A shape is a type or a union of types; `[shape]`, a list of such values; `{key: shape}`, an object with such members, where a
+    missing one counts as null and `*` stands for every member; or a tuple of shapes, any of them.
+    """
+    found = _misfit(value, shape)
+    if found is None:
+        return ""
+    path, what = found
+    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in reversed(path))
+    return f"`{place.removeprefix('.')}` {what}"
+
+
+def _misfit(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
+    """Return the path to what does not fit, innermost key first, and what is wrong with it."""
+    shapes = _alternatives(shape)
+    fitting = next((each for each in shapes if _is_kind(value, each)), None)
+    if fitting is None:
+        expected = " or ".join(_KINDS[each if isinstance(each, type) else type(each)] for each in shapes)
+        return [], f"is {_KINDS.get(type(value), 'a number with a fraction')}, expected {expected}"
+    if isinstance(fitting, list):
+        members: Iterable[tuple[str | int, Any, Any]] = (
+            (n, each, fitting[0]) for n, each in enumerate(value)
+        )
+    elif isinstance(fitting, dict):
+        keys = dict.fromkeys(value, fitting["*"]) if "*" in fitting else fitting
+        members = ((key, value.get(key), of) for key, of in keys.items())
+    else:
+        return None
+    for key, each, of in members:
+        if found := _misfit(each, of):
+            path, what = found
+            is_missing = not path and isinstance(fitting, dict) and key not in value
+            return [*path, key], "is missing" if is_missing else what
+    return None
+
+
+def _alternatives(shape: Any) -> tuple[Any, ...]:
+    if isinstance(shape, tuple):
+        return shape
+    return shape.__args__ if isinstance(shape, UnionType) else (shape,)
+
+
+def _is_kind(value: Any, shape: Any) -> bool:
+    if shape is int:
+        # A truth value is an int in Python, but not in JSON.
+        return type(value) is int and abs(value) <= _LARGEST_LONG
+    return isinstance(value, shape if isinstance(shape, type) else type(shape))

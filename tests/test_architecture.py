@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "broker": {"errors", "model", "verdicts", "formats"},
     "compat": {"errors", "model", "verdicts", "formats", "broker"},
     "wording": {"model", "verdicts"},
-    "declare": {"errors", "output", "rules", "model", "verdicts", "source", "formats"},
+    "declare": {"registry_url", "errors", "output", "rules", "model", "verdicts", "source", "formats"},
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "target_numbers": {
         "errors",
@@ -55,7 +55,9 @@ ROOMS: dict[str, set[str]] = {
         "wording",
         "tables",
     },
+    "registry_url": set(),
     "registry": {
+        "registry_url",
         "errors",
         "output",
         "printing",

@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """0, when it has been told to end."""
-    from schemactl.registry.storage_url import open_embedded
+    from schemactl.registry import open_embedded
 
     try:
         from schemactl.serve import host_name, is_loopback, serve

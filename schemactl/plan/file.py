@@ -7,14 +7,22 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
 from schemactl import output
 from schemactl.errors import SchemactlError
 from schemactl.installation import version
-from schemactl.json_values import Json, commit_value, json_text, read_commit, read_schema, schema_value
+from schemactl.json_values import (
+    Json,
+    commit_value,
+    json_text,
+    read_commit,
+    read_schema,
+    schema_value,
+    shape_error,
+)
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
-from schemactl.plan.shape import misfit
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -38,6 +46,74 @@ from schemactl.verdicts import Answer, Outcome
 
 FORMAT_VERSION = 1
 """Raised with any change that a reader of the file must know of. New keys alone do not raise it."""
+
+
+_COMMIT: Final = ({"id": str, "time_s": int, "subject": str}, NoneType)
+_SCHEMA: Final = (
+    {"type": str, "schema": str | None, "schema_b64": str | None, "properties": {"*": str}},
+    NoneType,
+)
+_ANSWER: Final = {"answer": str, "version": int | None, "message": str, "exception": str}
+_POLICIES: Final = {
+    "schema_compatibility_strategy": str | None,
+    "is_allow_auto_update_schema": bool | None,
+    "schema_validation_enforced": bool | None,
+}
+_LISTED: Final = {
+    "registry": int | None,
+    "git": int | None,
+    "state": str,
+    "type": str | None,
+    "time_ms": int | None,
+    "commit": _COMMIT,
+    "stamp": str | None,
+    "schema": _SCHEMA,
+}
+_REFUSAL: Final = {
+    "topic": str,
+    "version": int | None,
+    "answer": (_ANSWER, NoneType),
+    "message": str,
+    "fix": str,
+}
+_APART: Final = {"topic": str, "registry": int, "git": int | None, "state": str, "recorded": bool}
+_PLAN: Final = {
+    "format_version": int,
+    "schemactl": str,
+    "target": str,
+    "registry": str,
+    "pulsar": str,
+    "registry_version": str,
+    "approved": {"ref": str, "commit": _COMMIT},
+    "state_digest": str,
+    "scope": {"namespaces": [str], "topics": [str]},
+    "steps": [{"action": str}],
+    "notes": [{"topic": str, "kind": str, "message": str}],
+    "refusals": [_REFUSAL],
+    "numbers_apart": [_APART],
+    "numbers_apart_now": bool,
+    "lists": ([{"topic": str, "versions": [_LISTED]}], NoneType),
+}
+"""The shape of a plan (see `shape_error`). Other keys may follow in later formats."""
+
+_STEP_SHAPES: Final[dict[str, Json]] = {
+    "create_namespace": {"namespace": str},
+    "set_namespace_policies": {"namespace": str, "before": _POLICIES, "after": _POLICIES},
+    "set_topic_policies": {"topic": str, "before": _POLICIES, "after": _POLICIES},
+    "create_topic": {"topic": str, "partitions": int | None},
+    "grow_partitions": {"topic": str, "before": int, "after": int},
+    "register_version": {
+        "topic": str,
+        "version": int,
+        "commit": _COMMIT,
+        "schema": _SCHEMA,
+        "answer": _ANSWER,
+    },
+    "relax_strategy": {"topic": str, "strategy": str},
+    "restore_strategy": {"topic": str, "strategy": str},
+    "take_number": {"topic": str, "number": int},
+    "delete_schema": {"topic": str, "versions": [int], "force": bool},
+}
 
 
 def document(plan: Plan) -> Json:
@@ -153,12 +229,22 @@ def read(path: Path) -> Plan:
         raise SchemactlError(f"{path} is not a plan: it nests too deep", fix=again) from error
     if not fits:
         raise SchemactlError(f"{path} was changed after it was written: its digest does not fit", fix=again)
-    if wrong := misfit(value):
+    if wrong := _misfit(value):
         raise SchemactlError(f"{path} is not a plan of schemactl: {wrong}", fix=again)
     try:
         return _plan(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SchemactlError(f"{path} is not a plan of schemactl: {error!r}", fix=again) from error
+
+
+def _misfit(plan: Json) -> str:
+    """Return what has a wrong type in a plan's JSON value, or is missing; "" when nothing has."""
+    if wrong := shape_error(plan, _PLAN):
+        return wrong
+    for number, step in enumerate(plan["steps"]):
+        if wrong := shape_error(step, _STEP_SHAPES.get(step["action"], {})):
+            return wrong.replace("`", f"`steps[{number}].", 1)
+    return ""
 
 
 def _digest(told: Json) -> str:
@@ -194,7 +280,7 @@ def _plan(value: Json) -> Plan:
         Release(value["pulsar"]),
         value["approved"]["ref"],
         read_commit(value["approved"]["commit"]),
-        value.get("registry_version", ""),
+        value["registry_version"],
     )
     scope = Scope(
         frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),
@@ -211,8 +297,8 @@ def _plan(value: Json) -> Plan:
         ),
         refusals=tuple(_read_refusal(refusal) for refusal in value["refusals"]),
         lists=tuple(value["lists"]) if "lists" in value else None,
-        apart=read_apart(value.get("numbers_apart", ())),
-        apart_now=value.get("numbers_apart_now", False),
+        apart=read_apart(value["numbers_apart"]),
+        apart_now=value["numbers_apart_now"],
     )
 
 

@@ -1,15 +1,29 @@
-"""Registries behind one protocol; which one is a matter of the URL."""
+"""Registries behind one protocol; the URL decides which one is opened."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Final, cast
 
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import BrokerDefaults, Release, Target
+from schemactl.output import refuse_links, top_of
 from schemactl.registry.base import OnProgress, Registry, Scope, Warn, no_progress, no_warning
-from schemactl.registry.storage_url import open_embedded
+from schemactl.registry.database import MEMORY
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.storage import MemoryStorage, SchemaStorage
+from schemactl.registry_url import RegistryUrl, parse
 
-__all__ = ["Registry", "Scope", "open_registry"]
+__all__ = ["Registry", "Scope", "open_embedded", "open_registry"]
+
+ALLOWED: Final = "SCHEMACTL_ALLOW_STORAGE"
+"""The environment variable that lists the storages that may be imported, as `module:Class`, separated by commas.
+
+A URL comes from the repository, and importing a module, or calling a class with options, can run any code.
+"""
 
 
 def open_registry(
@@ -21,43 +35,117 @@ def open_registry(
     progress: OnProgress = no_progress,
     warn: Warn = no_warning,
 ) -> Registry:
-    """The registry at `target.registry`. Nothing is created before it is first written to.
+    """Open the registry at `target.registry`. Nothing is created before the first write.
 
     Args:
-        target: says where, by the scheme of its URL.
+        target: the target, whose URL says where the registry is.
         release: the Pulsar release to answer as, where the registry itself does not know.
-        defaults: stand for the broker's own settings, likewise.
-        folder: a relative path in the URL or in the credentials starts here.
-        progress: told of a long reading.
-        warn: told when the registry is waited for.
+        defaults: the broker's own settings, likewise.
+        folder: the folder for relative paths in the URL or in the credentials.
+        progress: called during a long read.
+        warn: called when the registry is waited for.
 
     Raises:
         UsageError: no registry has that URL.
-        RegistryError: a schema storage of one's own cannot be made, or the target's credentials cannot be used.
+        RegistryError: the user's own schema storage or the target's credentials cannot be used.
     """
-    if target.registry.startswith(("http://", "https://")):
-        try:
-            from schemactl.registry.pulsar import Credentials, PulsarRegistry
-        except ImportError as error:
-            if (error.name or "").split(".")[0] != "urllib3":
-                raise
-            raise RegistryError(
-                "a Pulsar is spoken to with urllib3, which is not installed",
-                fix='pip install "pulsar-schemactl[pulsar]"',
-            ) from error
-        credentials = Credentials.of(target.credentials, folder)
-        return PulsarRegistry(
-            target.registry,
-            credentials=credentials,
-            release=release,
-            defaults=defaults,
-            progress=progress,
-            warn=warn,
+    try:
+        url = parse(target.registry)
+    except ValueError as error:
+        raise UsageError(f"target {target.name}: {error.args[0]}", fix=error.args[1]) from None
+    if url.kind != "pulsar":
+        return _embedded(target.registry, url, release=release, defaults=defaults, folder=folder)
+    try:
+        from schemactl.registry.pulsar import Credentials, PulsarRegistry
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "urllib3":
+            raise
+        raise RegistryError(
+            "Pulsar registries require the `pulsar` extra", fix='pip install "pulsar-schemactl[pulsar]"'
+        ) from error
+    return PulsarRegistry(
+        target.registry,
+        credentials=Credentials.of(target.credentials, folder),
+        release=release,
+        defaults=defaults,
+        progress=progress,
+        warn=warn,
+    )
+
+
+def open_embedded(
+    url: str, *, release: Release, defaults: BrokerDefaults, folder: Path
+) -> EmbeddedRegistry | None:
+    """Open the embedded registry at `url`; None when the URL names none.
+
+    Args:
+        url: `sqlite:PATH`; `memory:` (gone with its process); or `module:Class?metadata=PATH&option=value...`, which keeps
+            schemas in `Class(folder, option="value", ...)`, a `SchemaStorage`, and everything else in the SQLite file PATH.
+        release: the Pulsar release to answer as.
+        defaults: the broker's own settings.
+        folder: the folder for a relative PATH.
+
+    Raises:
+        UsageError: the options of a storage are wrong.
+        RegistryError: the user has not allowed the storage, or it cannot be imported or created.
+        SchemactlError: the SQLite file is a symbolic link, or lies behind one, in the repository.
+    """
+    try:
+        parsed = parse(url)
+    except ValueError:
+        return None
+    if parsed.kind == "pulsar":
+        return None
+    return _embedded(url, parsed, release=release, defaults=defaults, folder=folder)
+
+
+def _embedded(
+    url: str, parsed: RegistryUrl, *, release: Release, defaults: BrokerDefaults, folder: Path
+) -> EmbeddedRegistry:
+    storage: SchemaStorage | None = None
+    if parsed.kind == "memory":
+        return EmbeddedRegistry(MEMORY, storage=MemoryStorage(), url=url, release=release, defaults=defaults)
+    if parsed.kind == "storage":
+        _require_allowed(parsed.storage)
+        if not parsed.path:
+            raise UsageError(
+                f"{url}: a storage keeps schemas only; the URL does not say where namespaces, topics and policies are kept",
+                fix=f"name a SQLite file for them: {parsed.storage}?metadata=.schemactl/metadata.db",
+            )
+        storage = _own_storage(parsed.storage, folder, parsed.options)
+    path = _path(parsed.path, folder)
+    return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
+
+
+def _require_allowed(storage: str) -> None:
+    allowed = [each.strip() for each in os.environ.get(ALLOWED, "").split(",")]
+    if storage not in allowed:
+        raise RegistryError(
+            f"the schema storage {storage} is code that is not part of schemactl, and it is not allowed to run",
+            fix=f"if you trust it, set {ALLOWED}={storage} where schemactl runs",
         )
-    embedded = open_embedded(target.registry, release=release, defaults=defaults, folder=folder)
-    if embedded is None:
-        raise UsageError(
-            f"target {target.name}: {target.registry!r} names no registry this version can open",
-            fix="write `https://HOST:PORT` for the admin API of a Pulsar (not the pulsar:// of its clients), or `sqlite:PATH`",
-        )
-    return embedded
+
+
+def _path(text: str, folder: Path) -> str:
+    """Return the path of the SQLite file; neither it nor a file that SQLite puts next to it may be a link in the repository."""
+    if text == MEMORY:
+        return text
+    top = top_of(str(folder))
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        refuse_links(folder / f"{text}{suffix}", below=top)
+    return str(folder / text)
+
+
+def _own_storage(storage: str, folder: Path, options: dict[str, str]) -> SchemaStorage:
+    module, _, name = storage.partition(":")
+    try:
+        make = cast("Callable[..., SchemaStorage]", getattr(import_module(module), name))
+    except (ImportError, AttributeError) as error:
+        raise RegistryError(
+            f"the schema storage {storage} cannot be imported: {error}",
+            fix="install its package where schemactl is installed, or put its folder on PYTHONPATH",
+        ) from error
+    try:
+        return make(folder, **options)
+    except TypeError as error:
+        raise UsageError(f"the schema storage {storage} does not take these options: {error}") from error

@@ -176,7 +176,7 @@ def test_a_url_opens_relative_to_the_project(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["registry.db", "sqlite", "sqlite:", "mysql://host/db"])
 def test_another_url_is_wrong_usage(tmp_path: Path, url: str) -> None:
-    with pytest.raises(UsageError, match="names no registry"):
+    with pytest.raises(UsageError, match="registry URL"):
         open_registry(Target("prod", url), release=Release.R4_0, defaults=BrokerDefaults(), folder=tmp_path)
 
 

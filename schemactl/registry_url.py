@@ -1,0 +1,87 @@
+"""The grammar of a target's `registry` URL, for the project file and for whoever opens the registry."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+from urllib.parse import parse_qsl, urlsplit
+
+_STORAGE = re.compile(
+    r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII
+)
+_SCHEMES = ("https", "http", "sqlite", "memory")
+_EXAMPLES = 'write "sqlite:.schemactl/registry.db" or "https://HOST:PORT"'
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryUrl:
+    """A parsed registry URL.
+
+    Attributes:
+        kind: what the URL names: a Pulsar cluster's admin API, an SQLite file, a registry that ends with its process, or a
+            schema storage of the user's own.
+        addresses: of a Pulsar, every `scheme://host:port[/prefix]`, without a slash at the end.
+        path: of the SQLite file; of a storage, the file for everything that is not a schema ("": not given).
+        storage: `module:Class` of the storage.
+        options: the other parameters of the storage.
+    """
+
+    kind: Literal["pulsar", "sqlite", "memory", "storage"]
+    addresses: tuple[str, ...] = ()
+    path: str = ""
+    storage: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def parse(url: str) -> RegistryUrl:
+    """Parse a registry URL.
+
+    Raises:
+        ValueError: it names no registry; the arguments are what is wrong and what to write.
+    """
+    scheme, separator, rest = url.partition(":")
+    if scheme in ("http", "https"):
+        return RegistryUrl("pulsar", addresses=_addresses(url))
+    if scheme == "sqlite" and rest.strip():
+        return RegistryUrl("sqlite", path=rest)
+    if url == "memory:":
+        return RegistryUrl("memory")
+    if scheme in ("pulsar", "pulsar+ssl"):
+        raise ValueError(
+            f"`{url[:60]}` is the address for Pulsar's clients, not of its admin API",
+            "write https://HOST:PORT",
+        )
+    storage = _STORAGE.fullmatch(url)
+    if storage and scheme != "sqlite":
+        options = dict(parse_qsl(storage["options"] or "", keep_blank_values=True))
+        return RegistryUrl(
+            "storage", path=options.pop("metadata", ""), storage=storage["name"], options=options
+        )
+    near = get_close_matches(scheme, _SCHEMES, n=1)
+    advice = f"did you mean `{near[0]}:`?" if near and separator and near[0] != scheme else _EXAMPLES
+    raise ValueError(f"`{url[:60]}` is not a registry URL", advice)
+
+
+def _addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses of a cluster: `https://a:1,b:2` and `https://a:1,https://b:2` are two."""
+    if "@" in url:
+        raise ValueError(
+            "a registry's URL holds no password: this file is in Git", "use token_env or token_file"
+        )
+    first, *others = [part.strip().rstrip("/") for part in url.split(",")]
+    scheme = first.partition("://")[0]
+    addresses = (
+        first,
+        *(other if "://" in other else f"{scheme}://{other}" for other in others if other),
+    )
+    for address in addresses:
+        try:
+            parts = urlsplit(address)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise ValueError(f"`{address[:60]}` is not an address of an admin API", "write https://HOST:PORT")
+    return addresses
