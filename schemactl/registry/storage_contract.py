@@ -1,4 +1,4 @@
-"""What every `SchemaStorage` must do, as tests to run against one's own (docs/registry.md shows how)."""
+"""What every `SchemaStorage` must do, as tests to run against one's own (docs/how-to/storage.md shows how)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both verdicts pass is read by fastavro, too, but for the differences that docs/compatibility.md lists."""
+"""What both verdicts pass is read by fastavro, too, but for the differences that docs/explanation/two-verdicts.md lists."""
 
 from __future__ import annotations
 

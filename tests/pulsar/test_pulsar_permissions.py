@@ -90,7 +90,7 @@ def test_a_clients_role_cannot_read_policies_and_is_told_what_it_needs(
     sales, orders = NamespaceName(tenant, "sales"), TopicName(tenant, "sales", "orders")
     with pytest.raises(RegistryError, match=f"GET namespaces/{sales} answers 403") as raised:
         client.read(Scope(frozenset({sales}), frozenset()))
-    assert "docs/pulsar.md" in raised.value.fix
+    assert "docs/reference/targets.md" in raised.value.fix
     assert client.get_schema(orders) is None
     assert client.everything(frozenset({sales})).namespaces == {sales}
     client.close()

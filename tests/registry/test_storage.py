@@ -29,7 +29,7 @@ ORDERS = TopicName("shop", "sales", "orders")
 
 
 def documented() -> str:
-    """The example storage of docs/registry.md."""
+    """The example storage of docs/how-to/storage.md."""
     (text,) = [
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

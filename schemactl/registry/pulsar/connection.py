@@ -192,9 +192,11 @@ class AdminConnection:
             raise RegistryError(f"{of} does not exist in the registry")
         fix = ""
         if reply.status == _UNAUTHORIZED:
-            fix = "check the target's credentials, and what its role may do: docs/pulsar.md lists the permissions"
+            fix = "check the target's credentials, and what its role may do: docs/reference/targets.md lists the permissions"
         elif reply.status == _FORBIDDEN:
-            fix = "give the role the permission: docs/pulsar.md lists those that plan and apply need"
+            fix = (
+                "give the role the permission: docs/reference/targets.md lists those that plan and apply need"
+            )
         said = on_one_line(self.words(reply))
         raise RegistryError(f"{self.url}: {what} answers {reply.status}{': ' if said else ''}{said}", fix=fix)
 
