@@ -1,4 +1,4 @@
-"""The house: who may import whom, and which module is the door to which heavy package."""
+"""The layers: which module may import which, and which may import a heavy package."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "schemactl"
 
-# What each room may import. A room is a module or a folder of `schemactl`; inside a folder anything goes.
-ROOMS: dict[str, set[str]] = {
+# What each layer may import. A layer is a module or a package directly in `schemactl`; inside a package anything goes.
+LAYERS: dict[str, set[str]] = {
     "printing": set(),
     "errors": {"printing"},
     "rules": set(),
@@ -120,8 +120,8 @@ ROOMS: dict[str, set[str]] = {
 ON_TOP = {"cli", "__main__", "__init__"}
 """May import anything below."""
 
-# The rooms that may import a heavy package: as few as can be.
-DOORS: dict[str, set[str]] = {
+# The layers that may import a heavy package: as few as possible.
+IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
     "yaml": {"source", "declare", "target_numbers"},
@@ -144,7 +144,7 @@ DOORS: dict[str, set[str]] = {
 }
 
 
-def room_of(path: Path) -> str:
+def layer_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else path.stem
 
@@ -165,27 +165,27 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_room_imports_only_the_rooms_below_it(path: Path) -> None:
-    room = room_of(path)
-    if room in ON_TOP:
+def test_a_layer_imports_only_the_layers_below_it(path: Path) -> None:
+    layer = layer_of(path)
+    if layer in ON_TOP:
         return
-    assert room in ROOMS, f"{room} is not in the drawing: give it a place in ROOMS and in DESIGN.md"
+    assert layer in LAYERS, f"{layer} has no place: add it to LAYERS and to DESIGN.md"
     inside = {name.split(".")[1] for name in imports_of(path) if name.startswith("schemactl.")}
-    assert inside - {room} <= ROOMS[room]
+    assert inside - {layer} <= LAYERS[layer]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_heavy_package_has_one_door(path: Path) -> None:
+def test_a_heavy_package_is_imported_in_few_layers(path: Path) -> None:
     for name in imports_of(path):
-        allowed = DOORS.get(name.split(".")[0])
-        assert allowed is None or room_of(path) in allowed, f"{name} is imported outside {allowed}"
+        allowed = IMPORTERS.get(name.split(".")[0])
+        assert allowed is None or layer_of(path) in allowed, f"{name} is imported outside {allowed}"
 
 
-def test_the_rooms_have_no_cycle() -> None:
+def test_the_layers_have_no_cycle() -> None:
     done: set[str] = set()
-    while len(done) < len(ROOMS):
-        free = {room for room, below in ROOMS.items() if room not in done and below <= done}
-        assert free, f"a cycle among {sorted(set(ROOMS) - done)}"
+    while len(done) < len(LAYERS):
+        free = {layer for layer, below in LAYERS.items() if layer not in done and below <= done}
+        assert free, f"a cycle among {sorted(set(LAYERS) - done)}"
         done |= free
 
 
