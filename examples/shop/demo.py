@@ -1,6 +1,6 @@
 """The main job, end to end: `make demo`, or `python -m examples.shop.demo [FOLDER]`.
 
-Declarations in Git, a registry, generated codecs, a Spark job over messages of every version, and a change that is refused.
+Declarations in Git, a registry, generated codecs, a Spark job over messages of every version, and a change that fails the check.
 Everything lies in FOLDER (default: `.demo`) afterwards.
 """
 
@@ -33,7 +33,7 @@ FIXED = """\
 
 
 def main(folder: Path) -> None:
-    """The whole street; stops at the first surprise."""
+    """Run all steps; stop at the first one that ends otherwise than expected."""
     started_s = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     shop = folder / "shop"
@@ -63,14 +63,14 @@ def main(folder: Path) -> None:
         f"{count:,} messages in {raw.name}, every version among the writers, some damaged ({time.monotonic() - began_s:.0f} s)"
     )
 
-    title("5. A Spark job reads them all; what cannot be read is set aside with its reason")
+    title("5. A Spark job reads them all; what cannot be decoded is rejected with its reason")
     run(folder, sys.executable, str(HERE / "pipeline.py"), str(raw), str(package), str(folder / "tables"))
 
     title("6. Somebody drops the enum symbol SHIPPED, and the default that would have covered it")
     edit(shop / ORDERS, GOOD, BREAKING)
     run(shop, "git", "--no-pager", "diff", "--unified=1")
     print(
-        "The broker would take this: it never compares enum symbols. Consumers would fail on every shipped order.\n"
+        "The broker would accept this: it never compares enum symbols. Consumers would fail on every shipped order.\n"
     )
     schemactl(shop, "check", expect=100)
 
@@ -84,17 +84,17 @@ def main(folder: Path) -> None:
 
 
 def title(text: str) -> None:
-    """The heading is on the screen."""
+    """Print a heading."""
     print(f"\n{'=' * len(text)}\n{text}\n{'=' * len(text)}\n", flush=True)
 
 
 def schemactl(folder: Path, *arguments: str, expect: int = 0) -> None:
-    """`schemactl` ran in `folder` and ended as expected."""
+    """Run `schemactl` in `folder`; stop unless it ends with the exit code `expect`."""
     run(folder, sys.executable, "-m", "schemactl", *arguments, shown="schemactl", expect=expect)
 
 
 def run(folder: Path, *command: str, shown: str = "", expect: int = 0) -> None:
-    """The command ran in `folder`, with what it printed on the screen; another exit code than `expect` ends the demo."""
+    """Run a command in `folder` and show what it prints; stop unless it ends with the exit code `expect`."""
     words = [shown, *command[3:]] if shown else [Path(command[0]).name, *command[1:]]
     print(f"$ {' '.join(words)}", flush=True)
     # The demo plays somebody at work, also where a build server shows it: there `check` wants to be told a --base.
@@ -108,7 +108,7 @@ def run(folder: Path, *command: str, shown: str = "", expect: int = 0) -> None:
 
 
 def edit(path: Path, old: str, new: str) -> None:
-    """`new` stands in the file where `old` stood, once."""
+    """Replace `old`, which the file has once, by `new`."""
     text = path.read_text(encoding="utf-8")
     if text.count(old) != 1:
         raise SystemExit(f"{path} is not as it was expected")

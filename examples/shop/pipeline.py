@@ -1,4 +1,4 @@
-"""A Spark job: raw messages of every topic and version in, typed Parquet and a quarantine out, and one question answered.
+"""A Spark job: raw messages of every topic and version in, typed Parquet and rejected messages out, and one question answered.
 
     python examples/shop/pipeline.py MESSAGES PACKAGE.zip OUT
 
@@ -36,12 +36,12 @@ ORDER BY channel
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What became of a topic's messages."""
+    """How many of a topic's messages were read, decoded and rejected."""
 
     topic: str
     read: int
     decoded: int
-    set_aside: int
+    rejected: int
 
 
 class Progress:
@@ -68,11 +68,11 @@ class Progress:
             print(file=sys.stderr)
 
     def begin(self, topic: str) -> None:
-        """`topic` is being worked on."""
+        """Show that `topic` is being decoded."""
         self._topic = topic
 
     def finish(self) -> None:
-        """One topic more is done."""
+        """Count one more topic as done."""
         self._done += 1
 
     def _run(self) -> None:
@@ -95,7 +95,7 @@ class Progress:
 
 
 def run(messages: Path, package: Path, out: Path) -> list[Count]:
-    """What became of each topic's messages, after the typed rows lie in `out/<topic>` and the others in `out/quarantine`."""
+    """Write typed rows to `out/<topic>` and rejected messages to `out/_rejected`; return the counts of each topic."""
     sys.path.insert(0, str(package))
     name = package.stem
     shop: Any = import_module(name)
@@ -132,9 +132,9 @@ def run(messages: Path, package: Path, out: Path) -> list[Count]:
                 left_out.append(f"{topic}: {reason}")
                 progress.finish()
                 continue
-            rows, refused = runtime.split(decoded, module.CODEC)
+            rows, rejected = runtime.split(decoded, module.CODEC)
             rows.write.mode("overwrite").parquet(str(out / topic.rpartition("/")[2]))
-            refused.write.mode("overwrite").parquet(str(out / "quarantine" / topic.rpartition("/")[2]))
+            rejected.write.mode("overwrite").parquet(str(out / "_rejected" / topic.rpartition("/")[2]))
             tally = {
                 row["bad"]: row["count"]
                 for row in decoded.groupBy(decoded[runtime.ERROR].isNotNull().alias("bad")).count().collect()
@@ -150,18 +150,18 @@ def run(messages: Path, package: Path, out: Path) -> list[Count]:
 
 
 def _report(spark: SparkSession, counts: list[Count], out: Path) -> None:
-    print(f"{'topic':<44}{'read':>9}{'decoded':>9}{'set aside':>11}")
+    print(f"{'topic':<44}{'read':>9}{'decoded':>9}{'rejected':>11}")
     for count in counts:
-        print(f"{count.topic:<44}{count.read:>9,}{count.decoded:>9,}{count.set_aside:>11,}")
-    read, decoded, aside = (
-        sum(values) for values in zip(*((c.read, c.decoded, c.set_aside) for c in counts), strict=True)
+        print(f"{count.topic:<44}{count.read:>9,}{count.decoded:>9,}{count.rejected:>11,}")
+    read, decoded, rejected = (
+        sum(values) for values in zip(*((c.read, c.decoded, c.rejected) for c in counts), strict=True)
     )
-    print(f"{'all':<44}{read:>9,}{decoded:>9,}{aside:>11,}")
-    if read != decoded + aside:
+    print(f"{'all':<44}{read:>9,}{decoded:>9,}{rejected:>11,}")
+    if read != decoded + rejected:
         raise SystemExit("rows were lost")
-    print("\nThree of those set aside, with their reason:")
-    quarantine = spark.read.option("recursiveFileLookup", "true").parquet(str(out / "quarantine"))
-    for row in quarantine.where("__topic LIKE '%/orders'").orderBy("__messageId").limit(3).collect():
+    print("\nThree of the rejected messages, with their reason:")
+    kept = spark.read.option("recursiveFileLookup", "true").parquet(str(out / "_rejected"))
+    for row in kept.where("__topic LIKE '%/orders'").orderBy("__messageId").limit(3).collect():
         print(
             f"  {row['__topic']}, version {row['__schemaVersion']}: {row['__error']} ({len(row['__payload'])} bytes kept)"
         )
