@@ -23,7 +23,7 @@ from schemactl.registry.storage import MemoryStorage, SchemaStorage, StoredSchem
 from schemactl.registry.storage_contract import StorageContract
 from schemactl.registry.storage_sqlite import SqliteStorage
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "registry.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "storage.md"
 SALES = NamespaceName("shop", "sales")
 ORDERS = TopicName("shop", "sales", "orders")
 
