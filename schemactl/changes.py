@@ -20,7 +20,6 @@ from schemactl.model import (
     NamespaceName,
     Policies,
     SchemaInfo,
-    SchemaType,
     SchemaVersion,
     Topic,
     TopicName,
@@ -248,11 +247,13 @@ class Contents:
             for version in self.live:
                 if version.info is not None:
                     self._by_identity.setdefault(content_identity(version.info), version)
-                    if version.info.type is SchemaType.STRING:
+                    if formats.spec(version.info).has_spellings:
                         self._by_spelling.setdefault(_spelling(version.info), version)
         found = self._by_identity.get(content_identity(info))
         return (
-            self._by_spelling.get(_spelling(info)) if not found and info.type is SchemaType.STRING else found
+            self._by_spelling.get(_spelling(info))
+            if not found and formats.spec(info).has_spellings
+            else found
         )
 
 

@@ -31,14 +31,14 @@ def read_commit(value: Json | None) -> Commit | None:
 
 
 def schema_value(info: SchemaInfo | None) -> Json | None:
-    """A definition, as text where it is text; KEY_VALUE's halves have binary lengths between them."""
+    """Return a definition, as text where it is text; the lengths in a KEY_VALUE are none."""
     if info is None:
         return None
     try:
         content = {"schema": info.schema.decode()}
     except UnicodeDecodeError:
         content = {}
-    if not content or info.type is SchemaType.KEY_VALUE:
+    if not content or b"\0" in info.schema:
         content = {"schema_b64": base64.b64encode(info.schema).decode()}
     return {"type": info.type.name, **content, "properties": dict(info.properties)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -21,6 +21,7 @@ from schemactl.broker.exceptions import (
     shown,
 )
 from schemactl.errors import UsageError
+from schemactl.formats import SPECS
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import CompatibilityStrategy, Release, SchemaType
@@ -330,14 +331,24 @@ class KeyValueChecker:
 DEFAULT: Final = DefaultChecker()
 
 
-OPTIONAL: Final[Mapping[str, tuple[SchemaType, Release, type[Checker]]]] = {
+_CHECKERS: Final[Mapping[str, Callable[[Release], Checker]]] = {
+    "avro": AvroChecker,
+    "json": lambda release: (
+        LegacyJsonChecker(release) if release is Release.R4_0 else StrictJsonChecker(release)
+    ),
+    "proto": lambda _release: NativeChecker(),
+    "external": lambda _release: ExternalChecker(),
+}
+"""The default ones, by `TypeSpec.checker`."""
+
+OPTIONAL: Final[Mapping[str, tuple[str, Release, type[Checker]]]] = {
     "ProtobufNativeSchemaAdvancedCompatibilityCheck": (
-        SchemaType.PROTOBUF_NATIVE,
+        "proto",
         Release.R5_0,
         AdvancedNativeChecker,
     ),
 }
-"""Pulsar's checkers that no broker has unless configured: class name to type, first release, and ours."""
+"""Pulsar's checkers that no broker has unless configured: class name to the default one it replaces, first release, and ours."""
 
 
 @cache  # every installed package is looked at
@@ -353,21 +364,16 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
     Raises:
         UsageError: an optional checker is unknown, or that release has not got it.
     """
-    found: dict[SchemaType, Checker] = {
-        SchemaType.AVRO: AvroChecker(release),
-        SchemaType.JSON: LegacyJsonChecker(release)
-        if release is Release.R4_0
-        else StrictJsonChecker(release),
-        SchemaType.PROTOBUF_NATIVE: NativeChecker(),
+    known = {type_: each for type_, each in SPECS.items() if release >= each.first_release}
+    found = {
+        type_: _CHECKERS[each.checker](release) for type_, each in known.items() if each.checker in _CHECKERS
     }
-    if release is not Release.R4_0:
-        found[SchemaType.EXTERNAL] = ExternalChecker()
     for entry in of_other_packages():
         found[SchemaType[entry.name]] = entry.load()()
     for name in optional:
         if name not in OPTIONAL or release < OPTIONAL[name][1]:
             raise UsageError(f"a broker of Pulsar {release} has no checker {name!r}")
-        kind, _, checker = OPTIONAL[name]
-        found[kind] = checker()
-    found[SchemaType.KEY_VALUE] = KeyValueChecker(found, release)
-    return found
+        replaced, _, checker = OPTIONAL[name]
+        found |= {type_: checker() for type_, each in known.items() if each.checker == replaced}
+    pairs = KeyValueChecker(found, release)
+    return found | {type_: pairs for type_, each in known.items() if each.checker == "pair"}

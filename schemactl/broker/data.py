@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
+from schemactl.formats import SPECS
 from schemactl.formats.avro.java import Thrown
-from schemactl.model import CLIENT_SIDE, Release, SchemaInfo, SchemaType
+from schemactl.model import Release, SchemaInfo, SchemaType
 
 
 class _NoData(bytes):
@@ -21,9 +22,6 @@ class _NoData(bytes):
 
 NO_DATA: Final = _NoData()
 """As `SchemaInfo.schema` (compared with `is`): no data at all, which the registry's code meets as null."""
-
-_STORED_AS_NONE: Final = CLIENT_SIDE | {SchemaType.BYTES}
-"""Types with a negative code: the stored form has no such code (SchemaRegistryServiceImpl.convertFromDomainType)."""
 
 _HEAP_BYTES: Final = 1 << 30
 """A length beyond this, as JSON text taken for KEY_VALUE bytes has, exhausts a broker's heap before it underflows."""
@@ -61,7 +59,8 @@ def uploaded(info: SchemaInfo) -> SchemaData:
 
 def stored(info: SchemaInfo) -> SchemaData:
     """A definition as it comes out of the store."""
-    kind = SchemaType.NONE if info.type in _STORED_AS_NONE else info.type
+    # The stored form has no negative codes (SchemaRegistryServiceImpl.convertFromDomainType).
+    kind = info.type if info.type.value >= 0 else SchemaType.NONE
     return SchemaData(kind, info.schema, info.properties)
 
 
@@ -95,10 +94,10 @@ def _take(data: bytes) -> tuple[bytes | None, bytes]:
 
 def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:
     name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
-    is_newer = name == SchemaType.EXTERNAL.name and release is Release.R4_0
-    if is_newer or name not in SchemaType.__members__:
+    kind = SchemaType.__members__.get(name)
+    if kind is None or release < SPECS[kind].first_release:
         raise Thrown(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
-    return SchemaData(SchemaType[name], data, _properties(whole.properties.get(f"{half}.schema.properties")))
+    return SchemaData(kind, data, _properties(whole.properties.get(f"{half}.schema.properties")))
 
 
 def _properties(text: str | None) -> dict[str, str]:

@@ -23,10 +23,10 @@ from schemactl.broker.exceptions import (
     shown,
 )
 from schemactl.broker.validation import validate
+from schemactl.formats import SPECS
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.java import Thrown
 from schemactl.model import (
-    AVRO_DESCRIBED,
     CompatibilityStrategy,
     Release,
     SchemaInfo,
@@ -116,7 +116,8 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     """
     if not versions:
         return NOT_FOUND
-    if new.type in AVRO_DESCRIBED:
+    is_avro = SPECS[new.type].language == "avro"
+    if is_avro:
         schema = avro.parse_strictly(new, release)
     elif new.data is None:
         raise _no_bytes_to_hash()
@@ -124,7 +125,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
         if version.info is None:
             continue
         old = stored(version.info)
-        if new.type in AVRO_DESCRIBED and old.type in AVRO_DESCRIBED:
+        if is_avro and SPECS[old.type].language == "avro":
             # Read before the types are compared, as the broker does: what does not parse throws whatever its type.
             same = equal(avro.parse_strictly(old, release), schema) and old.type is new.type
         else:

@@ -9,8 +9,9 @@ from schemactl.broker import legacy_json, native
 from schemactl.broker.avro import parse
 from schemactl.broker.data import SchemaData, halves
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, IO, PARSE, invalid, is_error
+from schemactl.formats import SPECS
 from schemactl.formats.avro.java import Thrown
-from schemactl.model import AVRO_DESCRIBED, CLIENT_SIDE, PRIMITIVE, Release, SchemaType
+from schemactl.model import Release
 
 
 def validate(data: SchemaData, release: Release) -> None:
@@ -19,9 +20,12 @@ def validate(data: SchemaData, release: Release) -> None:
     Raises:
         Thrown: INVALID where it is not one; another exception where the validator itself stumbles.
     """
-    if data.type is SchemaType.EXTERNAL and release is Release.R4_0:
-        raise Thrown(ILLEGAL_ARGUMENT, "No enum constant org.apache.pulsar.common.schema.SchemaType.EXTERNAL")
-    _VALIDATORS[data.type](data, release)
+    kind = SPECS[data.type]
+    if release < kind.first_release:
+        raise Thrown(
+            ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{data.type.name}"
+        )
+    _VALIDATORS[kind.validation](data, release)
 
 
 def _validate_avro(data: SchemaData, release: Release) -> None:
@@ -31,11 +35,11 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
         # Only before 4.2, and only what Avro's parser itself refuses, may be a legacy definition.
         if is_error(thrown):
             raise
-        if data.type is SchemaType.JSON and release is Release.R4_0 and thrown.exception == PARSE:
+        if SPECS[data.type].payload == "json" and release is Release.R4_0 and thrown.exception == PARSE:
             _validate_legacy(data)
             return
         raise _invalid_definition(data) from thrown
-    if data.type is SchemaType.AVRO and schema.type == "union":
+    if SPECS[data.type].payload == "avro" and schema.type == "union":
         raise invalid("Avro schema typed [UNION] is not supported")
 
 
@@ -86,12 +90,13 @@ def _refuse(data: SchemaData, release: Release) -> None:
     raise invalid(f"Schema {data.type.name} is a client-side schema type")
 
 
-_VALIDATORS: Final[dict[SchemaType, Callable[[SchemaData, Release], None]]] = {
-    **dict.fromkeys(SchemaType, _accept),
-    **dict.fromkeys(PRIMITIVE, _validate_primitive),
-    **dict.fromkeys(AVRO_DESCRIBED, _validate_avro),
-    **dict.fromkeys(CLIENT_SIDE, _refuse),
-    SchemaType.STRING: _validate_string,
-    SchemaType.KEY_VALUE: _validate_halves,
-    SchemaType.PROTOBUF_NATIVE: _validate_native,
+_VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
+    "any": _accept,
+    "empty": _validate_primitive,
+    "string": _validate_string,
+    "avro": _validate_avro,
+    "proto": _validate_native,
+    "pair": _validate_halves,
+    "client": _refuse,
 }
+"""By `TypeSpec.validation`."""

@@ -86,11 +86,9 @@ def codec_of(
 def schema_of(info: SchemaInfo) -> Definition | KeyValue:
     """The schema as the codec takes it."""
     from schemactl.codec import Definition, KeyValue
-    from schemactl.formats.key_value import split
-    from schemactl.model import SchemaType
+    from schemactl.formats import pair_of
 
-    if info.type is SchemaType.KEY_VALUE:
-        both = split(info)
+    if both := pair_of(info):
         key, value = schema_of(both.key), schema_of(both.value)
         assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
         assert isinstance(value, Definition)  # noqa: S101  pairs do not nest

@@ -153,9 +153,9 @@ def _lines(request: Request) -> Answer:
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
+    from schemactl.formats import pair_of, spec
     from schemactl.formats.avro.parse import parse
-    from schemactl.formats.key_value import split
-    from schemactl.model import AVRO_PAYLOADS, Release, SchemaType
+    from schemactl.model import Release
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
@@ -165,9 +165,9 @@ def _lines(request: Request) -> Answer:
     if keys is not None and len(keys) != len(payloads):
         raise Unreadable("`keys_b64` has not one key for each message")
     for info in (writer, reader):
-        both = split(info) if info.type is SchemaType.KEY_VALUE else None
+        both = pair_of(info)
         for each in (both.key, both.value) if both else (info,):
-            if each.type in AVRO_PAYLOADS:
+            if spec(each).payload in ("avro", "json"):
                 # A codec reads what any release of Avro reads.
                 parse(each.schema, Release.R5_0)
     try:
@@ -177,7 +177,7 @@ def _lines(request: Request) -> Answer:
         rows = json_rows(codec, payloads, 0, keys)
     except CodecError as error:
         raise Unreadable(str(error)) from None
-    return {"rows": _as_from_avro(rows, reader, options) if reader.type is SchemaType.AVRO else rows}
+    return {"rows": _as_from_avro(rows, reader, options) if spec(reader).payload == "avro" else rows}
 
 
 def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:

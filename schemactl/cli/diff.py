@@ -62,7 +62,7 @@ class Side:
     @property
     def text(self) -> list[str]:
         """The definition's lines, laid out the same on both sides: layout is no difference."""
-        from schemactl.formats.layout import lines
+        from schemactl.formats.outline import lines
 
         return lines(self.info)
 

@@ -6,19 +6,14 @@ import base64
 import contextlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from schemactl.cli.json_lines import Request, Unreadable
-from schemactl.formats import protobuf_native
-from schemactl.formats.key_value import from_text
-from schemactl.model import AVRO_DESCRIBED, AVRO_PAYLOADS, SchemaInfo, SchemaType
+from schemactl.formats import SPECS, protobuf_native
+from schemactl.model import SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf_native.compile import Proto
-
-
-_DEFINED: Final = AVRO_DESCRIBED | {SchemaType.PROTOBUF_NATIVE, SchemaType.KEY_VALUE}
-"""The types that have a definition."""
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:
@@ -37,15 +32,12 @@ def definition_of(entry: object, where: str) -> SchemaInfo:
     if "schema_b64" in entry:
         return SchemaInfo(kind, _bytes(entry["schema_b64"], where), properties)
     schema = "" if entry.get("schema") is None else entry["schema"]
-    if kind is SchemaType.PROTOBUF_NATIVE and (proto := proto_of(schema)):
+    if SPECS[kind].language == "protobuf" and (proto := proto_of(schema)):
         info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
         return replace(info, properties=properties)
     if not isinstance(schema, str):
         raise Unreadable(f"`{where}.schema` is not a text")
-    if kind is SchemaType.KEY_VALUE:
-        return from_text(schema, properties)
-    # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
-    return SchemaInfo(kind, schema.encode(errors="replace"), properties)
+    return SPECS[kind].from_text(kind, schema, properties)
 
 
 def described(request: Request, role: str) -> SchemaInfo:
@@ -56,17 +48,17 @@ def described(request: Request, role: str) -> SchemaInfo:
         InvalidSchema: the text of a KEY_VALUE is none, or a `.proto` does not compile.
     """
     kind, schema = _kind(request.get("type"), "type"), request.get(role)
-    if schema is None and kind in _DEFINED:
+    if schema is None and SPECS[kind].language:
         raise Unreadable(
             f"`{role}` is missing: give the definition of {kind.name}, as a text or as the JSON itself"
         )
     entry = {"type": kind.name, "schema": schema, "properties": request.get("properties")}
-    if kind is SchemaType.PROTOBUF and (proto := proto_of(schema)):
+    if SPECS[kind].declared_as == "protobuf" and (proto := proto_of(schema)):
         info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
         return replace(definition_of({**entry, "schema": None}, role), proto=info)
-    if kind in AVRO_PAYLOADS:
+    if SPECS[kind].payload in ("avro", "json"):
         entry["schema"] = _definition_text(schema, role)
-    elif kind is SchemaType.KEY_VALUE and isinstance(schema, dict):
+    elif SPECS[kind].language == "pair" and isinstance(schema, dict):
         entry["schema"] = json.dumps({name: _half(half) for name, half in schema.items()})
     elif isinstance(schema, dict | list) and not proto_of(schema):
         entry["schema"] = json.dumps(schema)

@@ -16,7 +16,7 @@ from schemactl.cli.schema_file import read_schema
 from schemactl.cli.targets import add_target, approved_target
 from schemactl.cli.topics import find
 from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
-from schemactl.formats.layout import stored_text
+from schemactl.formats.outline import stored_text
 from schemactl.printing import redirected
 from schemactl.wording import moment, numbers, versions
 

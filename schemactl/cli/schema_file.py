@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.model import PRIMITIVE, SchemaInfo, SchemaType, TopicName
+from schemactl.formats import SPECS
+from schemactl.model import SchemaInfo, SchemaType, TopicName
 
 if TYPE_CHECKING:
     from schemactl.declare import Declared
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
 _YAML = (".yaml", ".yml")
 _DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE}
 """What a file is, by the end of its name, where --type does not say otherwise."""
-
-_TYPES = (
-    SchemaType.AVRO,
-    SchemaType.JSON,
-    SchemaType.PROTOBUF,
-    SchemaType.PROTOBUF_NATIVE,
-    *sorted(PRIMITIVE, key=lambda kind: kind.value),
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--type",
-        choices=[kind.name for kind in _TYPES],
+        choices=[
+            kind.name
+            for kind, each in SPECS.items()
+            if each.payload == "value" or each.declared_as in ("avro", "protobuf", "proto")
+        ],
         metavar="TYPE",
         help="of an .avsc: AVRO (the default), JSON or PROTOBUF; without a file: STRING, INT64, ...",
     )
@@ -60,7 +57,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         DeclarationError: the file is not what its name says.
     """
     if args.file is None:
-        if args.type is None or SchemaType[args.type] not in PRIMITIVE:
+        if args.type is None or SPECS[SchemaType[args.type]].payload != "value":
             raise UsageError(
                 "a schema is needed",
                 fix="--file FILE, or --type STRING and the like for a type without definition",
@@ -84,8 +81,6 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
 
 def _payload(path: Path, shown: str) -> SchemaInfo:
     """What `pulsar-admin schemas upload` takes (PostSchemaPayload), as a broker reads it."""
-    from schemactl.formats.key_value import from_text
-
     try:
         told: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -103,9 +98,7 @@ def _payload(path: Path, shown: str) -> SchemaInfo:
             f"{shown} is not what pulsar-admin uploads",
             fix='write {"type": "AVRO", "schema": "<the definition as a text>", "properties": {}}',
         )
-    if SchemaType[kind] is SchemaType.KEY_VALUE:
-        return from_text(schema, properties)
-    return SchemaInfo(SchemaType[kind], schema.encode(errors="replace"), properties)
+    return SPECS[SchemaType[kind]].from_text(SchemaType[kind], schema, properties)
 
 
 def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
@@ -124,7 +117,7 @@ def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
 def _definition(path: Path, args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
     """The schema of a definition alone: read as if a declaration beside it named it."""
     kind = SchemaType[args.type] if args.type else _DEFINITIONS[path.suffix.lower()]
-    if kind is SchemaType.PROTOBUF_NATIVE and not args.message:
+    if SPECS[kind].declared_as == "proto" and not args.message:
         raise UsageError("a .proto declares many messages", fix="say which one: --message package.Name")
     references = [os.path.relpath(Path(context.directory, name), path.parent) for name in args.reference]
     schema: dict[str, Any] = {"type": kind.name, "definition": path.name}

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         print(json.dumps(_facts(history, chosen, info), indent=2, ensure_ascii=False))
         return 0
     context.say(headline(history, chosen, info))
-    from schemactl.formats.layout import stored_text
+    from schemactl.formats.outline import stored_text
 
     text = stored_text(info)
     if text is None:
@@ -106,7 +106,7 @@ def _others(chosen: Chosen, broken: Sequence[Gap]) -> list[int]:
 
 
 def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]:
-    from schemactl.formats.layout import stored_text
+    from schemactl.formats.outline import stored_text
 
     text = stored_text(info)
     topic = chosen.topic

@@ -60,14 +60,15 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
+    from schemactl.formats import spec
     from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
-    from schemactl.model import AVRO_PAYLOADS, Release
+    from schemactl.model import Release
 
     options = _options(options_of(request), spark)
     try:
         info = described(request, "schema")
-        if info.type in AVRO_PAYLOADS:
+        if spec(info).payload in ("avro", "json"):
             found = convert(parse_for_spark(info.schema, options.release), options)
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)

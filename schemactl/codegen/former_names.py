@@ -7,11 +7,10 @@ from typing import Any
 
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import is_record, protobuf_of
-from schemactl.formats import protobuf_native
+from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.key_value import split
-from schemactl.model import AVRO_PAYLOADS, Release, SchemaInfo, SchemaType
+from schemactl.model import Release, SchemaInfo
 
 Path = tuple[str, ...]
 """A place in a StructType: names of fields, and `element` and `value` for the insides of arrays and maps."""
@@ -36,10 +35,11 @@ def former_names(
     """
     names = _Names(max(options.recursive_field_max_depth, 1))
     older = [each for each in older if each.type is reader.type]
-    if reader.type is not SchemaType.KEY_VALUE:
+    now = pair_of(reader)
+    if now is None:
         at: Path = () if is_record(reader, options, release) else ("value",)
         return dict(names.of(reader, older, at, release))
-    now, then = split(reader), [split(each) for each in older]
+    then = [pair for each in older if (pair := pair_of(each))]
     keys = [each.key for each in then if each.key.type is now.key.type]
     values = [each.value for each in then if each.value.type is now.value.type]
     return {
@@ -57,7 +57,7 @@ class _Names:
     def of(
         self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path, release: Release
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
-        if reader.type in AVRO_PAYLOADS:
+        if spec(reader).payload in ("avro", "json"):
             schemas = [parse(each.schema, release) for each in older]
             yield from self._in_avro(parse(reader.schema, release), schemas, at, ())
             return

@@ -14,9 +14,9 @@ from schemactl import installation
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.topic_struct import protobuf_of
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.formats.key_value import split
+from schemactl.formats import pair_of
 from schemactl.installation import DISTRIBUTION
-from schemactl.model import Commit, SchemaInfo, SchemaType
+from schemactl.model import Commit, SchemaInfo
 
 _TAG: Final = "py3-none-any"
 
@@ -126,8 +126,7 @@ def _required(extra: str) -> list[str]:
 def _is_protobuf(info: SchemaInfo | None) -> bool:
     if info is None:
         return False
-    if info.type is SchemaType.KEY_VALUE:
-        both = split(info)
+    if both := pair_of(info):
         return _is_protobuf(both.key) or _is_protobuf(both.value)
     return protobuf_of(info) is not None
 

@@ -32,7 +32,8 @@ from schemactl.declare.references import AvroFile, inline
 from schemactl.declare.rendering import bare_nulls, not_finite, rendered
 from schemactl.declare.yaml_text import scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
-from schemactl.formats.key_value import Encoding, join
+from schemactl.formats.base import Encoding
+from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
 from schemactl.model import AVRO_DESCRIBED, Locator, SchemaInfo, SchemaType
 from schemactl.source import JsonText, Tokens, place, tokens

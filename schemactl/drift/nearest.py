@@ -7,8 +7,7 @@ from difflib import unified_diff
 
 from schemactl.changes import unstamped
 from schemactl.errors import InvalidSchema
-from schemactl.formats.layout import lines
-from schemactl.formats.outline import changes
+from schemactl.formats.outline import changes, lines
 from schemactl.model import SchemaInfo, SchemaVersion
 
 

@@ -1,53 +1,96 @@
-"""One schema language a module, behind one slot (`formats.base.Format`), and the table that says which type speaks which."""
+"""Schema types: one specification each (`formats.base.TypeSpec`), and the questions that consumers ask it.
+
+A new type is one file with its specification, and one row in `SPECS`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Final, cast
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats import avro, primitive, protobuf_native
-from schemactl.formats.avro.text import decode, read
-from schemactl.formats.base import Explanation, Format
-from schemactl.formats.key_value import KeyValueFormat, split
-from schemactl.model import AVRO_DESCRIBED, Release, SchemaInfo, SchemaType
+from schemactl.formats import primitive
+from schemactl.formats.avro import AvroSpec
+from schemactl.formats.base import SPECS, Explanation, KeyValue, TypeSpec, pair_of, spec
+from schemactl.formats.key_value import PairSpec
+from schemactl.formats.misreading import misreading_of
+from schemactl.formats.primitive import BytesSpec
+from schemactl.formats.protobuf_native import ProtobufNativeSpec
+from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
-
-def _misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
-    from schemactl.formats import wire
-
-    return wire.misreading(reader=reader, writer=writer)
+__all__ = ["SPECS", "Explanation", "KeyValue", "TypeSpec", "pair_of", "spec"]
 
 
-FORMATS: Final[dict[SchemaType, Format]] = dict.fromkeys(SchemaType, cast("Format", primitive))
-"""Who answers for a type. A new schema language is one more module, and one more row here."""
-FORMATS.update(dict.fromkeys(AVRO_DESCRIBED, avro.FORMAT))
-FORMATS[SchemaType.PROTOBUF_NATIVE] = protobuf_native.FORMAT
-FORMATS[SchemaType.KEY_VALUE] = KeyValueFormat(FORMATS, _misreading)
+def _no_schema(name: str) -> tuple[str, str]:
+    return (
+        f"{name} means a topic without schema; an upload of it would lock the topic for every typed client",
+        "leave `schema` away",
+    )
+
+
+def _of_clients(name: str) -> TypeSpec:
+    what = f"{name} exists only inside a client and is never stored"
+    fix = "declare the type of the messages themselves"
+    return TypeSpec(undeclarable=(what, fix), unfit_half=what, validation="client")
+
+
+SPECS.update(
+    {
+        SchemaType.NONE: BytesSpec(undeclarable=_no_schema("NONE"), unfit_half="NONE means no schema"),
+        SchemaType.STRING: primitive.StringSpec(),
+        SchemaType.JSON: AvroSpec(payload="json", checker="json"),
+        SchemaType.PROTOBUF: AvroSpec(payload="protobuf", declared_as="protobuf", checker="default"),
+        SchemaType.AVRO: AvroSpec(payload="avro", checker="avro"),
+        SchemaType.BOOLEAN: primitive.BOOLEAN,
+        SchemaType.INT8: primitive.INT8,
+        SchemaType.INT16: primitive.INT16,
+        SchemaType.INT32: primitive.INT32,
+        SchemaType.INT64: primitive.INT64,
+        SchemaType.FLOAT: primitive.FLOAT,
+        SchemaType.DOUBLE: primitive.DOUBLE,
+        SchemaType.DATE: primitive.DATE,
+        SchemaType.TIME: primitive.TIME,
+        SchemaType.TIMESTAMP: primitive.TIMESTAMP,
+        SchemaType.KEY_VALUE: PairSpec(),
+        SchemaType.INSTANT: primitive.INSTANT,
+        SchemaType.LOCAL_DATE: primitive.LOCAL_DATE,
+        SchemaType.LOCAL_TIME: primitive.LOCAL_TIME,
+        SchemaType.LOCAL_DATE_TIME: primitive.LOCAL_DATE_TIME,
+        SchemaType.PROTOBUF_NATIVE: ProtobufNativeSpec(),
+        SchemaType.EXTERNAL: TypeSpec(
+            unfit_half="an EXTERNAL schema cannot be the half of another",
+            checker="external",
+            first_release=Release.R4_2,
+        ),
+        SchemaType.BYTES: BytesSpec(undeclarable=_no_schema("BYTES")),
+        SchemaType.AUTO: _of_clients("AUTO"),
+        SchemaType.AUTO_CONSUME: _of_clients("AUTO_CONSUME"),
+        SchemaType.AUTO_PUBLISH: _of_clients("AUTO_PUBLISH"),
+    }
+)
 
 
 def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-    """Every reason not to declare `info` (see Format.problems)."""
-    return FORMATS[info.type].problems(info, release)
+    """Yield every reason not to declare `info` (see TypeSpec.problems)."""
+    return spec(info).problems(info, release)
 
 
 def identity(info: SchemaInfo) -> Hashable:
-    """A key that is equal for two definitions exactly when they are one version (see Format.identity).
+    """Return a key that is equal for two definitions exactly when they are one version (see TypeSpec.identity).
 
     Raises:
         InvalidSchema: the definition does not parse.
     """
-    return FORMATS[info.type].identity(info)
+    return spec(info).identity(info)
 
 
 def declared(info: SchemaInfo) -> SchemaInfo:
-    """`info` as a declaration spells it: of a primitive, clients of several languages register several spellings."""
-    return primitive.declared(info)
+    """Return `info` as a declaration spells it: of a STRING, clients of several languages register several spellings."""
+    return spec(info).declared(info)
 
 
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-    """Every reason `reader` may fail on a message of `writer`; both have one type (see Format.resolve).
+    """Yield every reason `reader` may fail on a message of `writer`; both have one type (see TypeSpec.resolve).
 
     PROTOBUF definitions that both know their `.proto` are judged by its wire rules: those are the bytes on the topic.
 
@@ -55,40 +98,31 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
         InvalidSchema: a definition does not parse.
     """
     reader, writer = on_the_wire(reader, writer)
-    return FORMATS[reader.type].resolve(reader=reader, writer=writer)
+    return spec(reader).resolve(reader=reader, writer=writer)
 
 
 def is_sure_to_read(*, reader: SchemaInfo, writer: SchemaInfo) -> bool:
-    """Whether it is known without `resolve`, and for less, that it finds nothing: of many versions that have much in common.
+    """Whether it is known for less than `resolve` costs that it finds nothing.
 
     Raises:
         InvalidSchema: a definition does not parse.
     """
     reader, writer = on_the_wire(reader, writer)
-    return reader.type in AVRO_DESCRIBED and avro.FORMAT.can_read(reader=reader, writer=writer)
+    return spec(reader).is_trivially_compatible(reader=reader, writer=writer)
 
 
 def require_newest(info: SchemaInfo) -> None:
-    """Nothing, when the newest release accepts the names in `info`; 4.0 accepts some that it does not.
-
-    Raises:
-        InvalidSchema: it does not.
-    """
-    if info.type in AVRO_DESCRIBED:
-        avro.parsed(info.schema)
-    elif info.type is SchemaType.KEY_VALUE:
-        both = split(info)
-        require_newest(both.key)
-        require_newest(both.value)
+    """Raise InvalidSchema unless the newest release accepts the names in `info`; 4.0 accepts some that it does not."""
+    spec(info).require_newest(info)
 
 
 def on_the_wire(one: SchemaInfo, other: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
-    """Two definitions of one type as their bytes follow them: PROTOBUF by its `.proto`, where both know it."""
+    """Return two definitions of one type as their bytes follow them: PROTOBUF by its `.proto`, where both know it."""
     return (one.proto, other.proto) if one.proto and other.proto else (one, other)
 
 
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-    """`breakage` of `new` with `old` in words for people."""
+    """Return `breakage` of `new` with `old` in words for people."""
     if old.type is not new.type:
         return Explanation(
             "",
@@ -97,31 +131,22 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
             f"Keep {old.type.name}, or give the new messages a topic of their own.",
         )
     new, old = on_the_wire(new, old)
-    return FORMATS[new.type].explain(breakage, new=new, old=old)
+    return spec(new).explain(breakage, new=new, old=old)
 
 
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-    """A message that proves `breakage`, and what its reader gets; None where none can exist, or none was found."""
+    """Return a message that proves `breakage`, and what its reader gets; None where none can exist or was found."""
     if old.type is not new.type:
-        from schemactl.formats import wire
-
-        return wire.counterexample(breakage.direction, new=new, old=old)
+        return misreading_of(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
-    return FORMATS[new.type].counterexample(breakage, new=new, old=old)
+    return spec(new).counterexample(breakage, new=new, old=old)
 
 
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
     """Whether two definitions of one version say the same, doc, aliases and properties included; layout does not count."""
+    if one.type is not other.type or one.properties != other.properties:
+        return False
     try:
-        return one.type is other.type and one.properties == other.properties and _said(one) == _said(other)
+        return spec(one).content(one) == spec(other).content(other)
     except RecursionError:
         return one.schema == other.schema
-
-
-def _said(info: SchemaInfo) -> object:
-    if info.type in AVRO_DESCRIBED:
-        return read(decode(info.schema))
-    if info.type is SchemaType.KEY_VALUE:
-        both = split(info)
-        return _said(both.key), _said(both.value)
-    return identity(info)

@@ -12,45 +12,29 @@ import json
 import struct
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol, cast
+from itertools import islice, product
+from typing import Any, Final, Literal, cast
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.base import Explanation, Format
-from schemactl.model import (
-    AVRO_DESCRIBED,
-    CLIENT_SIDE,
-    PRIMITIVE,
-    WITHOUT_SCHEMA,
-    Release,
-    SchemaInfo,
-    SchemaType,
-)
+from schemactl.formats.base import Encoding, Explanation, KeyValue, TypeSpec, Unreadable, Wire, spec
+from schemactl.formats.misreading import misreading_of
+from schemactl.formats.outline import outline
+from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 ENCODING: Final = "kv.encoding.type"
 """The property that says whether the key travels inside the payload (INLINE) or as the message's key (SEPARATED)."""
 
-Encoding = Literal["INLINE", "SEPARATED"]
-
 Half = Literal["key", "value"]
 
 _HALVES: tuple[Half, Half] = ("key", "value")
 
-_NO_HALF: Final = PRIMITIVE | WITHOUT_SCHEMA
-"""The types whose half is `""` in the admin API's text (SchemaType.isPrimitiveType)."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyValue:
-    """The two schemas of a KEY_VALUE schema, and how a message carries its key."""
-
-    key: SchemaInfo
-    value: SchemaInfo
-    encoding: Encoding
+_MAX_HALVES: Final = 3
+"""Keys, and values, that example messages are made of."""
 
 
 def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInfo:
-    """The KEY_VALUE schema of two halves, bytes and properties as Pulsar's Java client makes them."""
+    """Return the KEY_VALUE schema of two halves, bytes and properties as Pulsar's Java client makes them."""
     properties = {ENCODING: str(encoding)}
     for half, info in zip(_HALVES, (key, value), strict=True):
         properties[f"{half}.schema.name"] = ""
@@ -60,7 +44,7 @@ def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInf
 
 
 def split(info: SchemaInfo) -> KeyValue:
-    """The halves of a KEY_VALUE schema; a half that is absent (length -1) has no bytes.
+    """Return the halves of a KEY_VALUE schema; a half that is absent (length -1) has no bytes.
 
     Raises:
         InvalidSchema: the framing, a half's type, its properties or the encoding is not what Pulsar writes.
@@ -75,25 +59,25 @@ def split(info: SchemaInfo) -> KeyValue:
 
 
 def frame(key: bytes, value: bytes) -> bytes:
-    """Both definitions, each after its length in four bytes, big-endian."""
+    """Return both definitions, each after its length in four bytes, big-endian."""
     return struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
 
 
 def to_text(info: SchemaInfo) -> str:
-    """The admin API's text of a KEY_VALUE schema: `{"key":...,"value":...}`, `""` for a half without definition.
+    """Return the admin API's text of a KEY_VALUE schema: `{"key":...,"value":...}`, `""` for a half without definition.
 
     Raises:
         InvalidSchema: see `split`; or a half that has a definition is not JSON.
     """
     both = split(info)
     try:
-        return _compact({half: _shown(getattr(both, half), half) for half in _HALVES})
+        return _compact({name: _shown(half, name) for name, half in both.halves.items()})
     except RecursionError:
         raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
 
 
 def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
-    """The KEY_VALUE schema that the broker stores for the admin API's text: halves compact, in their own key order.
+    """Return the KEY_VALUE schema that the broker stores for the admin API's text: halves compact, in their own key order.
 
     Raises:
         InvalidSchema: not a JSON object with `key` and `value`.
@@ -111,43 +95,49 @@ def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
     return SchemaInfo(SchemaType.KEY_VALUE, frame(key, value), properties)
 
 
-class Misreading(Protocol):
-    """What finds a message of `writer` that `reader` throws on or reads as another value."""
+@dataclass(frozen=True, kw_only=True)
+class PairSpec(TypeSpec):
+    """KEY_VALUE; its halves are asked through the specifications of their own types."""
 
-    def __call__(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
-        """The message; None where none was found."""
-        ...
+    language: Literal["pair"] = "pair"
+    payload: Literal["pair"] = "pair"
+    declared_as: Literal["pair"] = "pair"
+    unfit_half: str = "a KEY_VALUE schema cannot be the half of another"
+    validation: Literal["pair"] = "pair"
+    checker: Literal["pair"] = "pair"
+    suffix: str = ".json"
 
+    def pair(self, info: SchemaInfo) -> KeyValue:
+        """Return the halves (see `split`)."""
+        return split(info)
 
-class KeyValueFormat:
-    """The slot for KEY_VALUE, over the slots of its halves (handed in, as the broker hands its checkers).
+    def text(self, info: SchemaInfo) -> str:
+        """Return the admin API's text (see `to_text`)."""
+        return to_text(info)
 
-    So is what finds a message of one schema that another misreads, whatever their types.
-    """
-
-    def __init__(self, formats: Mapping[SchemaType, Format], misreading: Misreading) -> None:
-        self._formats = formats
-        self._misreading = misreading
+    def from_text(self, type_: SchemaType, text: str, properties: Mapping[str, str]) -> SchemaInfo:
+        """Return the schema that is stored for it (see `from_text`)."""
+        del type_
+        return from_text(text, properties)
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """Every reason not to declare `info`: its own framing, or a half's problems under `/key` and `/value`."""
+        """Yield what is wrong with the framing, or with a half under `/key` and `/value`."""
         try:
             both = split(info)
         except InvalidSchema as error:
             yield error
             return
-        for half in _HALVES:
-            part: SchemaInfo = getattr(both, half)
+        for half, part in both.halves.items():
             if f"{half}.schema.type" not in info.properties:
                 yield InvalidSchema(
                     f"the {half} has no type: the broker would silently drop its definition",
                     pointer=f"/{half}",
                     fix=f"set the property {half}.schema.type",
                 )
-            elif part.type in CLIENT_SIDE | {SchemaType.KEY_VALUE, SchemaType.NONE, SchemaType.EXTERNAL}:
+            elif spec(part).unfit_half:
                 yield InvalidSchema(f"the {half} cannot be of type {part.type.name}", pointer=f"/{half}")
-            elif part.type is not SchemaType.BYTES:
-                for problem in self._formats[part.type].problems(part, release):
+            elif spec(part).payload != "bytes":
+                for problem in spec(part).problems(part, release):
                     yield InvalidSchema(
                         problem.what,
                         pointer=_under(half, problem.pointer),
@@ -156,20 +146,21 @@ class KeyValueFormat:
                     )
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Encoding, types and the halves' own identities: a re-rendered half is the same version, STRING to INT32 not.
-
-        Raises:
-            InvalidSchema: see `split`; or a half does not parse.
-        """
+        """Return encoding, types and the halves' own keys: a re-rendered half is the same version, STRING to INT32 not."""
         both = split(info)
-        return SchemaType.KEY_VALUE, both.encoding, self._identity(both.key), self._identity(both.value)
+        return info.type, both.encoding, *(spec(half).identity(half) for half in both.halves.values())
+
+    def content(self, info: SchemaInfo) -> object:
+        """Return the contents of both halves."""
+        return tuple(spec(half).content(half) for half in split(info).halves.values())
+
+    def require_newest(self, info: SchemaInfo) -> None:
+        """Raise InvalidSchema unless the newest release accepts the names in both halves."""
+        for half in split(info).halves.values():
+            spec(half).require_newest(half)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Encoding, then the key, then the value: a changed type, or what the halves' own format finds.
-
-        Raises:
-            InvalidSchema: see `split`; or a half does not parse.
-        """
+        """Yield a changed encoding; then for the key and the value a changed type, or what its own specification finds."""
         ours, theirs = split(reader), split(writer)
         if ours.encoding != theirs.encoding:
             yield Incompatibility(
@@ -177,8 +168,8 @@ class KeyValueFormat:
                 "",
                 f"reader encoding: {ours.encoding} not compatible with writer encoding: {theirs.encoding}",
             )
-        for half in _HALVES:
-            r, w = getattr(ours, half), getattr(theirs, half)
+        for half, r in ours.halves.items():
+            w = theirs.halves[half]
             if r.type is not w.type:
                 yield Incompatibility(
                     "KEY_VALUE_TYPE_CHANGED",
@@ -186,11 +177,11 @@ class KeyValueFormat:
                     f"reader {half} type: {r.type.name} not compatible with writer {half} type: {w.type.name}",
                 )
             else:
-                for found in self._formats[r.type].resolve(reader=r, writer=w):
+                for found in spec(r).resolve(reader=r, writer=w):
                     yield found.moved(_under(half, found.pointer))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """A changed encoding or half type in words for people; anything inside a half in its own format's words."""
+        """Return a changed encoding or half type in words for people; anything inside a half in its own type's words."""
         found, before, after = breakage.incompatibility, split(old), split(new)
         is_older = breakage.direction == "old_reads_new"
         if found.rule == "KEY_VALUE_ENCODING_CHANGED":
@@ -203,7 +194,8 @@ class KeyValueFormat:
                 "/encoding",
                 "/encoding" if is_older else None,
             )
-        half, new_half, old_half = _halves_at(found.pointer, new=after, old=before)
+        half = _half_at(found.pointer)
+        new_half, old_half = after.halves[half], before.halves[half]
         if found.rule == "KEY_VALUE_TYPE_CHANGED":
             return Explanation(
                 half,
@@ -214,8 +206,7 @@ class KeyValueFormat:
                 found.pointer,
                 found.pointer if is_older else None,
             )
-        inner = _inside(breakage, half, new_half)
-        told = self._formats[new_half.type].explain(inner, new=new_half, old=old_half)
+        told = spec(new_half).explain(_inside(breakage, half, new_half), new=new_half, old=old_half)
         return replace(
             told,
             field=f"{half}.{told.field}" if told.field else half,
@@ -226,38 +217,77 @@ class KeyValueFormat:
     def counterexample(
         self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
     ) -> Counterexample | None:
-        """A whole message where the encoding changed; else the key or the value that breaks, alone."""
+        """Return a whole message where the encoding changed; else the key or the value that breaks, alone."""
         found = breakage.incompatibility
-        is_older = breakage.direction == "old_reads_new"
         if found.rule == "KEY_VALUE_ENCODING_CHANGED":
-            return (
-                self._misreading(reader=old, writer=new)
-                if is_older
-                else self._misreading(reader=new, writer=old)
-            )
-        half, new_half, old_half = _halves_at(found.pointer, new=split(new), old=split(old))
+            return misreading_of(breakage.direction, new=new, old=old)
+        half = _half_at(found.pointer)
+        new_half, old_half = split(new).halves[half], split(old).halves[half]
         if found.rule == "KEY_VALUE_TYPE_CHANGED":
-            reader, writer = (old_half, new_half) if is_older else (new_half, old_half)
-            proof = self._misreading(reader=reader, writer=writer)
+            proof = misreading_of(breakage.direction, new=new_half, old=old_half)
         else:
             inner = _inside(breakage, half, new_half)
-            proof = self._formats[new_half.type].counterexample(inner, new=new_half, old=old_half)
+            proof = spec(new_half).counterexample(inner, new=new_half, old=old_half)
         return proof and replace(
             proof, message=f'{{"{half}": {proof.message}}}', result=f"the {half}: {proof.result}"
         )
 
-    def _identity(self, half: SchemaInfo) -> Hashable:
-        return self._formats[half.type].identity(half)
+    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+        """Yield the encoding, then each half's type and parts."""
+        both = split(info)
+        yield "encoding", both.encoding
+        for name, half in both.halves.items():
+            yield name, half.type.name
+            yield from ((f"{name}: {part}", what) for part, what in outline(half).items() if part)
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield pairs of the halves' first messages."""
+        both = split(info)
+        few = [list(islice(spec(half).messages(half), _MAX_HALVES)) for half in both.halves.values()]
+        for key, value in product(*few):
+            if both.encoding == "SEPARATED":
+                yield Wire(value.payload, key.payload)
+            else:
+                yield Wire(frame(key.payload or b"", value.payload or b""))
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return key and value; a missing one is null."""
+        both = split(info)
+        if both.encoding == "SEPARATED":
+            parts = (wire.key, wire.payload)
+        else:
+            key, rest = _received(wire.payload or b"")
+            parts = (key, _received(rest)[0])
+        shown = (
+            "null" if data is None else spec(half).read(Wire(data), half)
+            for data, half in zip(parts, both.halves.values(), strict=True)
+        )
+        return '{{"key": {}, "value": {}}}'.format(*shown)
 
 
-def _halves_at(pointer: str, *, new: KeyValue, old: KeyValue) -> tuple[Half, SchemaInfo, SchemaInfo]:
-    """The half that `pointer` leads into, as it is new and as it was."""
-    return ("key", new.key, old.key) if pointer.startswith("/key") else ("value", new.value, old.value)
+def _received(data: bytes) -> tuple[bytes | None, bytes]:
+    """Return what a length in four bytes leads (-1: nothing), and the rest, as KeyValue's Java class reads them."""
+    if len(data) < 4:
+        raise Unreadable("BufferUnderflowException")
+    (length,) = struct.unpack_from(">i", data)
+    if length == -1:
+        return None, data[4:]
+    if length < 0:
+        raise Unreadable(f"NegativeArraySizeException: {length}")
+    if length > len(data) - 4:
+        # Java allocates that length before it looks at what is there.
+        raise Unreadable(f"BufferUnderflowException (a length of {length}, and {len(data) - 4} bytes follow)")
+    return data[4 : 4 + length], data[4 + length :]
+
+
+def _half_at(pointer: str) -> Half:
+    """Return the half that `pointer` leads into."""
+    return "key" if pointer.startswith("/key") else "value"
 
 
 def _inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
-    """The same breakage, seen from inside its half."""
-    root = "/" if info.type in AVRO_DESCRIBED else ""
+    """Return the same breakage, seen from inside its half."""
+    root = "/" if spec(info).language == "avro" else ""
     pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
     return replace(breakage, incompatibility=breakage.incompatibility.moved(pointer))
 
@@ -304,7 +334,8 @@ def _under(half: Half, pointer: str) -> str:
 
 
 def _shown(half: SchemaInfo, name: Half) -> Any:
-    if half.type in _NO_HALF or not half.schema:
+    # As SchemaType.isPrimitiveType has it.
+    if spec(half).payload in ("value", "bytes") or not half.schema:
         return ""
     try:
         return json.loads(half.schema)

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from schemactl.formats.key_value import split
-from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType
+from schemactl.formats.base import spec
+from schemactl.model import SchemaInfo
 
 if TYPE_CHECKING:
     from schemactl.formats.avro.schema import Field, NamedSchema, Schema
 
 
 def outline(info: SchemaInfo) -> dict[str, str]:
-    """From each part's name to what it is, in document order: `Order.lines` to `array<OrderLine>`.
+    """Map each part's name to what it is, in document order: `Order.lines` to `array<OrderLine>`.
 
     Named types are spelled out once, under their own name without namespace where no two share it. Docs, aliases and the
     order of symbols are left out. The properties of the SchemaInfo come last.
@@ -22,14 +22,15 @@ def outline(info: SchemaInfo) -> dict[str, str]:
     Raises:
         InvalidSchema: the definition does not parse.
     """
-    parts = dict(_parts(info))
-    if info.type is not SchemaType.KEY_VALUE:
+    parts = dict(spec(info).outline(info))
+    # A pair keeps its types and encoding there, which are parts already.
+    if spec(info).language != "pair":
         parts |= {f"property {name}": value for name, value in sorted(info.properties.items())}
     return parts
 
 
 def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
-    """What differs between two outlines: `+`, `-` or `~`, and the part in words, in the order of the new one.
+    """Yield what differs between two outlines: `+`, `-` or `~`, and the part in words, in the order of the new one.
 
     Raises:
         InvalidSchema: a definition does not parse.
@@ -49,22 +50,18 @@ def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
             yield "~", f"{name}{before[part]} -> {what}"
 
 
-def _parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
-    if info.type in AVRO_DESCRIBED:
-        yield from _avro(info)
-    elif info.type is SchemaType.PROTOBUF_NATIVE:
-        yield from _protobuf(info)
-    elif info.type is SchemaType.KEY_VALUE:
-        both = split(info)
-        yield "encoding", both.encoding
-        for name, half in (("key", both.key), ("value", both.value)):
-            yield name, half.type.name
-            yield from ((f"{name}: {part}", what) for part, what in outline(half).items() if part)
-    else:
-        yield "", info.type.name
+def stored_text(info: SchemaInfo) -> str | None:
+    """Return the definition as the admin API shows it (see TypeSpec.text)."""
+    return spec(info).text(info)
 
 
-def _avro(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+def lines(info: SchemaInfo) -> list[str]:
+    """Return the definition's lines, laid out the same for the same content (see TypeSpec.lines)."""
+    return spec(info).lines(info)
+
+
+def avro_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    """Yield the parts of an Avro definition (see TypeSpec.outline)."""
     from schemactl.formats.avro import parsed_by_any
     from schemactl.formats.avro.schema import Named
 
@@ -79,7 +76,7 @@ def _avro(info: SchemaInfo) -> Iterator[tuple[str, str]]:
 
 
 def _named_types(root: Schema) -> Iterator[NamedSchema]:
-    """The named types of a definition, in document order."""
+    """Yield the named types of a definition, in document order."""
     from schemactl.formats.avro.schema import Array, Map, Named, Record, Union
 
     todo: list[Schema] = [root]
@@ -131,7 +128,7 @@ def _field(field: Field, names: Mapping[str, str]) -> str:
 
 
 def _type(schema: Schema, names: Mapping[str, str]) -> str:
-    """The type as a reader would say it, named types by their name alone."""
+    """Return the type as a reader would say it, named types by their name alone."""
     from schemactl.formats.avro.schema import Array, Map, Named, Union
 
     # A stack of what is still to be said: nesting may be deeper than Python's own.
@@ -159,7 +156,7 @@ def _type(schema: Schema, names: Mapping[str, str]) -> str:
 
 
 def _properties(holder: Schema | Field) -> str:
-    """The custom properties: ` (decimal, precision 10, scale 2)`."""
+    """Return the custom properties: ` (decimal, precision 10, scale 2)`."""
     properties = dict(holder.properties)
     if not properties:
         return ""
@@ -169,7 +166,8 @@ def _properties(holder: Schema | Field) -> str:
     return f" ({', '.join(words)})"
 
 
-def _protobuf(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    """Yield the parts of protobuf messages (see TypeSpec.outline)."""
     from schemactl.formats.protobuf_native.descriptor import KIND_NAMES, Enum, Field, Message
     from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 

@@ -1,20 +1,23 @@
 """The types without a definition: their wire form is fixed by Pulsar, so each reads only itself.
 
-Sources: the codecs under `org.apache.pulsar.client.impl.schema` (StringSchema, IntSchema, TimestampSchema, ...) and
-the broker's `PrimitiveSchemaDataValidator` and `StringSchemaDataValidator`.
+Values are shown as JSON text, as the Java client reads them.
+
+Sources: the codecs under `org.apache.pulsar.client.impl.schema` (StringSchema, IntSchema, TimestampSchema, ...), what
+`java.time` rejects, and the broker's `PrimitiveSchemaDataValidator` and `StringSchemaDataValidator`.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Hashable, Iterator
-from dataclasses import replace
-from typing import Final
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.base import Explanation
-from schemactl.model import CLIENT_SIDE, WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType
+from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Unreadable, Wire
+from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 CHARSET: Final = "__charset"
@@ -23,111 +26,189 @@ CHARSET: Final = "__charset"
 _PYTHON_NULL: Final = b"null"
 """What the Python client sends as the definition of a STRING schema (`json.dumps(None)`)."""
 
-
-def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-    """Every reason not to declare `info`: a type that is never stored, data where there is none, an unknown charset."""
-    if info.type in WITHOUT_SCHEMA:
-        yield InvalidSchema(
-            f"{info.type.name} means a topic without schema; an upload of it would lock the topic for every typed client",
-            fix="leave `schema` away",
-        )
-    elif info.type in CLIENT_SIDE:
-        yield InvalidSchema(
-            f"{info.type.name} exists only inside a client and is never stored",
-            fix="declare the type of the messages themselves",
-        )
-    elif info.type is SchemaType.EXTERNAL:
-        if release is Release.R4_0:
-            yield InvalidSchema("EXTERNAL exists from Pulsar 4.2 on; this project speaks of 4.0")
-    elif info.schema and not (info.type is SchemaType.STRING and info.schema == _PYTHON_NULL):
-        yield InvalidSchema(
-            f"{info.type.name} has no definition, but {len(info.schema)} bytes are given",
-            fix="leave the definition away",
-        )
-    if info.type is SchemaType.STRING and _codec(info) is None:
-        yield InvalidSchema(
-            f"{info.properties[CHARSET]!r} is not a charset that Java and Python know",
-            fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or leave it away for UTF-8",
-        )
+_LETTERS: Final = "éß€A"
+"""The first shows the most: two bytes in UTF-8."""
 
 
-def identity(info: SchemaInfo) -> Hashable:
-    """Type and bytes, as the broker compares them: STRING from Java (empty) and from Python (`null`) are two versions."""
-    return info.type, info.schema
+@dataclass(frozen=True, kw_only=True)
+class BytesSpec(TypeSpec):
+    """NONE and BYTES: the message is its bytes."""
+
+    payload: Literal["bytes"] = "bytes"
+    spark: str = "binary"
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield a byte that is no text."""
+        del info
+        yield Wire(b"\xff")
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the bytes as Latin-1."""
+        del info
+        return json.dumps((wire.payload or b"").decode("iso-8859-1"))
 
 
-def declared(info: SchemaInfo) -> SchemaInfo:
-    """`info` as a declaration spells it: a STRING without definition, and without the charset that all have by default.
+@dataclass(frozen=True, kw_only=True)
+class PrimitiveSpec(TypeSpec):
+    """A type whose values have one form, whatever the schema says."""
 
-    The broker takes exactly two texts for a STRING: none, which the clients for Java, Go, C++, Node.js and .NET send, and
-    `null`, which the Python client sends. .NET always names the charset. All other primitives have one spelling.
-    """
-    if (
-        info.type is not SchemaType.STRING
-        or info.schema not in (b"", _PYTHON_NULL)
-        or charset(info) != "utf-8"
-    ):
-        return info
-    others = {key: value for key, value in info.properties.items() if key != CHARSET}
-    return replace(info, schema=b"", properties=others)
+    payload: Literal["value"] = "value"
+    validation: Literal["empty", "string"] = "empty"
 
-
-def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-    """Nothing, but for two STRING schemas whose charsets differ: Pulsar's reader uses its own, never the writer's."""
-    if reader.type is not SchemaType.STRING:
-        return
-    ours, theirs = charset(reader), charset(writer)
-    if ours == theirs or (theirs == "ascii" and _extends_ascii(ours)):
-        return
-    yield Incompatibility(
-        "STRING_CHARSET_CHANGED",
-        "",
-        f"reader charset: {reader.properties.get(CHARSET, 'UTF-8')} not compatible with "
-        f"writer charset: {writer.properties.get(CHARSET, 'UTF-8')}",
-    )
-
-
-def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-    """A changed charset, in words for people."""
-    before, after, reader, writer = (
-        info.properties.get(CHARSET, "UTF-8") for info in (old, new, *_ordered(breakage, new=new, old=old))
-    )
-    place = f"/properties/{CHARSET}"
-    return Explanation(
-        "",
-        f"Version {breakage.against} says {before}, the new schema {after}. Pulsar compares no properties, so the registry "
-        f"accepts this and stores nothing; a reader decodes with its own charset, {reader}, what was written in {writer}.",
-        f"Keep {before}, or give the new messages a topic of their own.",
-        place,
-        place if breakage.direction == "old_reads_new" else None,
-    )
-
-
-def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-    """A text of one letter that comes out as another; None where Python has no codec of the name."""
-    reader, writer = (charset(info) for info in _ordered(breakage, new=new, old=old))
-    for letter in "éß€A":
-        try:
-            data = letter.encode(writer)
-            result = data.decode(reader, "replace")
-        except (LookupError, UnicodeEncodeError):
-            continue
-        if result != letter:
-            return Counterexample(
-                json.dumps(letter, ensure_ascii=False),
-                data,
-                f"reads {json.dumps(result, ensure_ascii=False)}",
+    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        """Yield that there is data where there is none."""
+        del release
+        if info.schema and not self._is_empty(info.schema):
+            yield InvalidSchema(
+                f"{info.type.name} has no definition, but {len(info.schema)} bytes are given",
+                fix="leave the definition away",
             )
-    return None
+
+    def _is_empty(self, schema: bytes) -> bool:
+        return not schema
 
 
-def _ordered(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
-    """Reader and writer."""
-    return (old, new) if breakage.direction == "old_reads_new" else (new, old)
+@dataclass(frozen=True, kw_only=True)
+class NumberSpec(PrimitiveSpec):
+    """A number.
+
+    Attributes:
+        code: how it is packed, big-endian.
+        java: the class that reads it.
+    """
+
+    code: str
+    java: str
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield two numbers."""
+        del info
+        numbers = (1.5, 1.0) if self.code in "fd" else (1, 0)
+        yield from (Wire(struct.pack(f">{self.code}", number)) for number in numbers)
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the number; one of another size throws."""
+        del info
+        return json.dumps(_number(wire.payload or b"", self.code, self.java))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeSpec(PrimitiveSpec):
+    """A point in time. DATE and TIMESTAMP are moments, TIME is the time of a day.
+
+    Attributes:
+        first: a small one, in the bytes of its wire form.
+        show: how it is shown.
+    """
+
+    first: bytes = (1).to_bytes(8)
+    show: Callable[[bytes], str]
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield one point in time."""
+        del info
+        yield Wire(self.first)
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the point in time as ISO 8601 has it."""
+        del info
+        return json.dumps(self.show(wire.payload or b""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StringSpec(PrimitiveSpec):
+    """STRING, whose charset is a property."""
+
+    validation: Literal["string"] = "string"
+    has_spellings: bool = True
+    spark: str = "string"
+
+    def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+        """Yield that there is a definition, or that the charset is unknown."""
+        yield from super().problems(info, release)
+        if _codec(info) is None:
+            yield InvalidSchema(
+                f"{info.properties[CHARSET]!r} is not a charset that Java and Python know",
+                fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or leave it away for UTF-8",
+            )
+
+    def declared(self, info: SchemaInfo) -> SchemaInfo:
+        """Return a STRING without definition, and without the charset that all have by default.
+
+        The broker takes exactly two texts for a STRING: none, which the clients for Java, Go, C++, Node.js and .NET send,
+        and `null`, which the Python client sends: these are two versions. .NET always names the charset. All other
+        primitives have one spelling.
+        """
+        if not self._is_empty(info.schema) or charset(info) != "utf-8":
+            return info
+        others = {key: value for key, value in info.properties.items() if key != CHARSET}
+        return replace(info, schema=b"", properties=others)
+
+    def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
+        """Yield a changed charset: Pulsar's reader uses its own, never the writer's."""
+        ours, theirs = charset(reader), charset(writer)
+        if ours == theirs or (theirs == "ascii" and _extends_ascii(ours)):
+            return
+        yield Incompatibility(
+            "STRING_CHARSET_CHANGED",
+            "",
+            f"reader charset: {reader.properties.get(CHARSET, 'UTF-8')} not compatible with "
+            f"writer charset: {writer.properties.get(CHARSET, 'UTF-8')}",
+        )
+
+    def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+        """Return a changed charset in words for people."""
+        before, after, reader, writer = (
+            info.properties.get(CHARSET, "UTF-8")
+            for info in (old, new, *_ordered(breakage, new=new, old=old))
+        )
+        place = f"/properties/{CHARSET}"
+        return Explanation(
+            "",
+            f"Version {breakage.against} says {before}, the new schema {after}. Pulsar compares no properties, so the registry "
+            f"accepts this and stores nothing; a reader decodes with its own charset, {reader}, what was written in {writer}.",
+            f"Keep {before}, or give the new messages a topic of their own.",
+            place,
+            place if breakage.direction == "old_reads_new" else None,
+        )
+
+    def counterexample(
+        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Counterexample | None:
+        """Return a text of one letter that comes out as another; None where Python has no codec of the name."""
+        reader, writer = (charset(info) for info in _ordered(breakage, new=new, old=old))
+        for letter in _LETTERS:
+            try:
+                data = letter.encode(writer)
+                result = data.decode(reader, "replace")
+            except (LookupError, UnicodeEncodeError):
+                continue
+            if result != letter:
+                shown = (json.dumps(text, ensure_ascii=False) for text in (letter, result))
+                return Counterexample(next(shown), data, f"reads {next(shown)}")
+        return None
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield texts of one letter; none of a charset that Python does not know."""
+        for letter in _LETTERS:
+            try:
+                yield Wire(_java_encode(letter, charset(info)))
+            except (LookupError, UnicodeError):
+                continue
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the text, with U+FFFD for what is none."""
+        try:
+            return json.dumps(_java_decode(wire.payload or b"", charset(info)), ensure_ascii=False)
+        except (LookupError, UnicodeError):
+            raise UnknownWire from None
+
+    def _is_empty(self, schema: bytes) -> bool:
+        return schema in (b"", _PYTHON_NULL)
 
 
 def charset(info: SchemaInfo) -> str:
-    """The charset of a STRING schema under Python's name for it; a name that Python does not know stays as it is."""
+    """Return the charset of a STRING schema under Python's name for it; one that Python does not know stays as it is."""
     return _codec(info) or info.properties[CHARSET]
 
 
@@ -144,3 +225,132 @@ def _extends_ascii(charset: str) -> bool:
         return text.decode(charset) == text.decode("ascii")
     except (LookupError, UnicodeDecodeError):
         return False
+
+
+def _ordered(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
+    """Return reader and writer."""
+    return (old, new) if breakage.direction == "old_reads_new" else (new, old)
+
+
+_DAY_MS: Final = 86_400_000
+_DAY_NS: Final = 86_400 * 10**9
+_DAYS: Final = (-365_243_219_162, 365_241_780_471)
+"""The first and last day of java.time.LocalDate since 1970."""
+_SECONDS: Final = (-31_557_014_167_219_200, 31_556_889_864_403_199)
+"""The first and last second of java.time.Instant since 1970."""
+
+
+def _java_encode(text: str, codec: str) -> bytes:
+    # Java's UTF-16 is big-endian behind a mark, Python's follows the machine.
+    return b"\xfe\xff" + text.encode("utf-16-be") if codec == "utf-16" else text.encode(codec)
+
+
+def _java_decode(data: bytes, codec: str) -> str:
+    if codec == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+        codec = "utf-16-be"
+    return data.decode(codec, "replace")
+
+
+def _number(data: bytes, code: str, name: str) -> bool | int | float:
+    size = struct.calcsize(f">{code}")
+    if len(data) != size:
+        raise Unreadable(f"SchemaSerializationException: Size of data received by {name} is not {size}")
+    (number,) = struct.unpack(f">{code}", data)
+    value: bool | int | float = number
+    return value
+
+
+def _long(data: bytes) -> int:
+    return int(_number(data, "q", "LongSchema"))
+
+
+def _buffer(data: bytes, form: str) -> tuple[int, ...]:
+    """Return the numbers at the beginning of `data`: java.nio.ByteBuffer ignores what follows."""
+    if len(data) < struct.calcsize(form):
+        raise Unreadable("BufferUnderflowException")
+    numbers: tuple[int, ...] = struct.unpack_from(form, data)
+    return numbers
+
+
+def _moment(data: bytes) -> str:
+    days, ms = divmod(_long(data), _DAY_MS)
+    return f"{_date(days)}T{_clock(ms * 10**6)}Z"
+
+
+def _time_of_day(data: bytes) -> str:
+    return _clock(_long(data) % _DAY_MS * 10**6)
+
+
+def _instant(data: bytes) -> str:
+    seconds, nanos = _buffer(data, ">qi")
+    seconds += nanos // 10**9
+    if not -(2**63) <= seconds < 2**63:
+        raise Unreadable("ArithmeticException: long overflow")
+    if not _SECONDS[0] <= seconds <= _SECONDS[1]:
+        raise Unreadable("DateTimeException: Instant exceeds minimum or maximum instant")
+    days, second = divmod(seconds, 86_400)
+    return f"{_date(days)}T{_clock(second * 10**9 + nanos % 10**9)}Z"
+
+
+def _local_date(data: bytes) -> str:
+    return _date(_epoch_day(_long(data)))
+
+
+def _local_time(data: bytes) -> str:
+    return _clock(_nano_of_day(_long(data)))
+
+
+def _local_date_time(data: bytes) -> str:
+    day, nano = _buffer(data, ">2q")
+    return f"{_date(_epoch_day(day))}T{_clock(_nano_of_day(nano))}"
+
+
+def _epoch_day(day: int) -> int:
+    if not _DAYS[0] <= day <= _DAYS[1]:
+        raise Unreadable(f"DateTimeException: Invalid value for EpochDay: {day}")
+    return day
+
+
+def _nano_of_day(nano: int) -> int:
+    if not 0 <= nano < _DAY_NS:
+        raise Unreadable(
+            f"DateTimeException: Invalid value for NanoOfDay (valid values 0 - {_DAY_NS - 1}): {nano}"
+        )
+    return nano
+
+
+def _date(epoch_day: int) -> str:
+    """Return the date as java.time.LocalDate shows it, of any year: Python's own end with 9999."""
+    era, day_of_era = divmod(epoch_day + 719_468, 146_097)  # from 0000-03-01, in eras of 400 years
+    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153  # months from March
+    day = day_of_year - (153 * shifted + 2) // 5 + 1
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    year = era * 400 + year_of_era + (month <= 2)
+    sign = "-" if year < 0 else "+" if year > 9_999 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def _clock(nanos: int) -> str:
+    seconds, fraction = divmod(nanos, 10**9)
+    text = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{fraction:09d}".rstrip("0") if fraction else text
+
+
+BOOLEAN: Final = NumberSpec(code="?", java="BooleanSchema", spark="boolean")
+INT8: Final = NumberSpec(code="b", java="ByteSchema", spark="byte")
+INT16: Final = NumberSpec(code="h", java="ShortSchema", spark="short")
+INT32: Final = NumberSpec(code="i", java="IntSchema", spark="integer")
+INT64: Final = NumberSpec(code="q", java="LongSchema", spark="long")
+FLOAT: Final = NumberSpec(code="f", java="FloatSchema", spark="float")
+DOUBLE: Final = NumberSpec(code="d", java="DoubleSchema", spark="double")
+DATE: Final = TimeSpec(show=_moment, spark="date")
+TIME: Final = TimeSpec(show=_time_of_day, spark="time")
+TIMESTAMP: Final = TimeSpec(show=_moment, spark="timestamp")
+INSTANT: Final = TimeSpec(show=_instant, first=struct.pack(">qi", 1, 0), spark="timestamp")
+LOCAL_DATE: Final = TimeSpec(show=_local_date, spark="date")
+LOCAL_TIME: Final = TimeSpec(show=_local_time, spark="time")
+LOCAL_DATE_TIME: Final = TimeSpec(
+    show=_local_date_time, first=struct.pack(">2q", 1, 0), spark="timestamp_ntz"
+)

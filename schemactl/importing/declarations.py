@@ -13,11 +13,11 @@ from schemactl.declare.rendering import rendered
 from schemactl.declare.writing import Value, yaml_text
 from schemactl.errors import InvalidSchema
 from schemactl.formats import declared as declared_as
+from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.text import decode, read
-from schemactl.formats.key_value import join, split
+from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
 from schemactl.model import (
-    AVRO_DESCRIBED,
     WITHOUT_SCHEMA,
     CompatibilityStrategy,
     Namespace,
@@ -25,7 +25,6 @@ from schemactl.model import (
     Project,
     Release,
     SchemaInfo,
-    SchemaType,
     Topic,
     TopicName,
 )
@@ -72,13 +71,13 @@ def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: b
     properties = dict(info.properties)
     told: dict[str, Value] = {"type": info.type.name}
     name = stem.rpartition("/")[2]
-    if info.type in AVRO_DESCRIBED:
+    kind = spec(info).language
+    if kind == "avro":
         beside[f"{stem}.avsc"] = _laid_out(info) if printed else info.schema
         told["definition"] = f"{name}.avsc"
-    elif info.type is SchemaType.PROTOBUF_NATIVE:
+    elif kind == "protobuf":
         told |= _protobuf(info, stem, beside) if printed else _descriptor_set(info, stem, beside)
-    elif info.type is SchemaType.KEY_VALUE:
-        both = split(info)
+    elif both := pair_of(info):
         told["encoding"] = both.encoding
         told["key"] = _schema(both.key, f"{stem}.key", beside, printed=printed)
         told["value"] = _schema(both.value, f"{stem}.value", beside, printed=printed)

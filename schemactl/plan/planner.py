@@ -28,13 +28,11 @@ from schemactl.changes import (
 from schemactl.compat import breakages
 from schemactl.errors import UsageError
 from schemactl.model import (
-    AVRO_DESCRIBED,
     Catalog,
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
     Policies,
-    SchemaType,
     SchemaVersion,
     Topic,
     TopicName,
@@ -354,7 +352,7 @@ def _unstored(change: SchemaChanged) -> PlanNote:
     if change.kind is SchemaChange.OLD_VERSION:
         message = f"declares an old text: an upload returns v{change.number}, latest stays v{latest}"
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
-    described = change.after.type in AVRO_DESCRIBED or change.after.type is SchemaType.KEY_VALUE
+    described = formats.spec(change.after).language in ("avro", "pair")
     what = "doc, aliases, enum default or properties differ" if described else "properties differ"
     return PlanNote(
         change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}"

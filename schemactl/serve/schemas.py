@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from schemactl.broker import find_version
 from schemactl.errors import InvalidSchema, SchemaRefused
-from schemactl.formats.key_value import from_text, to_text
+from schemactl.formats import SPECS, spec
 from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve.answers import ErrorPage, RestError, Unexpected, nothing, ok
@@ -125,13 +125,10 @@ def _info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: bool =
     found = _type(kind, call.registry.release)
     properties = {key: value or "" for key, value in _properties(payload).items()}
     data = _need_data(schema)
-    if found is SchemaType.KEY_VALUE:
-        try:
-            return from_text(data, properties)
-        except InvalidSchema as error:
-            raise Unexpected(error.what) from None
-    # A lone surrogate is no text; the question mark is what Java's String.getBytes makes of it.
-    return SchemaInfo(found, data.encode(errors="replace"), properties)
+    try:
+        return SPECS[found].from_text(found, data, properties)
+    except InvalidSchema as error:
+        raise Unexpected(error.what) from None
 
 
 def _need_data(schema: str | None) -> str:
@@ -146,10 +143,10 @@ def _need_data(schema: str | None) -> str:
 def _type(name: str | None, release: Release) -> SchemaType:
     if name is None:
         raise Unexpected("Name is null")
-    unknown = {SchemaType.EXTERNAL.name} if release is Release.R4_0 else set()
-    if name not in SchemaType.__members__ or name in unknown:
+    found = SchemaType.__members__.get(name)
+    if found is None or release < SPECS[found].first_release:
         raise Unexpected(f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
-    return SchemaType[name]
+    return found
 
 
 def _one(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
@@ -161,7 +158,7 @@ def _one(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
 def _shown(version: SchemaVersion) -> dict[str, Any]:
     info = version.info or SchemaInfo(SchemaType.NONE)
     try:
-        data = to_text(info) if info.type is SchemaType.KEY_VALUE else info.schema.decode(errors="replace")
+        data = spec(info).text(info) or info.schema.decode(errors="replace")
     except InvalidSchema as error:
         raise Unexpected(error.what) from None
     return {

@@ -12,10 +12,10 @@ from schemactl.codegen.spark_type import SparkRefuses
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import is_record, struct_of
 from schemactl.errors import InvalidSchema
+from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.key_value import split
-from schemactl.model import AVRO_PAYLOADS, Generate, Release, SchemaInfo, SchemaType
+from schemactl.model import Generate, Release, SchemaInfo
 from schemactl.tables.changes import Change, Past, changes
 from schemactl.tables.words import summary
 
@@ -93,8 +93,7 @@ class Pointers:
     def __init__(self, info: SchemaInfo, release: Release) -> None:
         """Raises InvalidSchema and SparkRefuses as `struct_of`."""
         self._parts: dict[str, avro.Schema | None] = {}
-        if info.type is SchemaType.KEY_VALUE:
-            both = split(info)
+        if both := pair_of(info):
             self._parts = {"key": _schema(both.key, release), "value": _schema(both.value, release)}
         self._is_record = self._parts == {} and is_record(info, Options(), release)
         self._schema = None if self._parts else _schema(info, release)
@@ -132,7 +131,7 @@ def pointer(info: SchemaInfo, path: Path, release: Release) -> str:
 
 
 def _schema(info: SchemaInfo, release: Release) -> avro.Schema | None:
-    return parse(info.schema, release) if info.type in AVRO_PAYLOADS else None
+    return parse(info.schema, release) if spec(info).payload in ("avro", "json") else None
 
 
 def _inside(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from schemactl.changes import Contents, content_identity, stamp
+from schemactl.formats import spec
 from schemactl.json_values import Json
-from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName, live
+from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName, live
 from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, TopicNumbers, meanings
 
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
@@ -177,7 +178,7 @@ def other_spellings(
         for entry, version in held
         if version
         and version.info
-        and version.info.type is SchemaType.STRING
+        and spec(version.info).has_spellings
         and version.number in in_place
         and entry.number > highest
     )

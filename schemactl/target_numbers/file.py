@@ -15,7 +15,7 @@ from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, r
 from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
-from schemactl.formats import key_value
+from schemactl.formats import SPECS, key_value
 from schemactl.history import CommitFiles, History, Repository
 from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.source import node_place
@@ -205,7 +205,7 @@ class _Reader:
 
 def _info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
     """The definition in the file `path`: for KEY_VALUE the admin API's text, unless the file is a `.bin`."""
-    if kind is SchemaType.KEY_VALUE and not path.endswith(".bin"):
+    if SPECS[kind].language == "pair" and not path.endswith(".bin"):
         read = key_value.from_text(data.decode(), properties)
         return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
     return SchemaInfo(kind, data, dict(properties), Source(shown(path)))

@@ -11,11 +11,11 @@ from typing import Final
 from schemactl.changes import Contents
 from schemactl.declare.files import Files
 from schemactl.errors import DeclarationError, Problem
-from schemactl.model import CLIENT_SIDE, Catalog, Project, SchemaInfo, SchemaType, TopicName
+from schemactl.formats import spec
+from schemactl.model import Catalog, Project, SchemaInfo, TopicName
 from schemactl.target_numbers.file import numbers_path, read_numbers
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, unusable
 
-_OF_NO_MESSAGE: Final = {SchemaType.NONE, SchemaType.BYTES, *CLIENT_SIDE}
 """The types that messages with a version number never have."""
 
 _VERSION: Final = "write the number of a version of Git's, or `foreign` with the definition"
@@ -120,9 +120,9 @@ def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
     for _, entry in _entries(numbers):
         if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
             continue
-        if entry.foreign.type in _OF_NO_MESSAGE:
+        if spec(entry.foreign).undeclarable:
             why = f"no message has a version of the type {entry.foreign.type.name}"
-        elif entry.foreign.type is SchemaType.EXTERNAL or not (wrong := unusable(entry.foreign)):
+        elif spec(entry.foreign).payload == "unknown" or not (wrong := unusable(entry.foreign)):
             continue
         else:
             why = f"its definition in {entry.path} cannot be used: {wrong}"

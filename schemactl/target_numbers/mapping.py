@@ -9,7 +9,7 @@ from datetime import date
 from schemactl import formats
 from schemactl.changes import Contents
 from schemactl.errors import InvalidSchema, Source
-from schemactl.model import CLIENT_SIDE, Commit, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
+from schemactl.model import Commit, SchemaInfo, SchemaVersion, Topic, TopicName
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _recorded(
 
 def unusable(info: SchemaInfo) -> str:
     """What is wrong with a foreign definition; "": messages can be read with it."""
-    if info.type in CLIENT_SIDE or info.type is SchemaType.EXTERNAL:
+    if formats.spec(info).payload == "unknown":
         return f"messages of the type {info.type.name} cannot be decoded"
     try:
         formats.identity(info)

@@ -16,8 +16,8 @@ from schemactl.changes import Contents, content_identity, unstamped
 from schemactl.declare.files import WorktreeFiles, shown
 from schemactl.declare.writing import scalar
 from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats import key_value
-from schemactl.model import AVRO_DESCRIBED, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
+from schemactl.formats import key_value, spec
+from schemactl.model import SchemaInfo, SchemaVersion, TopicName, live
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 
 _HEAD: Final = """\
@@ -118,15 +118,11 @@ def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> Numb
 
 
 def _suffix(info: SchemaInfo) -> str:
-    if info.type in AVRO_DESCRIBED:
-        return ".avsc"
-    if info.type is SchemaType.KEY_VALUE:
-        return ".json" if _pair_text(info) else ".bin"
-    return ".json" if info.type is SchemaType.PROTOBUF_NATIVE else ".txt"
+    return ".bin" if spec(info).language == "pair" and not _pair_text(info) else spec(info).suffix
 
 
 def _content(info: SchemaInfo, path: str) -> bytes:
-    if info.type is SchemaType.KEY_VALUE and not path.endswith(".bin"):
+    if spec(info).language == "pair" and not path.endswith(".bin"):
         return _pair_text(info)
     return info.schema
 

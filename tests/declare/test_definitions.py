@@ -13,7 +13,7 @@ from memory_files import MemoryFiles
 from schemactl.declare import read
 from schemactl.declare.files import Kind
 from schemactl.errors import Source
-from schemactl.formats import FORMATS
+from schemactl.formats import SPECS
 from schemactl.formats.key_value import split
 from schemactl.model import Project, Release, SchemaInfo, SchemaType, TopicName
 
@@ -156,7 +156,7 @@ def test_moving_a_proto_makes_no_other_version() -> None:
     there = schema_of(
         "{type: PROTOBUF_NATIVE, definition: x/b.proto, message: common.Money}", topics__x__b_proto=MONEY
     )
-    identity = FORMATS[SchemaType.PROTOBUF_NATIVE].identity
+    identity = SPECS[SchemaType.PROTOBUF_NATIVE].identity
     assert identity(here) == identity(there)
 
 

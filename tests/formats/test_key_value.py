@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from schemactl import formats
 from schemactl.errors import InvalidSchema
-from schemactl.formats.key_value import Encoding, from_text, join, split, to_text
+from schemactl.formats.base import Encoding
+from schemactl.formats.key_value import from_text, join, split, to_text
 from schemactl.model import PRIMITIVE, Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
 

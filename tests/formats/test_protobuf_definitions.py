@@ -11,10 +11,12 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from protobuf_corpus import definition, public, rows
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.protobuf_native import FORMAT
+from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf_native.wrapper import REFUSAL, default_json_name, parse, render
 from schemactl.model import Release, SchemaInfo, SchemaType
+
+FORMAT = SPECS[SchemaType.PROTOBUF_NATIVE]
 
 CLICK = 'syntax = "proto3"; package web; message Click { message At { int32 x = 1; } string user_id = 1; At at = 2; }'
 

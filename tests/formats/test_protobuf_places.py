@@ -6,13 +6,15 @@ import pytest
 from protobuf_corpus import descriptor_sets, public
 
 from schemactl.errors import Source
-from schemactl.formats.protobuf_native import FORMAT
+from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf_native.image import Span
 from schemactl.formats.protobuf_native.places import field_path, find, source_at
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import SchemaInfo
+from schemactl.model import SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
+
+FORMAT = SPECS[SchemaType.PROTOBUF_NATIVE]
 
 CLICK = """\
 syntax = "proto3";

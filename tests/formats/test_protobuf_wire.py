@@ -12,14 +12,16 @@ from google.protobuf.message_factory import GetMessageClass
 from protobuf_corpus import definition, public
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.protobuf_native import FORMAT
+from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.advanced import refusals
 from schemactl.formats.protobuf_native.descriptor import BYTES, ENUM, MAP, STRING, Field, Message
 from schemactl.formats.protobuf_native.encoding import required
 from schemactl.formats.protobuf_native.wire import fields_of
 from schemactl.formats.protobuf_native.wrapper import Definition, build_pool, parse
-from schemactl.model import SchemaInfo
+from schemactl.model import SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
+
+FORMAT = SPECS[SchemaType.PROTOBUF_NATIVE]
 
 PROTO2 = 'syntax = "proto2"; '
 PROTO3 = 'syntax = "proto3"; '

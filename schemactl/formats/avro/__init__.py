@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.schema import Schema, Union
-from schemactl.formats.base import Explanation
-from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.formats.avro.text import decode, read
+from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Wire
+from schemactl.formats.outline import avro_parts
+from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 if TYPE_CHECKING:
@@ -70,12 +72,29 @@ _NO_MESSAGE: Final = (
 )
 
 
-class AvroFormat:
-    """The `Format` of AVRO, JSON and PROTOBUF."""
+_verdicts: Verdicts | None = None
+_VERDICTS_LOCK: Final = Lock()
 
-    def __init__(self) -> None:
-        self._verdicts: Verdicts | None = None
-        self._asked = Lock()
+
+def _can_read(*, reader: Schema, writer: Schema) -> bool:
+    from schemactl.formats.avro.verdicts import Verdicts
+
+    global _verdicts  # noqa: PLW0603  forgotten as a whole
+    with _VERDICTS_LOCK:
+        if _verdicts is None or _verdicts.count > MAX_COMPARED:
+            _verdicts = Verdicts()
+        return _verdicts.can_read(reader=reader, writer=writer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AvroSpec(TypeSpec):
+    """AVRO, JSON and PROTOBUF, whose definition is an Avro schema."""
+
+    language: Literal["avro"] = "avro"
+    payload: Literal["avro", "json", "protobuf"]
+    declared_as: Literal["avro", "protobuf"] = "avro"
+    validation: Literal["avro"] = "avro"
+    suffix: str = ".avsc"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """What that release refuses, every default that would wedge the topic, and what overflows its stack."""
@@ -84,7 +103,7 @@ class AvroFormat:
         if found:
             return
         schema = parsed(info.schema, release)
-        if isinstance(schema, Union) and (info.type is SchemaType.AVRO or not schema.branches):
+        if isinstance(schema, Union) and (self.payload == "avro" or not schema.branches):
             yield InvalidSchema(
                 "the definition is a union, which a broker refuses for AVRO"
                 if schema.branches
@@ -125,26 +144,50 @@ class AvroFormat:
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
 
-    def can_read(self, *, reader: SchemaInfo, writer: SchemaInfo) -> bool:
+    def is_trivially_compatible(self, *, reader: SchemaInfo, writer: SchemaInfo) -> bool:
         """Whether `resolve` finds nothing, for the versions of a topic among themselves: equal parts are compared once.
 
         Raises:
             InvalidSchema: a definition does not parse.
         """
-        from schemactl.formats.avro.verdicts import Verdicts
+        return _can_read(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
 
-        used, written = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
-        with self._asked:
-            if self._verdicts is None or self._verdicts.count > MAX_COMPARED:
-                self._verdicts = Verdicts()
-            return self._verdicts.can_read(reader=used, writer=written)
+    def require_newest(self, info: SchemaInfo) -> None:
+        """Raise InvalidSchema unless the newest release accepts its names."""
+        parsed(info.schema)
+
+    def content(self, info: SchemaInfo) -> object:
+        """Return the definition as JSON."""
+        return read(decode(info.schema))
+
+    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+        """Yield the named types with their fields and symbols."""
+        return avro_parts(info)
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield small messages; none for PROTOBUF, whose messages the Avro definition does not describe."""
+        if self.payload == "protobuf":
+            return
+        from schemactl.formats.avro.messages import messages
+
+        schema = parsed_by_any(info.schema)
+        yield from map(Wire, messages(schema, is_json=self.payload == "json"))
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the value in a message, by the definition; JSON without it."""
+        from schemactl.formats.avro.messages import read_avro, read_json
+
+        if self.payload == "protobuf":
+            raise UnknownWire
+        data = wire.payload or b""
+        return read_json(data) if self.payload == "json" else read_avro(data, parsed_by_any(info.schema))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field's path, the reason, the fix."""
         from schemactl.formats.avro import explanation
 
         told = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
-        if new.type is SchemaType.PROTOBUF:
+        if self.payload == "protobuf":
             return replace(told, reason=f"{told.reason} {_NO_MESSAGE}")
         return told
 
@@ -155,7 +198,7 @@ class AvroFormat:
 
         None for PROTOBUF: its messages are protobuf's, of which the Avro definition says nothing.
         """
-        if new.type is SchemaType.PROTOBUF:
+        if self.payload == "protobuf":
             return None
         from schemactl.formats.avro.counterexample import counterexample
 
@@ -163,9 +206,6 @@ class AvroFormat:
             breakage,
             new=parsed_by_any(new.schema),
             old=parsed_by_any(old.schema),
-            plain_json=new.type is SchemaType.JSON,
+            plain_json=self.payload == "json",
             release=NEWEST,
         )
-
-
-FORMAT: Final = AvroFormat()

@@ -6,12 +6,14 @@ The modules here import protobuf's runtime, which comes with the extra `proto`; 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats.base import Explanation
-from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.formats.base import Explanation, TypeSpec, Unreadable, Wire
+from schemactl.formats.outline import outline, protobuf_parts
+from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
@@ -32,8 +34,16 @@ def load(module: str) -> Any:
         ) from error
 
 
-class ProtobufNativeFormat:
-    """The `Format` of PROTOBUF_NATIVE."""
+@dataclass(frozen=True, kw_only=True)
+class ProtobufNativeSpec(TypeSpec):
+    """PROTOBUF_NATIVE, whose definition is a set of descriptors."""
+
+    language: Literal["protobuf"] = "protobuf"
+    payload: Literal["protobuf"] = "protobuf"
+    declared_as: Literal["proto"] = "proto"
+    validation: Literal["proto"] = "proto"
+    checker: Literal["proto"] = "proto"
+    suffix: str = ".json"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """That a broker refuses it; every release has the same reasons."""
@@ -45,7 +55,7 @@ class ProtobufNativeFormat:
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Equal for one root name over one content, whoever wrote the descriptors, in files of whatever name."""
-        return SchemaType.PROTOBUF_NATIVE, load("wrapper").parse(info.schema).identity
+        return info.type, load("wrapper").parse(info.schema).identity
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `wire`)."""
@@ -70,5 +80,25 @@ class ProtobufNativeFormat:
         )
         return found
 
+    def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
+        """Yield the messages with their fields, and the enums with their numbers."""
+        return protobuf_parts(info)
 
-FORMAT = ProtobufNativeFormat()
+    def lines(self, info: SchemaInfo) -> list[str]:
+        """Return the outline: what is stored is a descriptor set in Base64."""
+        try:
+            return [f"{part}: {what}" for part, what in outline(info).items()]
+        except InvalidSchema:
+            return super().lines(info)
+
+    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
+        """Yield small messages."""
+        yield from map(Wire, load("sample").messages(info.schema))
+
+    def read(self, wire: Wire, info: SchemaInfo) -> str:
+        """Return the message as protobuf's own parser reads it."""
+        try:
+            text: str = load("sample").read(wire.payload or b"", info.schema)
+        except ValueError as error:
+            raise Unreadable(f"the message is rejected: {error}") from None
+        return text

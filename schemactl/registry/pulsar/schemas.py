@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused
-from schemactl.formats import key_value
+from schemactl.formats import SPECS, spec
 from schemactl.model import (
     WITHOUT_SCHEMA,
     CompatibilityStrategy,
@@ -174,16 +174,13 @@ def _number(topic: TopicName, told: int) -> int:
 
 def _payload(info: SchemaInfo) -> dict[str, Any]:
     # Types of halves stand in the properties, and without them Pulsar drops both halves without a word.
-    if info.type is SchemaType.KEY_VALUE:
+    if spec(info).language == "pair":
         missing = {"key.schema.type", "value.schema.type"} - info.properties.keys()
         if missing:
             raise RegistryError(f"a KEY_VALUE schema needs the properties {', '.join(sorted(missing))}")
-        text = key_value.to_text(info)
-    else:
-        try:
-            text = info.schema.decode()
-        except UnicodeDecodeError as error:
-            raise SchemaRefused(Outcome.INVALID, f"the {info.type.name} definition is not UTF-8") from error
+    text = spec(info).text(info)
+    if text is None:
+        raise SchemaRefused(Outcome.INVALID, f"the {info.type.name} definition is not UTF-8")
     return {"type": info.type.name, "schema": text, "properties": dict(info.properties)}
 
 
@@ -201,12 +198,10 @@ def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
         raise RegistryError(f"{topic}: v{number} has a property that is no text")
     if isinstance(moment_ms, bool) or (moment_ms is not None and abs(moment_ms) > _LATEST_MS):
         raise RegistryError(f"{topic}: v{number} has no time as its timestamp")
-    info = SchemaInfo(kind, text.encode(), properties)
-    if kind is SchemaType.KEY_VALUE:
-        try:
-            info = key_value.from_text(text, properties)
-        except (InvalidSchema, ValueError) as error:
-            raise RegistryError(f"{topic}: v{answer['version']} is no KEY_VALUE schema: {error}") from error
+    try:
+        info = SPECS[kind].from_text(kind, text, properties)
+    except (InvalidSchema, ValueError) as error:
+        raise RegistryError(f"{topic}: v{answer['version']} is no {kind.name} schema: {error}") from error
     return SchemaVersion(number, info, timestamp_ms=moment_ms)
 
 
