@@ -28,12 +28,12 @@ from schemactl.cli.topics import number_of
 from schemactl.codec import avro_definition
 from schemactl.codec.errors import InvalidDefinition
 from schemactl.declare import yaml_text
+from schemactl.declare.describe import nearest
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import decode, resolve, shown
 from schemactl.declare.json_text import read_json
 from schemactl.declare.project import read_project
 from schemactl.declare.proto import gather
-from schemactl.declare.words import nearest
 from schemactl.errors import SchemactlError
 from schemactl.formats import key_value
 from schemactl.formats.avro.java import Thrown

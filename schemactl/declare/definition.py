@@ -32,10 +32,11 @@ from schemactl.declare.references import AvroFile, inline
 from schemactl.declare.rendering import bare_nulls, not_finite, rendered
 from schemactl.declare.yaml_text import scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.formats import SPECS
 from schemactl.formats.base import Encoding
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
-from schemactl.model import AVRO_DESCRIBED, Locator, SchemaInfo, SchemaType
+from schemactl.model import Locator, SchemaInfo
 from schemactl.source import JsonText, Tokens, place, tokens
 
 MAX_DEFINITION_BYTES: Final = 5_242_710
@@ -149,13 +150,13 @@ class _Reading:
 
     def info(self) -> SchemaInfo | None:
         """The schema; of no use where there are problems."""
-        kind = self.declaration.type
-        if kind is SchemaType.KEY_VALUE:
-            return self._key_value()
-        if kind in AVRO_DESCRIBED:
-            return self._avro()
-        if kind is SchemaType.PROTOBUF_NATIVE:
-            return self._protobuf_native()
+        match SPECS[self.declaration.type].declared_as:
+            case "pair":
+                return self._key_value()
+            case "avro" | "protobuf":
+                return self._avro()
+            case "proto":
+                return self._protobuf_native()
         return self._made(
             b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer))
         )
@@ -163,7 +164,7 @@ class _Reading:
     def look_for_files(self) -> None:
         """Every file that is named is there, or there is a problem."""
         declared = self.declaration
-        native = declared.type is SchemaType.PROTOBUF_NATIVE
+        native = declared.is_proto
         suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else AVRO_SUFFIXES
         if isinstance(declared.definition, str) and (native or not _is_json(declared.definition)):
             self._path(declared.definition, suffixes, "definition")
@@ -260,7 +261,7 @@ class _Reading:
 
     def proto(self) -> Any:
         """The `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
-        native = self.declaration.type is SchemaType.PROTOBUF_NATIVE
+        native = self.declaration.is_proto
         way, written = (
             ("definition", self.declaration.definition) if native else ("proto", self.declaration.proto)
         )
@@ -380,7 +381,7 @@ def avro_files(declaration: SchemaDeclaration) -> tuple[str, ...] | None:
 
     None where the definition is of another language, or a path is none: it takes `read` to know the files.
     """
-    if declaration.type not in AVRO_DESCRIBED or declaration.proto is not None:
+    if SPECS[declaration.type].language != "avro" or declaration.proto is not None:
         return None
     here, definition = declaration.text.path, declaration.definition
     folder = posixpath.dirname(here)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import yaml
 
+from schemactl.declare.describe import found, nearest
 from schemactl.declare.files import MAX_PROBLEMS, shown
-from schemactl.declare.misfit import misfits
-from schemactl.declare.words import found, nearest
+from schemactl.declare.validation_errors import validation_errors
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.formats import SPECS
 from schemactl.model import (
-    AVRO_DESCRIBED,
     EMPTY,
     Client,
     CompatibilityStrategy,
@@ -60,6 +60,11 @@ class SchemaDeclaration:
     value: SchemaDeclaration | None = None
     proto: str | None = None
     message: str = ""
+
+    @property
+    def is_proto(self) -> bool:
+        """Whether `definition` names a `.proto`, or a descriptor set."""
+        return SPECS[self.type].declared_as == "proto"
 
     def locate(self, *parts: str) -> Source:
         """The nearest place to `parts` of this schema in the YAML file."""
@@ -171,7 +176,7 @@ def _problems(document: YamlDocument, path: str) -> Iterator[Problem]:
             fix,
         )
     else:
-        told = misfits("topic" if "topic" in value else "namespace", document, path)
+        told = validation_errors("topic" if "topic" in value else "namespace", document, path)
         yield from told
         if not told and "topic" in value:
             yield from _topic_problems(document, path)
@@ -210,7 +215,11 @@ def _topic_problems(document: YamlDocument, path: str) -> Iterator[Problem]:
                 yield problem(
                     at, f"the property `{name}` follows from `key`, `value` and `encoding`", "remove it"
                 )
-    if ("proto" in schema) != ("message" in schema) and schema.get("type") == "PROTOBUF":
+    if (
+        ("proto" in schema) != ("message" in schema)
+        and "type" in schema
+        and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf"
+    ):
         given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         yield problem(
             ("schema", given),
@@ -292,19 +301,19 @@ def _files_named(
     if not isinstance(value, dict):
         return None
     kind = SchemaType.__members__.get(str(value.get("type")))
-    if kind is SchemaType.KEY_VALUE:
+    if kind is None or SPECS[kind].declared_as == "plain":
+        return None
+    if SPECS[kind].declared_as == "pair":
         halves = {
             half: _files_named(value.get(half), root, text, number, (*parts, half))
             for half in ("key", "value")
         }
         named: dict[str, Any] = {half: found for half, found in halves.items() if found}
-    elif kind in AVRO_DESCRIBED or kind is SchemaType.PROTOBUF_NATIVE:
-        paths = ("definition", "proto") if kind is SchemaType.PROTOBUF else ("definition",)
+    else:
+        paths = ("definition", "proto") if SPECS[kind].declared_as == "protobuf" else ("definition",)
         named = {key: value[key] for key in paths if isinstance(value.get(key), str) and value[key].strip()}
         references = value.get("references")
         if isinstance(references, list):
             named["references"] = tuple(each for each in references if isinstance(each, str) and each.strip())
-    else:
-        return None
     source = node_place(shown(text.path), node_at(root, parts))
     return SchemaDeclaration(kind, source, text, number, parts, source, **named)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from schemactl.declare.words import nearest
+from schemactl.declare.describe import nearest
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.output import is_git_s_own
 from schemactl.source import place

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
-from schemactl.declare.misfit import misfits
 from schemactl.declare.package_names import advised, owner
-from schemactl.declare.words import found, nearest, shortened
+from schemactl.declare.validation_errors import validation_errors
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
 from schemactl.model import (
@@ -107,7 +107,7 @@ def read_project(path: str, data: bytes) -> Project:
     if not isinstance(document.value, dict):
         what = f"expected the keys of a project, found {found(document.value)}"
         raise DeclarationError([*problems, Problem(source, what, "start it with `version: 1`")])
-    told = misfits("project", document, shown(path))
+    told = validation_errors("project", document, shown(path))
     if not told:
         told = list(_Checks(path, document).problems())
     places = {problem.source for problem in problems}

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import yaml
 
+from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
-from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS, key_value

@@ -6,17 +6,14 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_files import MemoryFiles
-from pydantic import TypeAdapter
 
 from schemactl.declare import load, read, read_documents, read_project
-from schemactl.declare.shapes import KINDS, editor_schema, mismatches
+from schemactl.declare.shapes import KINDS
 from schemactl.errors import DeclarationError, Source
 from schemactl.model import (
     BrokerDefaults,
@@ -323,24 +320,6 @@ def test_a_package_is_for_a_target_of_the_project() -> None:
     project = read_project("schemactl.yaml", text.replace("prd", "prod").encode())
     assert project.generate
     assert project.generate.target == "prod"
-
-
-# For editors, and for a quick start.
-
-
-def test_the_schema_for_editors_is_up_to_date() -> None:
-    path = Path(sys.modules["schemactl.declare"].__path__[0]) / "schemactl.schema.json"
-    made = json.dumps(editor_schema(), indent=2) + "\n"
-    assert path.read_text(encoding="utf-8") == made, f"write the result of editor_schema() to {path}"
-
-
-def test_the_schema_for_editors_knows_every_key() -> None:
-    schema = editor_schema()
-    for kind, shape in KINDS.items():
-        known = schema["$defs"][shape.__name__]["properties"]
-        assert {field.alias or name for name, field in shape.model_fields.items()} == set(known), kind
-        assert mismatches(kind, 5)
-    assert TypeAdapter(dict[str, Any]).validate_python(schema)
 
 
 def test_pydantic_waits_until_something_is_read() -> None:

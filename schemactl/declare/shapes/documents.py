@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import Discriminator, Field, Tag
 
@@ -12,6 +11,7 @@ from schemactl.declare.shapes.leaf import (
     Definition,
     FilePath,
     Flag,
+    Leaf,
     MessageName,
     NamespaceText,
     Properties,
@@ -25,7 +25,8 @@ from schemactl.declare.shapes.leaf import (
     text,
     whole,
 )
-from schemactl.model import PRIMITIVE
+from schemactl.formats import SPECS
+from schemactl.model import SchemaType
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
 _TYPES = "Files whose named types the definition may use; inlined at first use."
@@ -33,27 +34,39 @@ _PROPERTIES = "Text stored with the schema. Pulsar never compares it."
 _STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as the level above says."
 
 
+def _types(declared_as: str, *, half: bool = False) -> Any:
+    """Return the annotation of a `type` that has that shape; `_tag` has chosen the shape by it, so nothing is left to check."""
+    return Annotated[Any, Leaf(lambda _value: None, lambda: {"enum": allowed_types(declared_as, half=half)})]
+
+
+def allowed_types(declared_as: str = "", *, half: bool = False) -> list[str]:
+    """Return the names of the types that a topic (or a half of a KEY_VALUE) can have; of one shape, or of all."""
+    return sorted(
+        type_.name
+        for type_, each in SPECS.items()
+        if declared_as in ("", each.declared_as) and not (each.unfit_half if half else each.undeclarable)
+    )
+
+
 class AvroShape(Shape):
     """A schema whose definition is an Avro schema."""
 
-    type: Literal["AVRO", "JSON"]
+    type: _types("avro")  # type: ignore[valid-type]
     definition: Definition = Field(description=_AVRO)
     references: References = optional(_TYPES)
     properties: Properties = optional(_PROPERTIES)
 
 
-class ProtobufHalfShape(Shape):
+class ProtobufHalfShape(AvroShape):
     """Protobuf messages that an Avro schema describes (Pulsar's older support), as a half of a KEY_VALUE."""
 
-    type: Literal["PROTOBUF"]
-    definition: Definition = Field(description=_AVRO)
-    references: References = optional(_TYPES)
-    properties: Properties = optional(_PROPERTIES)
+    type: _types("protobuf", half=True)  # type: ignore[valid-type]
 
 
-class ProtobufShape(ProtobufHalfShape):
+class ProtobufShape(AvroShape):
     """Protobuf messages that an Avro schema describes (Pulsar's older support)."""
 
+    type: _types("protobuf")  # type: ignore[valid-type]
     proto: FilePath = optional("The .proto behind it, for wire rules and codecs only.")
     message: MessageName = optional("The root message in `proto`: package.Message.")
 
@@ -61,64 +74,60 @@ class ProtobufShape(ProtobufHalfShape):
 class ProtobufNativeShape(Shape):
     """Protobuf messages that their own descriptor describes."""
 
-    type: Literal["PROTOBUF_NATIVE"]
+    type: _types("proto")  # type: ignore[valid-type]
     definition: FilePath = Field(description="A .proto file, or a descriptor set with its imports (.binpb).")
     message: MessageName = Field(description="The root message: package.Message.")
     references: References = optional("The .proto files that the definition imports.")
     properties: Properties = optional(_PROPERTIES)
 
 
-class PrimitiveShape(Shape):
+class PlainShape(Shape):
     """A schema without definition: its wire form is fixed by Pulsar."""
 
-    type: Annotated[Any, choice("type", (*sorted(each.name for each in PRIMITIVE), "EXTERNAL"))]
+    type: _types("plain")  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
 
 
-class PrimitiveHalfShape(Shape):
+class PlainHalfShape(PlainShape):
     """A half without definition: its wire form is fixed by Pulsar, or plain bytes."""
 
-    type: Annotated[Any, choice("type", (*sorted(each.name for each in PRIMITIVE), "BYTES"))]
-    properties: Properties = optional(_PROPERTIES)
+    type: _types("plain", half=True)  # type: ignore[valid-type]
 
 
-_ALWAYS: Final[dict[str, type[Shape]]] = {
-    "AVRO": AvroShape,
-    "JSON": AvroShape,
-    "PROTOBUF_NATIVE": ProtobufNativeShape,
-}
-_HALVES: Final[dict[str, type[Shape]]] = {
-    **dict.fromkeys((each.name for each in PRIMITIVE), PrimitiveHalfShape),
-    **_ALWAYS,
-    "PROTOBUF": ProtobufHalfShape,
-    "BYTES": PrimitiveHalfShape,
-}
-
-
-def tagged(shapes: Callable[[], dict[str, type[Shape]]]) -> Discriminator:
-    """Picks the shape by the mapping's `type`; None, where there is no such, becomes an error of the union itself."""
+def _tagged(shapes: dict[str, type[Shape]], *, half: bool) -> Discriminator:
+    """Pick the shape by the mapping's `type`; None, where there is no such, becomes an error of the union itself."""
 
     def tag(value: object) -> str | None:
         name = value.get("type") if isinstance(value, dict) else None
-        shape = shapes().get(name) if isinstance(name, str) else None
-        return tag_of(shape) if shape else None
+        type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
+        if type_ is None or (SPECS[type_].unfit_half if half else SPECS[type_].undeclarable):
+            return None
+        return tag_of(shapes[SPECS[type_].declared_as])
 
     return Discriminator(tag)
 
+
+_HALVES: Final[dict[str, type[Shape]]] = {
+    "avro": AvroShape,
+    "protobuf": ProtobufHalfShape,
+    "proto": ProtobufNativeShape,
+    "plain": PlainHalfShape,
+}
+"""The shape of a half by `TypeSpec.declared_as`."""
 
 HalfShape = Annotated[
     Annotated[AvroShape, Tag("<AvroShape>")]
     | Annotated[ProtobufHalfShape, Tag("<ProtobufHalfShape>")]
     | Annotated[ProtobufNativeShape, Tag("<ProtobufNativeShape>")]
-    | Annotated[PrimitiveHalfShape, Tag("<PrimitiveHalfShape>")],
-    tagged(lambda: _HALVES),
+    | Annotated[PlainHalfShape, Tag("<PlainHalfShape>")],
+    _tagged(_HALVES, half=True),
 ]
 
 
 class KeyValueShape(Shape):
     """Two schemas in one: a key and a value."""
 
-    type: Literal["KEY_VALUE"]
+    type: _types("pair")  # type: ignore[valid-type]
     encoding: Annotated[Any, choice("encoding", ("INLINE", "SEPARATED"))] = Field(
         default=None,
         description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload.",
@@ -128,25 +137,26 @@ class KeyValueShape(Shape):
     properties: Properties = optional(_PROPERTIES)
 
 
-_TOPICS: Final[dict[str, type[Shape]]] = {
-    **dict.fromkeys((each.name for each in PRIMITIVE), PrimitiveShape),
-    **_ALWAYS,
-    "PROTOBUF": ProtobufShape,
-    "KEY_VALUE": KeyValueShape,
-    "EXTERNAL": PrimitiveShape,
+_WHOLE: Final[dict[str, type[Shape]]] = {
+    "avro": AvroShape,
+    "protobuf": ProtobufShape,
+    "proto": ProtobufNativeShape,
+    "plain": PlainShape,
+    "pair": KeyValueShape,
 }
+"""The shape of a topic's schema by `TypeSpec.declared_as`."""
 
 SchemaShape = Annotated[
     Annotated[AvroShape, Tag("<AvroShape>")]
     | Annotated[ProtobufShape, Tag("<ProtobufShape>")]
     | Annotated[ProtobufNativeShape, Tag("<ProtobufNativeShape>")]
     | Annotated[KeyValueShape, Tag("<KeyValueShape>")]
-    | Annotated[PrimitiveShape, Tag("<PrimitiveShape>")],
-    tagged(lambda: _TOPICS),
+    | Annotated[PlainShape, Tag("<PlainShape>")],
+    _tagged(_WHOLE, half=False),
 ]
 
 
-BRANCHES: Final = {tag_of(shape): shape for shape in (*_TOPICS.values(), *_HALVES.values())}
+BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES.values())}
 """The shapes of schemas by the names they have in pydantic's locations."""
 
 

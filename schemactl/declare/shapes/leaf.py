@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from schemactl.declare.acceptance import regular
-from schemactl.declare.words import found, nearest
+from schemactl.declare.describe import found, nearest
 from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
 
 MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""
+
+
+def regular(pattern: str) -> re.Pattern[str]:
+    """Return a JSON Schema's `pattern` for `search`: its `$` is the very end of the text, not also before a last line end."""
+    return re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
 
 
 NOT_BLANK: Final = r"\S"
@@ -41,7 +46,7 @@ class Leaf:
     """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
 
     check: Callable[[Any], None]
-    schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
+    schema: dict[str, Any] | Callable[[], dict[str, Any]]
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._validate)
@@ -49,7 +54,7 @@ class Leaf:
     def __get_pydantic_json_schema__(
         self, _core: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return dict(self.schema)
+        return self.schema() if callable(self.schema) else dict(self.schema)
 
     def _validate(self, value: object) -> object:
         try:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
 
+from schemactl.declare.describe import found
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
     BrokerStrategy,
@@ -23,7 +24,6 @@ from schemactl.declare.shapes.leaf import (
     optional,
     text,
 )
-from schemactl.declare.words import found
 
 
 def check_format_version(value: object) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from schemactl.declare.acceptance import fits
+from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.declare.words import found, nearest, shortened
 from schemactl.declare.yaml_text import YamlDocument
 from schemactl.errors import Problem, Source
 from schemactl.model import CLIENT_SIDE, SchemaType
@@ -53,13 +52,11 @@ _OF_TYPE: Final = ("union_tag_not_found", "union_tag_invalid")
 """pydantic's names of what is wrong where a schema has no type that it could have."""
 
 
-def misfits(kind: str, document: YamlDocument, path: str) -> list[Problem]:
+def validation_errors(kind: str, document: YamlDocument, path: str) -> list[Problem]:
     """Everything in `document` that does not fit the shape of `kind` (topic, namespace or project), by place.
 
     From MAX_PROBLEMS on they are there to be counted, without words of their own.
     """
-    if fits(kind, document.value):
-        return []
     from schemactl.declare.shapes import mismatches
 
     placed = [(_place(document.node, each, path), each) for each in mismatches(kind, document.value)]

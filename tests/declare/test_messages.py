@@ -1,9 +1,8 @@
-"""What users see of broken files: every case is a small repository and its exact screen."""
+"""What people see of broken declarations, all in `messages.txt`; run this file to write that one anew."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,8 @@ from schemactl.declare import PROJECT_FILE, load, read_project
 from schemactl.errors import DeclarationError
 from schemactl.model import Project
 
+MESSAGES = Path(__file__).with_name("messages.txt")
+
 
 class Case(NamedTuple):
     """A repository, and what is to be seen of it."""
@@ -23,20 +24,19 @@ class Case(NamedTuple):
     screen: str
 
 
-def read_cases(text: str) -> Iterator[Case]:
-    """The cases of a file: `== name`, then files as `-- path --` and their text, the last of them the screen."""
-    for part in re.split(r"^== ", text, flags=re.MULTILINE)[1:]:
+def read_cases(text: str) -> tuple[str, list[Case]]:
+    """What stands before the cases, and the cases: `== name`, files as `-- path --` and their text, then the screen."""
+    head, *parts = re.split(r"^== ", text, flags=re.MULTILINE)
+    cases = []
+    for part in parts:
         name, _, rest = part.partition("\n")
         pieces = re.split(r"^-- (\S+) --\n", rest, flags=re.MULTILINE)[1:]
         files = {path: body.rstrip("\n") + "\n" for path, body in zip(pieces[::2], pieces[1::2], strict=True)}
-        yield Case(name, files, files.pop("screen", "").rstrip("\n"))
+        cases.append(Case(name, files, files.pop("screen", "").rstrip("\n")))
+    return head, cases
 
 
-CASES = [
-    pytest.param(case, id=f"{path.stem}: {case.name}")
-    for path in sorted((Path(__file__).parent / "cases").glob("*.txtar"))
-    for case in read_cases(path.read_text(encoding="utf-8"))
-]
+HEAD, CASES = read_cases(MESSAGES.read_text(encoding="utf-8"))
 
 
 def screen(files: dict[str, str]) -> str:
@@ -53,7 +53,15 @@ def screen(files: dict[str, str]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_broken_file_shows_its_screen(case: Case) -> None:
     assert case.screen == screen(case.files)
     assert case.screen
+
+
+if __name__ == "__main__":
+    written = [HEAD.rstrip("\n")]
+    for each in CASES:
+        files = "".join(f"-- {path} --\n{text}" for path, text in each.files.items())
+        written.append(f"== {each.name}\n{files}-- screen --\n{screen(each.files)}")
+    MESSAGES.write_text("\n\n".join(written) + "\n", encoding="utf-8")
