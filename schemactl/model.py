@@ -236,6 +236,15 @@ class Policies:
     schema_validation_enforced: bool | None = None
 
 
+def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
+    """Return the first strategy that is set in `policies`, which go from topic to namespace; None: none is."""
+    for each in policies:
+        strategy = each.schema_compatibility_strategy if each else None
+        if strategy not in (None, CompatibilityStrategy.UNDEFINED):
+            return strategy
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerDefaults:
     """What stands for the broker's own settings, with Pulsar's defaults."""

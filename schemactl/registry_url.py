@@ -64,18 +64,20 @@ def parse(url: str) -> RegistryUrl:
     raise ValueError(f"`{url[:60]}` is not a registry URL", advice)
 
 
+def split_addresses(url: str) -> tuple[str, ...]:
+    """Split the addresses of a cluster, each with its scheme: `https://a:1,b:2` and `https://a:1,https://b:2` are the same two."""
+    first, *others = [part.strip().rstrip("/") for part in url.split(",")]
+    scheme = first.partition("://")[0]
+    return (first, *(other if "://" in other else f"{scheme}://{other}" for other in others if other))
+
+
 def _addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses of a cluster: `https://a:1,b:2` and `https://a:1,https://b:2` are two."""
+    """Return the addresses of a cluster's admin API; raise ValueError unless each is one."""
     if "@" in url:
         raise ValueError(
             "a registry's URL holds no password: this file is in Git", "use token_env or token_file"
         )
-    first, *others = [part.strip().rstrip("/") for part in url.split(",")]
-    scheme = first.partition("://")[0]
-    addresses = (
-        first,
-        *(other if "://" in other else f"{scheme}://{other}" for other in others if other),
-    )
+    addresses = split_addresses(url)
     for address in addresses:
         try:
             parts = urlsplit(address)

@@ -41,8 +41,8 @@ from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.text import InvalidAvro, read
 from schemactl.formats.protobuf_native import load
 from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, TopicName
-from schemactl.registry.pulsar.answers import Reply, can_succeed_later, exception
-from schemactl.registry.pulsar.answers import words as broker_words
+from schemactl.registry.pulsar.replies import Reply, can_succeed_later, exception
+from schemactl.registry.pulsar.replies import error_message as broker_words
 from schemactl.serve import jackson
 from schemactl.serve.answers import BadRequest, ErrorPage
 from schemactl.source import JsonText, place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from shlex import quote
 
 from schemactl.changes import (
@@ -18,6 +17,7 @@ from schemactl.changes import (
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
 from schemactl.plan import RegistryState
+from schemactl.target_numbers import twin_of
 from schemactl.wording import partitioned, policy_words
 
 
@@ -116,8 +116,7 @@ class TopicAndPolicyDrift:
 
     def _kept(self, name: TopicName) -> bool:
         """Whether the registry keeps a schema that Git declared for `name` once and no longer does."""
-        twin = replace(name, domain="non-persistent" if name.domain == "persistent" else "persistent")
-        shared = self.git.topics.get(twin)
+        shared = self.git.topics.get(twin_of(name))
         there = self.topics.get(name)
         entries = live(there.versions) if there else ()
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))

@@ -37,6 +37,7 @@ from schemactl.model import (
     Topic,
     TopicName,
     live,
+    strategy_of,
 )
 from schemactl.plan.state import RegistryState, digest, scope_of
 from schemactl.plan.steps import (
@@ -282,11 +283,8 @@ class Planner:
     def strategy(self, name: TopicName) -> CompatibilityStrategy:
         """The one in force for uploads to the topic."""
         topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
-        for policies in (topic.policies if topic else Policies(), space.policies if space else Policies()):
-            strategy = policies.schema_compatibility_strategy
-            if strategy not in (None, CompatibilityStrategy.UNDEFINED):
-                return strategy
-        return self.base.default_strategies[name.namespace_name]
+        own = strategy_of(topic.policies if topic else None, space.policies if space else None)
+        return own or self.base.default_strategies[name.namespace_name]
 
     def _delete(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._deletable(name)

@@ -48,11 +48,6 @@ def no_progress(_done: int, _total: int) -> None:
     """Nobody is told of progress."""
 
 
-def counted(partitions: int | None) -> str:
-    """How many partitions a topic has, in words; None: it has none."""
-    return "no partitions" if partitions is None else f"{partitions} partition{'s' if partitions > 1 else ''}"
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Which namespaces and topics a command speaks of. The registry need not be asked about anything else."""

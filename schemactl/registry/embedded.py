@@ -22,14 +22,15 @@ from schemactl.model import (
     Topic,
     TopicName,
     live,
+    strategy_of,
 )
-from schemactl.registry.base import Scope, counted
-from schemactl.registry.database import Database
+from schemactl.registry.base import Scope
+from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
 from schemactl.registry.storage import SchemaStorage, StoredSchema
-from schemactl.registry.storage_sqlite import SqliteStorage
 from schemactl.verdicts import Answer, Outcome
+from schemactl.wording import partitioned
 
 LARGEST_BYTES = 5_242_710
 """Of a definition with its properties: what still goes into an entry of a BookKeeper ledger."""
@@ -153,7 +154,7 @@ class EmbeddedRegistry:
         with self._database.write():
             found = self.metadata.topic(name)
             if found is not None and found.partitions != partitions:
-                raise RegistryError(f"{name} exists with {counted(found.partitions)}")
+                raise RegistryError(f"{name} exists and {partitioned(found.partitions)}")
             self.metadata.create_topic(name, partitions)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
@@ -161,7 +162,7 @@ class EmbeddedRegistry:
         with self._database.write():
             current = self.metadata.need_topic(name).partitions
             if current is None or partitions < current:
-                raise RegistryError(f"{name} has {counted(current)} and cannot have {partitions}")
+                raise RegistryError(f"{name} {partitioned(current)} and cannot have {partitions}")
             self.metadata.set_partitions(name, partitions)
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
@@ -300,13 +301,10 @@ class EmbeddedRegistry:
         return put([version(each) for each in stored], info, strategy, self._release)
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
-        # Topic, then namespace, then the auto-update strategy, then the broker (AdminResource.getSchemaCompatibilityStrategy).
+        # Then the auto-update strategy, then the broker's (AdminResource.getSchemaCompatibilityStrategy).
         topic, namespace = self.metadata.topic(name), self.metadata.namespace(name.namespace_name)
-        for found in (topic, namespace):
-            strategy = found.policies.schema_compatibility_strategy if found else None
-            if strategy not in (None, UNDEFINED):
-                return strategy
-        return self._default_strategy(namespace)
+        own = strategy_of(topic.policies if topic else None, namespace.policies if namespace else None)
+        return own or self._default_strategy(namespace)
 
     def _policies_in_force(self, name: TopicName) -> PoliciesInForce:
         topic, namespace = self.metadata.topic(name), self.metadata.namespace(name.namespace_name)

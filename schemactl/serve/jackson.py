@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+from schemactl.model import CompatibilityStrategy
+from schemactl.registry.base import AUTO_UPDATE_STRATEGIES
 from schemactl.serve.answers import BadRequest, ErrorPage, NoBody
 
+_S = CompatibilityStrategy
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 _INT32 = 1 << 31
@@ -184,3 +187,22 @@ def _no_number(name: str) -> NoReturn:
     raise BadRequest(
         f"Non-standard token '{name}': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow"
     )
+
+
+_DATA: Final = "org.apache.pulsar.common.policies.data"
+
+AUTO_UPDATE_NAMES: Final = {strategy: name for name, strategy in AUTO_UPDATE_STRATEGIES.items()}
+"""From a strategy to the deprecated policy that means it."""
+
+
+def read_strategy(value: Any) -> CompatibilityStrategy:
+    """The strategy in a request's JSON; UNDEFINED for null and for what is no strategy's name."""
+    # The order of the ordinals is the same, too.
+    name = constant(value, tuple(_S), f"{_DATA}.SchemaCompatibilityStrategy")
+    return _S(name) if name else _S.UNDEFINED
+
+
+def read_auto_update(value: Any) -> CompatibilityStrategy | None:
+    """The strategy that a deprecated auto-update policy in a request's JSON means; None for null and unknown names."""
+    name = constant(value, tuple(AUTO_UPDATE_STRATEGIES), f"{_DATA}.SchemaAutoUpdateCompatibilityStrategy")
+    return AUTO_UPDATE_STRATEGIES[name] if name else None

@@ -9,8 +9,15 @@ from schemactl.registry.metadata import StoredNamespace, StoredTopic
 from schemactl.serve.answers import ErrorPage, RestError, nothing, ok
 from schemactl.serve.call import AdminCall
 from schemactl.serve.cluster import NAME
-from schemactl.serve.jackson import boolean, read, read_needed, read_object
-from schemactl.serve.strategies import AUTO_UPDATE_NAMES, read_auto_update, read_strategy
+from schemactl.serve.jackson import (
+    AUTO_UPDATE_NAMES,
+    boolean,
+    read,
+    read_auto_update,
+    read_needed,
+    read_object,
+    read_strategy,
+)
 from schemactl.serve.topics import listed
 
 

@@ -11,8 +11,7 @@ from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.metadata import StoredTopic
 from schemactl.serve.answers import RestError, Unexpected, nothing, ok, refused
 from schemactl.serve.call import AdminCall
-from schemactl.serve.jackson import boolean, integer, read, read_needed, texts
-from schemactl.serve.strategies import read_strategy
+from schemactl.serve.jackson import boolean, integer, read, read_needed, read_strategy, texts
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
 

@@ -13,8 +13,8 @@ from pulsar_histories import History
 from schemactl.apply import apply_plan
 from schemactl.plan import Permissions, make_plan, observe, scope_of
 from schemactl.registry.pulsar import PulsarRegistry
-from schemactl.registry.pulsar.answers import Reply
 from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.pulsar.replies import Reply
 
 url, tenant, seed, last = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 changes = 0

@@ -28,6 +28,8 @@ from schemactl.registry.pulsar import PulsarRegistry
 pytestmark = pytest.mark.broker
 
 SEED = 5
+STEP = int(os.environ.get("SCHEMACTL_KILL_STEP", "5"))
+"""How many requests lie between the kills of two runs; `make soak` kills after each."""
 
 
 def new_history() -> History:
@@ -38,7 +40,7 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
     script = Path(__file__).parent / "killed.py"
     kills = 0
     with closing(PulsarRegistry(broker.url)) as registry:
-        for last in count(1):
+        for last in count(1, STEP):
             history = new_history()
             history.prepare(registry)
             command = [sys.executable, str(script), broker.url, history.space.tenant, str(SEED), str(last)]
@@ -51,7 +53,7 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
             assert told(registry, history) == history.expected(), f"killed after {last} changes"
             if done.returncode == 0:
                 break
-    assert kills > 15
+    assert kills > 15 // STEP
 
 
 def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(broker: brokers.Broker) -> None:
@@ -86,7 +88,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
     try:
         history = new_history()
         name = next(iter(history.target.topics))
-        infos = [record(number) for number in range(40)]
+        infos = [record(number) for number in range(16)]
         long = replace(history.target.topics[name], versions=versions(infos), schema=infos[-1])
         history.target = Catalog(history.target.namespaces, {**history.target.topics, name: long})
         with closing(PulsarRegistry(broker.url)) as registry:

@@ -159,12 +159,12 @@ def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
 
     with serving(answer) as issuer:
         credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
-        assert credentials.cleared(f"x {SECRET} y") == "x *** y"
+        assert credentials.redact(f"x {SECRET} y") == "x *** y"
         assert issuer.asked == []
         assert credentials.bearer is not None
         credentials.bearer.token()
         asked = len(issuer.asked)
         assert credentials.bearer.renew("token-1")
         # The one before may still be quoted.
-        assert credentials.cleared("token-1, token-2") == "***, ***"
+        assert credentials.redact("token-1, token-2") == "***, ***"
         assert len(issuer.asked) == 2 * asked

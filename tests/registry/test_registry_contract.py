@@ -382,7 +382,7 @@ def test_creating_what_exists_changes_nothing(
     registry.create_namespace(sales)
     registry.create_topic(orders, 4)
     assert registry.read(Scope(frozenset({sales}), frozenset({orders}))) == before
-    with pytest.raises(RegistryError, match="exists with 4 partitions"):
+    with pytest.raises(RegistryError, match="exists and has 4 partitions"):
         registry.create_topic(orders, None)
 
 
@@ -394,7 +394,7 @@ def test_partitions_only_grow(registry: Registry, orders: TopicName) -> None:
         registry.grow_partitions(orders, 5)
     single = replace(orders, topic="single")
     registry.create_topic(single, None)
-    with pytest.raises(RegistryError, match="has no partitions and cannot have 2"):
+    with pytest.raises(RegistryError, match="is not partitioned and cannot have 2"):
         registry.grow_partitions(single, 2)
     found = topic(registry, orders)
     assert found is not None

@@ -16,12 +16,11 @@ import pytest
 from schemactl.errors import RegistryError, SchemaRefused, UsageError
 from schemactl.model import BrokerDefaults, NamespaceName, Release, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.registry import Registry, Scope, open_registry
-from schemactl.registry.database import Database
+from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry
 from schemactl.registry.entries import entry, version
 from schemactl.registry.storage import MemoryStorage, SchemaStorage, StoredSchema, number_of
 from schemactl.registry.storage_contract import StorageContract
-from schemactl.registry.storage_sqlite import SqliteStorage
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "storage.md"
 SALES = NamespaceName("shop", "sales")
@@ -134,7 +133,7 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("url", "kind", "what"),
     [
-        ("folder_storage:FolderStorage?path=x", UsageError, "nothing says where namespaces"),
+        ("folder_storage:FolderStorage?path=x", UsageError, "does not say where namespaces"),
         ("folder_storage:FolderStorage?metadata=m.db", UsageError, "does not take these options"),
         ("folder_storage:Other?metadata=m.db", RegistryError, "cannot be imported"),
         ("no_such_module:Storage?metadata=m.db", RegistryError, "cannot be imported"),

@@ -22,10 +22,9 @@ from schemactl.model import (
     SchemaType,
     TopicName,
 )
-from schemactl.registry.database import Database
+from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry
-from schemactl.registry.storage_sqlite import SqliteStorage
 
 NEXT = "schemactl drift --target local --accept --reason TEXT"
 FOREIGN = avro("id", foreign=0)

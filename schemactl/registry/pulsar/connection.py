@@ -1,15 +1,15 @@
-"""Requests to a cluster's admin API: one pool, what may be repeated is repeated, redirects lead to the owning broker."""
+"""Requests to a cluster's admin API: a pool of connections, retries, and redirects to the broker that owns a topic."""
 
 from __future__ import annotations
 
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
-from threading import Event, RLock
+from threading import Event, Lock, RLock
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -17,33 +17,36 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from schemactl.errors import RegistryError
+from schemactl.json_values import shape_error
 from schemactl.printing import on_one_line
 from schemactl.registry.base import Warn, no_warning
-from schemactl.registry.pulsar import bounded
-from schemactl.registry.pulsar.answers import (
-    MAX_REFUSAL_BYTES,
+from schemactl.registry.pulsar import http_limits
+from schemactl.registry.pulsar.credentials import Credentials, is_private
+from schemactl.registry.pulsar.replies import (
+    MAX_ERROR_BYTES,
     Reply,
     can_succeed_later,
-    fits,
-    words,
+    error_message,
 )
-from schemactl.registry.pulsar.credentials import Credentials, is_private
-from schemactl.registry.pulsar.patience import Patience
+from schemactl.registry_url import parse, split_addresses
 
 CONNECTIONS: Final = 8
-"""How many requests run at once, at most. More of them cost more of our own time than they save of the brokers'."""
+"""The most requests at once. More cost more of our own time than they save of the brokers'."""
 
 _HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
 _HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
 _NO_RETRIES: Final = urllib3.Retry(total=False)
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=60.0)
-_FIRST_PATIENCE_S = 2.0
-"""How long a cluster that never answered yet is tried: its address may be wrong."""
-_PATIENCE_S = 60.0
-"""How long one that has answered is tried: a broker restarts in less."""
-_ALL_PATIENCE_S = 180.0
-"""How long, in all, a command waits for a cluster that does not answer as it should."""
+_FIRST_RETRY_DEADLINE_S = 2.0
+"""The deadline for retries to a cluster that has never answered: its address may be wrong."""
+_RETRY_DEADLINE_S = 60.0
+"""The deadline for retries to one that has answered: a broker restarts in less."""
+_TOTAL_WAIT_S = 180.0
+"""The longest that a command waits in total for a cluster."""
 _LONGEST_DELAY_S = 5.0
+_WARN_AFTER_S: Final = 1.0
+"""The shortest wait that the user hears of."""
+_WARN_EVERY_S: Final = 10.0
 _MAX_REDIRECTS = 5
 _MAX_SHOWN = 200
 _MAX_CLUSTERS = 64
@@ -54,7 +57,7 @@ HostPort = tuple[str, int]
 
 
 class NoResponseError(RegistryError):
-    """The request may or may not have been carried out: no answer came."""
+    """No response came, so that the request may or may not have been carried out."""
 
 
 class AdminConnection:
@@ -64,23 +67,21 @@ class AdminConnection:
 
     Args:
         url: `http(s)://HOST:PORT`, or several of a cluster's separated by commas, tried in turn.
-        credentials: sent to the hosts of the cluster alone; a token not without encryption, but to this machine.
-        warn: told when there is something to wait for.
+        credentials: sent to the hosts of the cluster only; a token over http only to this machine.
+        warn: called when the cluster is waited for.
     """
 
     def __init__(self, url: str, credentials: Credentials, warn: Warn = no_warning) -> None:
         self.url = url
         try:
-            self._bases = _bases(url)
-            self._cluster = {_host_port(base) for base in self._bases}
+            self._bases = parse(url).addresses
         except ValueError as error:
-            raise RegistryError(
-                f"{url!r} is no address of an admin API: {error}", fix="write https://HOST:PORT as `registry`"
-            ) from None
+            raise RegistryError(error.args[0], fix=error.args[1]) from None
+        self._cluster = {_host_port(base) for base in self._bases}
         self._credentials = credentials
         for base in self._bases:
             self._refuse_open(base, f"{url}: ")
-        self._manager = bounded.manager(
+        self._manager = http_limits.manager(
             num_pools=64,
             maxsize=CONNECTIONS,
             block=True,
@@ -88,8 +89,8 @@ class AdminConnection:
             ssl_context=credentials.tls,
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
-        self._patience = Patience(
-            _ALL_PATIENCE_S, lambda text: warn(f"{url}: {self._credentials.cleared(text)}")
+        self._budget = RetryBudget(
+            _TOTAL_WAIT_S, lambda text: warn(f"{url}: {self._credentials.redact(text)}")
         )
         self._base = 0
         self._answered = False
@@ -98,43 +99,43 @@ class AdminConnection:
         self._stopped = Event()
 
     def close(self) -> None:
-        """The pool's connections are closed."""
+        """Close the connections."""
         self._manager.clear()
 
     def get(self, path: str, shape: Any, **absent: Any) -> Any:
-        """The JSON value at `path` below `/admin/v2/`, of that `shape` (see `fits`); None where the answer is empty.
+        """Return the JSON value at `path` below `/admin/v2/`, of that `shape` (see `shape_error`); None for an empty reply.
 
-        With `absent=value`, that value stands for an answer 404.
+        With `absent=value`, that value is returned for a 404.
 
         Raises:
-            RegistryError: no answer, a refusal, or something else than Pulsar answers.
+            RegistryError: no response, an error, or not what Pulsar answers.
         """
         reply = self.send("GET", path)
         if reply.status == 404 and absent:
             return absent["absent"]
         self.expect(reply, f"GET {path}")
-        return self.told(reply, f"GET {path}", shape)
+        return self.json(reply, f"GET {path}", shape)
 
-    def told(self, reply: Reply, what: str, shape: Any) -> Any:
-        """The JSON value of an answer to `what`, of that `shape` (see `fits`).
+    def json(self, reply: Reply, what: str, shape: Any) -> Any:
+        """Return the JSON value of the reply to `what`, of that `shape` (see `shape_error`).
 
         Raises:
-            RegistryError: it is something else.
+            RegistryError: it has another shape, or is not JSON.
         """
         fix = "check that `registry` of the target is the address of Pulsar's admin API"
         try:
             value = reply.json()
         except (ValueError, RecursionError):
             raise RegistryError(f"{self.url}: {what} answers something that is not JSON", fix=fix) from None
-        if not fits(value, shape):
+        if shape_error(value, shape):
             raise RegistryError(f"{self.url}: {what} answers something else than Pulsar does", fix=fix)
         return value
 
     def send(self, method: str, path: str, body: Any = None) -> Reply:
-        """The last word of the cluster on a request that may be repeated, whatever it is.
+        """Return the reply to a request that is safe to repeat: the first that a retry would not change.
 
         Raises:
-            RegistryError: there is no answer, even after trying for a while.
+            RegistryError: no response came before the deadline for retries.
         """
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         start_s = time.monotonic()
@@ -143,32 +144,32 @@ class AdminConnection:
             try:
                 reply = self.send_once(method, path, body)
             except NoResponseError as error:
-                # One answer can be waited for as long as all of them.
-                if delay_s is None or time.monotonic() > start_s + self._patience_s:
+                # One response can take as long as all retries may.
+                if delay_s is None or time.monotonic() > start_s + self._deadline_s:
                     raise
                 why = error.what.removeprefix(f"{self.url}: ")
             else:
                 if reply.fine or delay_s is None or not can_succeed_later(reply, sent_bytes):
                     return reply
-                asked_for_s = min(reply.retry_after_s or 0.0, _PATIENCE_S)
+                asked_for_s = min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S)
                 why = f"answers {reply.status}"
             self.pause(max(delay_s, asked_for_s), f"{method} {path}: {why}", start_s)
         raise AssertionError("the last delay is None")
 
     def pause(self, delay_s: float, why: str, start_s: float) -> None:
-        """Waits before the next attempt at what was begun at `start_s`; the user is told why, once it takes a while."""
-        with self._patience.waiting(why, since_s=start_s, until_s=start_s + self._patience_s):
+        """Wait before the next attempt at what began at `start_s`; the user is told why, once it takes a while."""
+        with self._budget.waiting(why, since_s=start_s, until_s=start_s + self._deadline_s):
             self._stopped.wait(delay_s)
 
     def send_once(self, method: str, path: str, body: Any = None) -> Reply:
-        """The answer to a request that is made once, but for redirects and a token that had expired.
+        """Return the reply to a request that is sent once, except for redirects and an expired token.
 
         Raises:
-            NoResponseError: no answer came; whether the request was carried out is not known.
-            RegistryError: the request was not carried out, and repeating it would not help.
+            NoResponseError: no response came; whether the request was carried out is not known.
+            RegistryError: the request was not carried out, and a retry would not help.
         """
         if self._stopped.is_set():
-            raise RegistryError(f"{self.url}: {method} {path} was not begun: another request had failed")
+            raise RegistryError(f"{self.url}: {method} {path} was not sent: another request had failed")
         data = None if body is None else json.dumps(body).encode()
         base, target = self._address(path)
         for _ in range(_MAX_REDIRECTS):
@@ -181,10 +182,10 @@ class AdminConnection:
         )
 
     def expect(self, reply: Reply, what: str, *, of: object = "") -> None:
-        """Nothing, if `reply` is a success. A 404 is about `of`, if given.
+        """Raise RegistryError unless `reply` is a success; with `of`, a 404 means that this does not exist.
 
         Raises:
-            RegistryError: it is not; with the broker's words, and the next step where it is known.
+            RegistryError: the broker's message, and the next step where it is known.
         """
         if reply.fine:
             return
@@ -197,16 +198,16 @@ class AdminConnection:
             fix = (
                 "give the role the permission: docs/reference/targets.md lists those that plan and apply need"
             )
-        said = on_one_line(self.words(reply))
+        said = on_one_line(self.error_message(reply))
         raise RegistryError(f"{self.url}: {what} answers {reply.status}{': ' if said else ''}{said}", fix=fix)
 
-    def words(self, reply: Reply) -> str:
-        """What the broker says, without secrets, in at most a few lines."""
-        return self._credentials.cleared(words(reply))
+    def error_message(self, reply: Reply) -> str:
+        """Return the broker's message without secrets, in at most a few lines."""
+        return self._credentials.redact(error_message(reply))
 
     @contextmanager
     def threads(self) -> Iterator[ThreadPoolExecutor]:
-        """Threads for as many requests as may run at once. After an exception no further request begins, nor is repeated."""
+        """Provide threads for as many requests as may run at once. After an exception no request is sent or repeated."""
         executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="pulsar")
         try:
             yield executor
@@ -218,25 +219,25 @@ class AdminConnection:
             self._stopped.clear()
 
     def delays(self) -> Iterator[float | None]:
-        """How long to wait before each further attempt; None: there is none."""
+        """Yield how long to wait before each further attempt; None at the end: there is none."""
         start_s = time.monotonic()
         for attempt in count():
             # Spread out, so that many clients of a broker that comes back do not come at once.
             delay_s = min(0.05 * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
-            if time.monotonic() + delay_s > start_s + self._patience_s or self._patience.is_over:
+            if time.monotonic() + delay_s > start_s + self._deadline_s or self._budget.is_over:
                 yield None
                 return
             yield delay_s
 
     @property
-    def _patience_s(self) -> float:
-        return _PATIENCE_S if self._answered else _FIRST_PATIENCE_S
+    def _deadline_s(self) -> float:
+        return _RETRY_DEADLINE_S if self._answered else _FIRST_RETRY_DEADLINE_S
 
     def _refuse_open(self, base: str, place: str) -> None:
-        """Nothing, unless a token were sent to `base` in the open."""
+        """Raise RegistryError if a token would be sent to `base` without encryption."""
         if self._credentials.bearer is not None and not is_private(base):
             raise RegistryError(
-                f"{place}a token is never sent over http, where anybody on the way can read it, but to this machine",
+                f"{place}a token is never sent over http, where anybody on the way can read it, except to this machine",
                 fix="write https:// in `registry` of the target, or reach the cluster through a tunnel on 127.0.0.1",
             )
 
@@ -267,8 +268,8 @@ class AdminConnection:
             )
             try:
                 fine = response.status < 300
-                most = bounded.MAX_ANSWER_BYTES if fine else MAX_REFUSAL_BYTES
-                body = bounded.body_of(response, most=most, cut=not fine)
+                most = http_limits.MAX_ANSWER_BYTES if fine else MAX_ERROR_BYTES
+                body = http_limits.body_of(response, most=most, cut=not fine)
             finally:
                 response.release_conn()
         except (HTTPError, UnicodeError) as error:
@@ -289,7 +290,7 @@ class AdminConnection:
         )
 
     def _address(self, path: str) -> tuple[str, str]:
-        """Where `path` below `/admin/v2/` is asked for first: the scheme and host, and the path on it."""
+        """Return where to send a request for `path` below `/admin/v2/`: scheme with host, and the path on it."""
         scheme, _, rest = self._bases[self._base].partition("://")
         host, slash, prefix = rest.partition("/")
         return f"{scheme}://{host}", f"{slash}{prefix}/admin/v2/{path}"
@@ -303,9 +304,9 @@ class AdminConnection:
 
     def _no_answer(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
         host, port = _host_port(base)
-        if limit := bounded.limit_reached(error):
+        if limit := http_limits.limit_reached(error):
             return RegistryError(
-                f"{self.url}: {host}:{port} is given up: {limit}",
+                f"{self.url}: the response of {host}:{port} is not read on: {limit}",
                 fix="check that `registry` of the target is the address of Pulsar's admin API",
             )
         if isinstance(error, SSLError) and "WRONG_VERSION_NUMBER" in str(error):
@@ -315,7 +316,7 @@ class AdminConnection:
             )
         if isinstance(error, SSLError):
             return RegistryError(
-                f"{self.url}: no trust in {host}:{port}: {_cause(error)}",
+                f"{self.url}: TLS certificate verification failed for {host}:{port}: {_cause(error)}",
                 fix="name the cluster's certificate authority as `ca_file` of the target; check the host's name",
             )
         if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
@@ -340,7 +341,7 @@ class AdminConnection:
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._refuse_open(base, f"{self.url}: redirected to {base[:_MAX_SHOWN]}, and ")
-        if self._credentials.secret and not self._is_of_cluster(_host_port(base)):
+        if self._credentials.has_secret and not self._is_of_cluster(_host_port(base)):
             raise RegistryError(
                 f"{self.url}: redirected to {base}, which is not known to be of the cluster, so the credentials were not "
                 "sent there",
@@ -349,7 +350,7 @@ class AdminConnection:
         return base, f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
 
     def _is_of_cluster(self, address: HostPort) -> bool:
-        """Whether the project file or the cluster itself names that address."""
+        """Whether the project file or the cluster itself lists that address."""
         if address in self._cluster:
             return True
         with self._lock:
@@ -359,17 +360,17 @@ class AdminConnection:
         return address in self._cluster
 
     def _brokers(self) -> set[HostPort]:
-        """The brokers as the cluster lists them, on the ports that it or the project file names."""
+        """Return the brokers that the cluster lists, on the ports that it or the project file names."""
         listed = _addresses(f"//{one}" for one in self._asked("brokers", list))
         ports = {port for _, port in self._cluster}
         for name in self._asked("clusters", list)[:_MAX_CLUSTERS]:
             told = self._asked(f"clusters/{quote(str(name), safe='')}", dict)
             for key in ("serviceUrl", "serviceUrlTls"):
-                ports |= {port for _, port in _addresses(_bases(str(told.get(key) or "")))}
+                ports |= {port for _, port in _addresses(split_addresses(str(told.get(key) or "")))}
         return listed | {(host, port) for host, _ in listed for port in ports}
 
     def _asked(self, path: str, kind: type[Any]) -> Any:
-        """What a configured host says; nothing, where the role may not ask (it takes a superuser)."""
+        """Return the JSON at `path` from a configured host; an empty value where the role may not ask (it takes a superuser)."""
         reply = self._authorized("GET", *self._address(path), None)
         try:
             value = reply.json() if reply.fine else None
@@ -378,20 +379,13 @@ class AdminConnection:
         return value if isinstance(value, kind) else kind()
 
 
-def _bases(url: str) -> Sequence[str]:
-    """`https://a:1,b:2` and `https://a:1,https://b:2` are two addresses."""
-    first, *others = [part.strip().rstrip("/") for part in url.split(",")]
-    scheme = first.partition("://")[0]
-    return [first, *(other if "://" in other else f"{scheme}://{other}" for other in others if other)]
-
-
 def _host_port(url: str) -> HostPort:
     parts = urlsplit(url)
     return (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _addresses(urls: Iterable[str]) -> set[HostPort]:
-    """Those of `urls` that have one."""
+    """Return the host and port of those URLs that have one."""
     found = set()
     for url in urls:
         with suppress(ValueError):
@@ -400,9 +394,58 @@ def _addresses(urls: Iterable[str]) -> set[HostPort]:
 
 
 def _cause(error: HTTPError | UnicodeError) -> str:
-    """The last and most telling part of urllib3's words, which may otherwise name objects."""
+    """Return the innermost and most specific part of urllib3's message, which may otherwise show objects."""
     cause: BaseException = error
     while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
         cause = inner
     text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
     return " ".join((text.rpartition("object at ")[2].partition(">: ")[2] or text).split())[:_MAX_SHOWN]
+
+
+class RetryBudget:
+    """The time that all threads have waited, counted once where several wait at the same time.
+
+    Args:
+        all_s: the longest total wait, in seconds.
+        warn: called with what is waited for, and for how long at most.
+    """
+
+    def __init__(self, all_s: float, warn: Callable[[str], None]) -> None:
+        self._all_s = all_s
+        self._warn = warn
+        self._lock = Lock()
+        self._waiting = 0
+        self._since_s = 0.0
+        self._spent_s = 0.0
+        self._warned_s = float("-inf")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is used up."""
+        with self._lock:
+            now_s = time.monotonic()
+            return self._spent_s + (now_s - self._since_s if self._waiting else 0.0) > self._all_s
+
+    @contextmanager
+    def waiting(self, why: str, *, since_s: float, until_s: float) -> Iterator[None]:
+        """Count the time in the block as waited.
+
+        `since_s` and `until_s`, of the monotonic clock, say since when and until when at most the same request is tried.
+        """
+        now_s = time.monotonic()
+        with self._lock:
+            if not self._waiting:
+                self._since_s = now_s
+            self._waiting += 1
+            is_due = now_s - since_s >= _WARN_AFTER_S and now_s - self._warned_s >= _WARN_EVERY_S
+            if is_due:
+                self._warned_s = now_s
+        if is_due:
+            self._warn(f"{why}; trying again for up to {max(until_s - now_s, 1.0):.0f} s")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._spent_s += time.monotonic() - self._since_s

@@ -16,8 +16,8 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 
 from schemactl.errors import RegistryError
-from schemactl.registry.pulsar import bounded
-from schemactl.registry.pulsar.answers import Reply
+from schemactl.registry.pulsar import http_limits
+from schemactl.registry.pulsar.replies import Reply
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 _MAX_TOKEN_ANSWER_BYTES = 1 << 20
@@ -85,11 +85,11 @@ class Credentials:
         return cls(bearer, tls, "cert_file" in written)
 
     @property
-    def secret(self) -> bool:
+    def has_secret(self) -> bool:
         """There is something that only the cluster may see."""
         return self.bearer is not None or self.has_certificate
 
-    def cleared(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """`text` without the secrets, should somebody's answer quote them."""
         for secret in self.bearer.secrets if self.bearer else ():
             text = text.replace(secret, "***")
@@ -155,7 +155,9 @@ class _OAuth2:
         self._secrets = frozenset({secret})
         if not is_private(written["issuer"]):
             raise self._trouble("a secret is never sent over http, but to this machine: write https://")
-        self._http = bounded.manager(ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0))
+        self._http = http_limits.manager(
+            ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0)
+        )
         self._lock = Lock()
         self._token = ""
         self._until_s = 0.0
@@ -212,12 +214,12 @@ class _OAuth2:
         try:
             reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
             try:
-                data = bounded.body_of(reply, most=_MAX_TOKEN_ANSWER_BYTES)
+                data = http_limits.body_of(reply, most=_MAX_TOKEN_ANSWER_BYTES)
             finally:
                 reply.release_conn()
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # Its text may hold the request, so only the kind of trouble is told.
-            kind = bounded.limit_reached(error) or type(error).__name__
+            kind = http_limits.limit_reached(error) or type(error).__name__
             raise self._trouble(f"{url.partition('?')[0][:_MAX_SAID]} cannot be reached ({kind})") from None
         try:
             value = Reply(reply.status, body=data).json()

@@ -1,10 +1,14 @@
-"""`Registry` over a cluster's admin API."""
+"""`Registry` over a cluster's admin API: namespaces, topics, their policies, and the mark of a relaxed topic."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 from schemactl.errors import RegistryError
 from schemactl.model import (
@@ -19,23 +23,52 @@ from schemactl.model import (
     SchemaVersion,
     Topic,
     TopicName,
+    strategy_of,
 )
-from schemactl.registry.base import OnProgress, Scope, Warn, no_progress, no_warning
-from schemactl.registry.pulsar import namespaces as _namespaces
-from schemactl.registry.pulsar import schemas, topics
+from schemactl.registry.base import (
+    AUTO_UPDATE_STRATEGIES,
+    RELAXED_FROM,
+    OnProgress,
+    Scope,
+    Warn,
+    no_progress,
+    no_warning,
+)
+from schemactl.registry.pulsar import schemas
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.replies import strategy_named
 from schemactl.verdicts import Answer
+from schemactl.wording import partitioned
 
 _Asked = TypeVar("_Asked")
-_Told = TypeVar("_Told")
+_Found = TypeVar("_Found")
 
-_AT_A_TIME = 32
+_BATCH = 32
 _NOT_ALLOWED = frozenset({401, 403})
 _LONGEST_VERSION = 64
 _VERSION = re.compile(r"[\w.+-]+", re.ASCII)
+_PARTITION = re.compile(r"-partition-\d+$")
 _PROBE = "schemactl-asks-for-the-strategy"
-"""A topic that is only ever asked about: a test of compatibility needs none, and makes none."""
+"""A topic that is only ever asked about: a compatibility test needs none, and creates none."""
+_SYSTEM_TENANTS = frozenset({"pulsar", "sla"})
+"""The tenants of the brokers' own topics."""
+_VISIBLE_WITHIN_S = 15.0
+_UNSET: Final = Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
+
+_SETTERS: Final = {
+    "schema_compatibility_strategy": ("PUT", "schemaCompatibilityStrategy"),
+    "is_allow_auto_update_schema": ("POST", "isAllowAutoUpdateSchema"),
+    "schema_validation_enforced": ("POST", "schemaValidationEnforced"),
+}
+"""The method and the path of each policy's endpoint: Pulsar mixes them."""
+
+_POLICIES: Final = {
+    "schema_compatibility_strategy": str | None,
+    "schema_auto_update_compatibility_strategy": str | None,
+    "is_allow_auto_update_schema": bool | None,
+    "schema_validation_enforced": bool | None,
+}
 
 
 class PulsarRegistry:
@@ -43,10 +76,11 @@ class PulsarRegistry:
 
     Args:
         url: of the admin API; several of one cluster separated by commas.
-        release: to answer as, where the cluster does not tell its own.
-        defaults: stand for the broker's settings, where the role may not ask for them.
-        progress: told how many topics of how many have been read, now and then.
-        warn: told when the cluster is waited for.
+        credentials: what proves who asks.
+        release: the release to answer as, where the cluster does not tell its own.
+        defaults: the broker's settings, where the role may not read them.
+        progress: called with how many topics of how many have been read.
+        warn: called when the cluster is waited for.
     """
 
     def __init__(
@@ -79,46 +113,41 @@ class PulsarRegistry:
                 )
             if not reply.fine and reply.status not in _NOT_ALLOWED:
                 self._connection.expect(reply, "GET brokers/version")
-            told = reply.body[:_LONGEST_VERSION].decode("ascii", "replace").strip().strip('"')
-            self._version = told if reply.fine and _VERSION.fullmatch(told) else ""
+            text = reply.body[:_LONGEST_VERSION].decode("ascii", "replace").strip().strip('"')
+            self._version = text if reply.fine and _VERSION.fullmatch(text) else ""
         return self._version
 
     @property
     def release(self) -> Release:
-        """The known release that the brokers' is nearest to, from below."""
+        """The newest known release that is not newer than the brokers'."""
         return nearest_release(self.version) or self._fallback
 
     def close(self) -> None:
-        """Connections are closed."""
+        """Close the connections."""
         self._connection.close()
 
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         places = {(name.namespace_name, name.domain) for name in scope.topics}
-        found = self._each(lambda name: _namespaces.read(self._connection, name), scope.namespaces)
-        spaces = {space.name: space for space in found if space is not None}
-        listed = self._each(lambda place: (place, topics.existing(self._connection, *place)), places)
-        existing = dict(listed)
+        spaces = [space for space in self._each(self._namespace, scope.namespaces) if space is not None]
+        existing = dict(self._each(lambda place: (place, self._existing(*place)), places))
 
         def read_topic(name: TopicName) -> Topic | None:
-            there = existing[name.namespace_name, name.domain]
-            return self._topic(name, partitioned=_partitioned(name, there))
+            return self._topic(name, existing[name.namespace_name, name.domain])
 
-        catalog = {}
+        topics = {}
         for number, topic in enumerate(self._each(read_topic, scope.topics), 1):
             self._progress(number, len(scope.topics))
             if topic is not None:
-                catalog[topic.name] = topic
-        return Catalog(spaces, catalog)
+                topics[topic.name] = topic
+        return Catalog({space.name: space for space in spaces}, topics)
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`. A topic that exists only by its schemas cannot be listed."""
-        wanted = namespaces if namespaces is not None else frozenset(_namespaces.names(self._connection))
+        wanted = namespaces if namespaces is not None else frozenset(self._namespace_names())
 
         def topics_of(name: NamespaceName) -> tuple[NamespaceName, list[TopicName]] | None:
-            found = [
-                topics.existing(self._connection, name, domain) for domain in ("persistent", "non-persistent")
-            ]
+            found = [self._existing(name, domain) for domain in ("persistent", "non-persistent")]
             return None if found[0] is None else (name, [topic for some in found for topic in some or ()])
 
         existing = [one for one in self._each(topics_of, wanted) if one is not None]
@@ -128,24 +157,61 @@ class PulsarRegistry:
         )
 
     def create_namespace(self, name: NamespaceName) -> None:
-        """See `Registry.create_namespace`."""
-        _namespaces.create(self._connection, name)
+        """See `Registry.create_namespace`. Creating the tenant takes a superuser."""
+        reply = self._connection.send("PUT", f"namespaces/{name}")
+        if reply.status == 404:
+            # The namespace's administrator may create namespaces, but not ask about tenants: so try first.
+            clusters = [one for one in self._connection.get("clusters", [str]) if one != "global"]
+            tenant = {"adminRoles": [], "allowedClusters": clusters}
+            made = self._connection.send("PUT", f"tenants/{name.tenant}", tenant)
+            if made.status != 409:
+                self._connection.expect(made, f"PUT tenants/{name.tenant}")
+            reply = self._connection.send("PUT", f"namespaces/{name}")
+        if reply.status != 409:
+            self._connection.expect(reply, f"PUT namespaces/{name}")
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
-        _namespaces.set_policies(self._connection, name, policies)
+        for policy, value in _managed(policies).items():
+            self._set(policy, f"namespaces/{name}", value, of=f"namespace {name}")
+
+        def read_back() -> Policies | None:
+            found = self._namespace(name)
+            return found.policies if found else None
+
+        _wait_until_in_force(str(name), policies, read_back)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
-        topics.create(self._connection, name, partitions)
+        path, body = (_path(name), None) if partitions is None else (f"{_path(name)}/partitions", partitions)
+        reply = self._connection.send("PUT", path, body)
+        if reply.status == 409:
+            has = self._partitions(name)
+            if has != partitions:
+                raise RegistryError(f"{name} exists and {partitioned(has)}")
+            return
+        self._connection.expect(reply, f"PUT {path}", of=f"namespace {name.namespace_name}")
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
-        topics.grow(self._connection, name, partitions)
+        has = self._partitions(name)
+        if has is None or partitions < has:
+            raise RegistryError(f"{name} {partitioned(has)} and cannot have {partitions}")
+        if partitions > has:
+            path = f"{_path(name)}/partitions"
+            self._connection.expect(self._connection.send("POST", path, partitions), f"POST {path}")
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`."""
-        topics.set_policies(self._connection, name, policies)
+        managed = _managed(policies)
+        if "is_allow_auto_update_schema" in managed:
+            raise RegistryError(
+                f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none"
+            )
+        for policy, value in managed.items():
+            # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
+            self._set(policy, _path(name), value, of=f"topic {name}")
+        _wait_until_in_force(str(name), policies, lambda: self._topic_policies(name))
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`."""
@@ -160,94 +226,178 @@ class PulsarRegistry:
         return schemas.test(self._connection, topic, info)
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
-        """See `Registry.delete_schema`. A soft delete whose answer was lost is not repeated."""
+        """See `Registry.delete_schema`. A soft delete without a response is not repeated blindly."""
         return schemas.delete(self._connection, topic, force=force)
 
     def delete_topic(self, topic: TopicName) -> None:
-        """See `Registry.delete_topic`. Only a topic that exists is deleted; of another, the schemas are."""
-        if not topics.delete(self._connection, topic):
+        """See `Registry.delete_topic`. Only a topic that exists is deleted; of another one, the schemas are."""
+        # To delete a topic that does not exist answers 404 and deletes its schemas all the same.
+        existing = self._existing(topic.namespace_name, topic.domain) or {}
+        if topic not in existing:
             schemas.delete(self._connection, topic, force=True)
+            return
+        path = f"{_path(topic)}/partitions" if existing[topic] else _path(topic)
+        reply = self._connection.send("DELETE", path)
+        if reply.status != 404:
+            self._connection.expect(reply, f"DELETE {path}")
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """See `Registry.strategy`."""
-        own = topics.policies(self._connection, topic).schema_compatibility_strategy
-        space = _namespaces.read(self._connection, topic.namespace_name)
-        for strategy in (own, space.policies.schema_compatibility_strategy if space else None):
-            if strategy not in (None, CompatibilityStrategy.UNDEFINED):
-                return strategy
-        return self.default_strategy(topic.namespace_name)
+        space = self._namespace(topic.namespace_name)
+        own = strategy_of(self._topic_policies(topic), space.policies if space else None)
+        return own or self.default_strategy(topic.namespace_name)
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
         """See `Registry.default_strategy`.
 
-        The broker's own setting is asked for where the role is a superuser's, and tried out where it is the tenant's
-        administrator; for any other role, what the project file says stands for it.
+        The broker's own setting is read where the role is a superuser's, and tried out where it is the tenant's
+        administrator; for any other role the project file's default is used.
         """
-        mapped = _namespaces.auto_update_strategy(self._connection, namespace)
-        if mapped is not None:
-            return mapped
+        name = self._told(namespace).get("schema_auto_update_compatibility_strategy") or ""
+        if name in AUTO_UPDATE_STRATEGIES:
+            return AUTO_UPDATE_STRATEGIES[name]
         if self._broker_strategy is None:
-            self._broker_strategy = self._configured() or self._tried(namespace)
+            self._broker_strategy = self._configured_strategy() or self._tried_strategy(namespace)
         return self._broker_strategy or self._defaults.schema_compatibility_strategy
 
     def relax(self, topic: TopicName) -> None:
-        """See `Registry.relax`. What it was is kept in a property of the topic."""
+        """See `Registry.relax`. The former strategy is kept in a property of the topic."""
         if topic.domain != "persistent":
             raise RegistryError(f"{topic}: only persistent topics can keep what their strategy was")
-        topics.relax(self._connection, topic)
+        own = self._topic_policies(topic).schema_compatibility_strategy
+        if own is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+            return
+        # Brokers do not answer at all when asked for the properties of a topic that does not exist.
+        self._partitions(topic)
+        path = f"{_path(topic)}/properties"
+        self._connection.expect(self._connection.send("PUT", path, {RELAXED_FROM: own}), f"PUT {path}")
+        self.set_topic_policies(topic, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
 
     def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
-        """See `Registry.relaxed`."""
-        return topics.relaxed(self._connection, topic)
+        """See `Registry.relaxed`. A mark alone is left by a `relax` or `restore` that was killed half way."""
+        own = self._topic_policies(topic).schema_compatibility_strategy
+        if own is not CompatibilityStrategy.ALWAYS_COMPATIBLE:
+            return None
+        mark = self._mark(topic)
+        return None if mark is None else strategy_named(mark)
 
     def restore(self, topic: TopicName) -> None:
         """See `Registry.restore`."""
-        topics.restore(self._connection, topic)
+        before = self.relaxed(topic)
+        if before is not None:
+            self.set_topic_policies(topic, Policies(before))
+        if self._mark(topic) is not None:
+            path = f"{_path(topic)}/properties?key={RELAXED_FROM}"
+            self._connection.expect(self._connection.send("DELETE", path), f"DELETE {path}")
 
-    def _each(self, ask: Callable[[_Asked], _Told], about: Iterable[_Asked]) -> Iterator[_Told]:
-        """What is told about each, in the order of `about`."""
+    def _each(self, ask: Callable[[_Asked], _Found], about: Iterable[_Asked]) -> Iterator[_Found]:
+        """Yield the result for each of `about`, in its order, from several threads."""
         asked = list(about)
         if len(asked) < 2:
             yield from map(ask, asked)
             return
         # Handing one topic after the other to a thread costs as much as a tenth of its requests.
-        size = max(1, min(_AT_A_TIME, len(asked) // CONNECTIONS))
-        parts = [asked[start : start + size] for start in range(0, len(asked), size)]
+        size = max(1, min(_BATCH, len(asked) // CONNECTIONS))
+        batches = [asked[start : start + size] for start in range(0, len(asked), size)]
         with self._connection.threads() as threads:
-            for told in threads.map(lambda part: [ask(one) for one in part], parts):
-                yield from told
+            for found in threads.map(lambda batch: [ask(one) for one in batch], batches):
+                yield from found
 
-    def _topic(self, name: TopicName, *, partitioned: bool | None) -> Topic | None:
-        """The topic; `partitioned` None: it does not exist, but may have schemas."""
+    def _namespace_names(self) -> Iterator[NamespaceName]:
+        """Yield every namespace of every tenant, without the brokers' own."""
+        for tenant in self._connection.get("tenants", [str]):
+            if tenant not in _SYSTEM_TENANTS:
+                for text in self._connection.get(f"namespaces/{quote(tenant, safe='')}", [str], absent=[]):
+                    # Old names had a cluster in them; nothing can be declared for those.
+                    with suppress(ValueError):
+                        yield NamespaceName.parse(text)
+
+    def _told(self, name: NamespaceName) -> dict[str, Any]:
+        """Return the policies of a namespace as JSON; {} where it does not exist."""
+        found: dict[str, Any] = self._connection.get(f"namespaces/{name}", _POLICIES, absent={})
+        return found
+
+    def _namespace(self, name: NamespaceName) -> Namespace | None:
+        found = self._connection.get(f"namespaces/{name}", _POLICIES, absent=None)
+        if found is None:
+            return None
+        own = strategy_named(found.get("schema_compatibility_strategy"))
+        others = found.get("is_allow_auto_update_schema"), found.get("schema_validation_enforced")
+        return Namespace(name, Policies(own, *others))
+
+    def _existing(self, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
+        """Return the namespace's topics of a domain, and whether each is partitioned; None: there is no such namespace.
+
+        The brokers' own topics are left out. A non-persistent topic without partitions exists only while a broker has it loaded.
+        """
+        plain = self._connection.get(f"{domain}/{space}", [str], absent=None)
+        if plain is None:
+            return None
+        grouped = self._connection.get(f"{domain}/{space}/partitioned", [str], absent=[])
+        found = dict.fromkeys(_names(text for text in plain if not _PARTITION.search(text)), False)
+        return {**found, **dict.fromkeys(_names(grouped), True)}
+
+    def _topic(self, name: TopicName, existing: dict[TopicName, bool] | None) -> Topic | None:
         versions = schemas.stored(self._connection, name)
         current = versions[-1].info if versions else None
-        if partitioned is None:
-            return Topic(name, current, versions, topics.UNSET, deleted=True) if versions else None
-        count = topics.partitions(self._connection, name) if partitioned else None
-        return Topic(name, current, versions, topics.policies(self._connection, name), partitions=count)
+        if existing is not None and name.domain == "non-persistent":
+            # Brokers create such a topic with its first client, and forget it with the last one: it counts as existing.
+            existing = {name: False, **existing}
+        if existing is None or name not in existing:
+            return Topic(name, current, versions, _UNSET, deleted=True) if versions else None
+        count = self._partitions(name) if existing[name] else None
+        return Topic(name, current, versions, self._topic_policies(name), partitions=count)
 
-    def _configured(self) -> CompatibilityStrategy | None:
+    def _partitions(self, name: TopicName) -> int | None:
+        """Return how many partitions the topic has, None if it is not partitioned; raise RegistryError if it does not exist."""
+        count: int = self._connection.get(f"{_path(name)}/partitions", {"partitions": int})["partitions"]
+        if count < 0:
+            raise RegistryError(f"{name}: the registry says it has {count} partitions")
+        return count or None
+
+    def _topic_policies(self, name: TopicName) -> Policies:
+        """Return the topic's own policies; none is set on a topic that does not exist, or cannot have any."""
+        path = _path(name)
+        own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
+        enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
+        return Policies(strategy_named(own), schema_validation_enforced=enforced)
+
+    def _set(self, policy: str, path: str, value: Any, *, of: str) -> None:
+        method, endpoint = _SETTERS[policy]
+        reply = self._connection.send(method, f"{path}/{endpoint}", value)
+        self._connection.expect(reply, f"{method} {path}/{endpoint}", of=of)
+
+    def _mark(self, name: TopicName) -> str | None:
+        """Return the strategy that `relax` wrote down; None: there is no mark."""
+        if name.domain != "persistent":
+            return None
+        properties = self._connection.get(f"{_path(name)}/properties", dict | None, absent=None) or {}
+        found = properties.get(RELAXED_FROM)
+        if found is not None and not isinstance(found, str):
+            raise RegistryError(f"{name}: its property {RELAXED_FROM} is not text")
+        return found
+
+    def _configured_strategy(self) -> CompatibilityStrategy | None:
+        """Return the broker's setting; None: the role may not read it."""
         reply = self._connection.send("GET", "brokers/configuration/runtime")
         if not reply.fine:
             return None
         shape = {"schemaCompatibilityStrategy": str | None}
-        told = self._connection.told(reply, "GET brokers/configuration/runtime", shape)
-        strategy = _namespaces.strategy(told.get("schemaCompatibilityStrategy"))
+        found = self._connection.json(reply, "GET brokers/configuration/runtime", shape)
+        strategy = strategy_named(found.get("schemaCompatibilityStrategy"))
         # PulsarService takes UNDEFINED in its settings for FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
-    def _tried(self, name: NamespaceName) -> CompatibilityStrategy | None:
-        space: Namespace | None = _namespaces.read(self._connection, name)
-        if (
-            space is None
-            or space.policies.schema_compatibility_strategy is not CompatibilityStrategy.UNDEFINED
-        ):
+    def _tried_strategy(self, name: NamespaceName) -> CompatibilityStrategy | None:
+        """Return the strategy that a compatibility test in the namespace names; None: it tells nothing of the broker's."""
+        space = self._namespace(name)
+        if space is None or strategy_of(space.policies):
             return None
         return schemas.strategy_in_force(self._connection, TopicName(name.tenant, name.name, _PROBE))
 
 
 def nearest_release(version: str) -> Release | None:
-    """The newest known release that is not newer than `version`; None: `version` is no release, or older than all."""
+    """Return the newest known release that is not newer than `version`; None: it is no release, or older than all."""
     parts = version.split(".")[:2]
     if not all(part.isdecimal() and len(part) <= _LONGEST_VERSION for part in parts):
         return None
@@ -256,10 +406,43 @@ def nearest_release(version: str) -> Release | None:
     return known[-1] if known else None
 
 
-def _partitioned(name: TopicName, existing: dict[TopicName, bool] | None) -> bool | None:
-    if existing is None:
-        return None
-    if name.domain == "non-persistent":
-        # Brokers make such a topic when a client comes, and forget it with the last one: it is as good as there.
-        return existing.get(name, False)
-    return existing.get(name)
+def _path(name: TopicName) -> str:
+    return f"{name.domain}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
+
+
+def _managed(policies: Policies) -> dict[str, Any]:
+    """Return the policies that are not None, by the name of their field."""
+    return {name: value for name, value in asdict(policies).items() if value is not None}
+
+
+def _names(texts: Iterable[str]) -> Iterator[TopicName]:
+    for text in texts:
+        # Older brokers took names that Pulsar refuses today; nothing can be declared for them.
+        with suppress(ValueError):
+            name = TopicName.parse(text)
+            if not name.topic.startswith("__"):
+                yield name
+
+
+def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies | None]) -> None:
+    """Wait until the policies that are not None are read back; raise RegistryError when they are not after a while.
+
+    A broker takes a strategy that it does not know, answers 204 and unsets it; and other brokers learn of a change by a
+    message. So an answer 204 is not enough.
+    """
+    wanted = _managed(policies)
+    end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
+    while True:
+        found = read_back()
+        shown = {name: getattr(found, name) for name in wanted} if found else {}
+        if shown == wanted:
+            return
+        if time.monotonic() + delay_s > end_s:
+            differing = ", ".join(
+                f"{name}: {shown.get(name)}" for name in wanted if shown.get(name) != wanted[name]
+            )
+            raise RegistryError(
+                f"{what}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
+            )
+        time.sleep(delay_s)
+        delay_s = min(delay_s * 2, 1.0)

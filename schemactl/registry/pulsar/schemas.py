@@ -20,15 +20,15 @@ from schemactl.model import (
     SchemaVersion,
     TopicName,
 )
-from schemactl.registry.pulsar.answers import (
+from schemactl.registry.pulsar.connection import AdminConnection, NoResponseError
+from schemactl.registry.pulsar.replies import (
     Reply,
     can_succeed_later,
     exception,
     is_concurrent_modification,
     is_too_big,
+    strategy_named,
 )
-from schemactl.registry.pulsar.connection import AdminConnection, NoResponseError
-from schemactl.registry.pulsar.namespaces import strategy
 from schemactl.verdicts import Answer, Outcome
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
@@ -95,7 +95,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
     payload = _payload(info)
     reply = connection.send("POST", f"{_path(topic)}/schema", payload)
     if reply.fine:
-        told = connection.told(reply, f"upload to {topic}", {"version": {"version": int}})
+        told = connection.json(reply, f"upload to {topic}", {"version": {"version": int}})
         number: int = told["version"]["version"]
         return number
     if is_too_big(reply, len(info.schema)):
@@ -107,7 +107,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
     outcome = _outcome(reply)
     if outcome is None:
         connection.expect(reply, f"upload to {topic}", of=f"namespace {topic.namespace_name}")
-    raise SchemaRefused(outcome or Outcome.ERROR, connection.words(reply))
+    raise SchemaRefused(outcome or Outcome.ERROR, connection.error_message(reply))
 
 
 def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
@@ -118,7 +118,7 @@ def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Ans
     if reply.status != _SERVER_ERROR:
         connection.expect(reply, f"compatibility test for {topic}", of=f"namespace {topic.namespace_name}")
     name = exception(reply)
-    return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.words(reply), name)
+    return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.error_message(reply), name)
 
 
 def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int | None:
@@ -137,7 +137,7 @@ def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int
                 raise
         else:
             if reply.fine:
-                number: int = connection.told(reply, f"DELETE {where}", {"version": int})["version"]
+                number: int = connection.json(reply, f"DELETE {where}", {"version": int})["version"]
                 return number
             if delay_s is None or not can_succeed_later(reply):
                 connection.expect(reply, f"DELETE {where}")
@@ -220,5 +220,5 @@ def strategy_in_force(connection: AdminConnection, topic: TopicName) -> Compatib
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
     if not reply.fine:
         return None
-    told = connection.told(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
-    return strategy(told["schemaCompatibilityStrategy"])
+    told = connection.json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
+    return strategy_named(told["schemaCompatibilityStrategy"])

@@ -1,4 +1,4 @@
-"""What a broker's answers say: its words, the exception behind them, and whether trying again can help."""
+"""Replies of a broker: its message, the exception behind it, and whether a retry can help."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import json
 import re
 from typing import Any, NamedTuple, NoReturn
 
-MAX_WORDS = 2_000
-"""How many characters of a broker's words are kept: with the definitions that it quotes they can be megabytes."""
+from schemactl.errors import RegistryError
+from schemactl.model import CompatibilityStrategy
 
-MAX_REFUSAL_BYTES = 1 << 20
-"""How much of the body of a refusal is read."""
+MAX_MESSAGE = 2_000
+"""The most characters of a broker's message that are kept: with the definitions that it quotes it can have megabytes."""
+
+MAX_ERROR_BYTES = 1 << 20
+"""The most bytes of an error reply's body that are read."""
 
 TOO_MANY_REQUESTS = 429
 _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 409, 412, 500
-_LARGEST_LONG = (1 << 63) - 1
 _GATEWAY = frozenset({502, 503, 504})
 
 _UNEXPECTED = "An unexpected error occurred in the server"
@@ -31,9 +33,9 @@ _NO_BOOKIE = "Bookie handle is not available"
 
 
 class Reply(NamedTuple):
-    """An answer over HTTP; of one that is fine, reason and content type are not kept.
+    """A reply over HTTP; of a successful one, reason and content type are not kept.
 
-    `retry_after_s` is what the header of that name says, if it says seconds.
+    `retry_after_s` is the header of that name, if it is a number of seconds.
     """
 
     status: int
@@ -44,14 +46,14 @@ class Reply(NamedTuple):
 
     @property
     def fine(self) -> bool:
-        """The request was carried out."""
+        """Whether the request was carried out."""
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """The body's value; None where it is empty, as Pulsar answers for a policy that is not set.
+        """Return the body's value; None where it is empty, as Pulsar answers for a policy that is not set.
 
         Raises:
-            ValueError: the body is not JSON, nests too deep, or holds what is no text in UTF-8.
+            ValueError: the body is not JSON, nests too deep, or holds text that has no UTF-8.
         """
         if not self.body:
             return None
@@ -67,72 +69,66 @@ class Reply(NamedTuple):
         return value
 
 
-def fits(value: Any, shape: Any) -> bool:
-    """Whether a JSON value has that shape, as far as it is told.
-
-    A shape is a type; `[shape]`, an array of such; `{key: shape}`, an object with such members, where a missing one counts
-    as null; or a tuple of shapes, any of them.
-    """
-    match shape:
-        case list():
-            return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
-        case dict():
-            return isinstance(value, dict) and all(fits(value.get(key), of) for key, of in shape.items())
-        case tuple():
-            return any(fits(value, of) for of in shape)
-        case _ if shape is int:
-            return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_LONG
-        case _:
-            return isinstance(value, shape)
+def strategy_named(text: str | None) -> CompatibilityStrategy:
+    """Return the strategy of that name, UNDEFINED for None; raise RegistryError if there is no such strategy."""
+    try:
+        return CompatibilityStrategy.UNDEFINED if text is None else CompatibilityStrategy(text)
+    except ValueError:
+        raise RegistryError(
+            f"the registry has a compatibility strategy that is not known here: {(text or '')[:60]!r}",
+            fix="upgrade schemactl",
+        ) from None
 
 
-def words(reply: Reply) -> str:
-    """What the broker says, at most `MAX_WORDS` long.
+def error_message(reply: Reply) -> str:
+    """Return the broker's message, at most `MAX_MESSAGE` long.
 
-    That is the reason in JSON, else the message of Jetty's page, which is JSON or HTML, else the reason phrase.
+    It is the reason in JSON, else the message of Jetty's page (JSON or HTML), else the reason phrase.
     """
     text = _reason(reply) or reply.reason
     if _UNEXPECTED in text and "Message:" in text:
         text = _message(text)
     text = text.strip()
-    return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]} ..."
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
 
 
 def _message(text: str) -> str:
-    """What stands between "Message:" and a line that begins with "Stacktrace:", in one pass."""
+    """Return the text between "Message:" and a line that begins with "Stacktrace:", in one pass."""
     lines = text.partition("Message:")[2].split("\n")
     end = next((n for n, line in enumerate(lines) if n and line.lstrip().startswith("Stacktrace:")), None)
     return "\n".join(lines[:end])
 
 
 def exception(reply: Reply) -> str:
-    """The simple name of the Java exception behind an unexpected error; "" for any other answer."""
+    """Return the simple name of the Java exception behind an unexpected error; "" for any other reply."""
     found = _STACKTRACE.search(_reason(reply))
     return found[1].rpartition(".")[2].rpartition("$")[2] if found else ""
 
 
 def is_concurrent_modification(reply: Reply) -> bool:
-    """Somebody else wrote at the same time, so nothing was written. An upload's other 409, incompatible, has no reason."""
+    """Whether nothing was written because another client wrote at the same time. An upload's other 409, incompatible, has no reason."""
     return (
-        reply.status == _CONFLICT and b'"reason"' in reply.body and words(reply) == "Concurrent modification"
+        reply.status == _CONFLICT
+        and b'"reason"' in reply.body
+        and error_message(reply) == "Concurrent modification"
     )
 
 
 def is_too_big(reply: Reply, size: int) -> bool:
-    """An upload of `size` bytes did not fit into a ledger's entry: the broker blames its bookies."""
-    return reply.status >= _SERVER_ERROR and size > 4_000_000 and _NO_BOOKIES in words(reply)
+    """Whether an upload of `size` bytes did not fit into a ledger entry, for which the broker blames its bookies."""
+    return reply.status >= _SERVER_ERROR and size > 4_000_000 and _NO_BOOKIES in error_message(reply)
 
 
 def can_succeed_later(reply: Reply, sent_bytes: int = 0) -> bool:
-    """Whether the very same request, with a body of `sent_bytes`, may be answered otherwise in a moment.
+    """Whether a retry of the same request, with a body of `sent_bytes`, may succeed in a moment.
 
-    So it is when the topic's bundle has no owner just now (412), when somebody was faster (409), for a server that is busy
-    or a gateway without one, and for a 500 that is either not Pulsar's own or tells of its storage, which is slower to be
-    ready than a broker that starts. Another 500 of Pulsar's is how it refuses.
+    It may when the topic's bundle has no owner just now (412), when another client was faster (409), for a busy server or a
+    gateway without one, and for a 500 that is either not Pulsar's own or comes from its storage, which starts more slowly than
+    a broker. Any other 500 of Pulsar's is a refusal.
     """
-    if reply.status == _SERVER_ERROR and _NO_BOOKIES in words(reply):
+    if reply.status == _SERVER_ERROR and _NO_BOOKIES in error_message(reply):
         return not is_too_big(reply, sent_bytes)
-    if reply.status == _SERVER_ERROR and _NO_BOOKIE in words(reply):
+    if reply.status == _SERVER_ERROR and _NO_BOOKIE in error_message(reply):
         return True
     if reply.status == _SERVER_ERROR:
         return _UNEXPECTED not in _reason(reply) or _TRANSIENT_EXCEPTION.search(exception(reply)) is not None
@@ -168,7 +164,7 @@ def _json_reason(text: str) -> str:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _is_json(reply: Reply) -> bool:
