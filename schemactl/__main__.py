@@ -7,15 +7,21 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # the one we mean. This package itself may have been found there, as in a checkout of it: then its modules still are.
     del sys.path[0]
 
-from schemactl.deadline import OutOfTime
+from schemactl.deadline import DEFAULT_S, OutOfTime, within
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
 
 def main() -> int:
-    """The exit code of one run of the command line."""
+    """Run the command line, and return its exit code."""
     try:
+        if sys.argv[1:] == ["check", "--staged"]:
+            from schemactl import early_exit
+
+            if within(DEFAULT_S, "looking at the index", lambda _: early_exit.is_nothing_staged()):
+                print(early_exit.MESSAGE)
+                return 0
         from schemactl.cli import main as command_line
 
         return command_line()

@@ -30,6 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "wording": {"model", "verdicts"},
     "declare": {"registry_url", "errors", "output", "rules", "model", "verdicts", "source", "formats"},
     "history": {"errors", "output", "model", "source", "formats", "declare"},
+    "early_exit": {"history"},
     "target_numbers": {
         "errors",
         "output",

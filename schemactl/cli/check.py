@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
+from schemactl.early_exit import in_ci
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.output import write
 from schemactl.printing import uncleaned
@@ -130,7 +131,7 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
     with history.Repository.open(context.directory) as repository:
         deadline.begin("reading the declared files")
         project, files = _files(args, context, repository)
-        if not args.base and _in_ci():
+        if not args.base and in_ci():
             _refuse_itself(context, repository, project, staged=args.staged)
         declared, numbers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
@@ -152,12 +153,23 @@ def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> C
             paths = {project.path, *_paths(declared), *numbers.paths}
             notes = _not_judged(repository, project, files, paths)
             report = replace(report, notes=(*report.notes, *notes))
+        is_whole = args.staged and not (args.topic or args.namespace or context.config)
+        if is_whole and not report.count("error") and Path.cwd() == Path(context.directory):
+            _record(repository, project, declared, numbers)
     return report
 
 
-def _in_ci() -> bool:
-    """Return whether a build server runs this: then a change does not say what it is judged against."""
-    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+def _record(repository: Repository, project: Project, declared: Declared, numbers: Judged) -> None:
+    """Let the next check leave early where nothing of a schema is staged: see `early_exit`."""
+    from schemactl import early_exit
+    from schemactl.declare import PROJECT_FILE, in_roots
+
+    if "" in project.roots or project.path != PROJECT_FILE or str(repository.top) != os.path.realpath("."):
+        return
+    definitions = chain.from_iterable(declared.dependencies.values())
+    # Definitions beside the roots are watched by their folders, which are fewer.
+    outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
+    early_exit.record({project.path, *project.roots, *outside, *numbers.places})
 
 
 def _refuse_itself(context: Context, repository: Repository, project: Project, *, staged: bool) -> None:
