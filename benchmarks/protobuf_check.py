@@ -43,7 +43,7 @@ def main() -> None:
         print(
             f"{args.files} files, each with one change; both sides compiled in {time.perf_counter() - started:.2f} s"
         )
-        for category in ("WIRE", "WIRE_JSON", "FILE"):
+        for category in ("WIRE", "WIRE_JSON"):
             compare(old, new, category, buf=args.buf, rounds=args.rounds)
 
 
@@ -107,7 +107,7 @@ def report(old: str, new: str, category: str) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     from schemactl.formats.protobuf_native.breaking import proto_rules
-    from schemactl.formats.protobuf_native.image import Image
+    from schemactl.formats.protobuf_native.descriptor import Image
 
     images = [Image.of(FileDescriptorSet.FromString(Path(path).read_bytes())) for path in (old, new)]
     found = proto_rules(old=images[0], new=images[1], category=category)  # type: ignore[arg-type]

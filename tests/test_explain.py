@@ -25,8 +25,8 @@ def test_a_rule_is_explained_however_its_name_is_written(
 
 
 def test_a_rule_that_nobody_looks_for_unasked_says_how_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["explain", "RPC_NO_DELETE"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "only with `schemactl compare --proto-rules FILE`"
+    assert cli.main(["explain", "FIELD_SAME_NAME"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "only with `protobuf: {rules: WIRE_JSON}`"
 
 
 @pytest.mark.parametrize(

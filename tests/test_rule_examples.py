@@ -10,13 +10,22 @@ import pytest
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats import resolve
-from schemactl.formats.protobuf_native.advanced import refusals
+from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo, SchemaType
-from schemactl.rules import Rule, avro, protobuf
+from schemactl.rules import Rule, rules
 
+AVRO = [
+    "READER_FIELD_MISSING_DEFAULT_VALUE",
+    "TYPE_MISMATCH",
+    "MISSING_ENUM_SYMBOLS",
+    "MISSING_UNION_BRANCH",
+    "NAME_MISMATCH",
+    "FIXED_SIZE_MISMATCH",
+    "AMBIGUOUS_ALIAS",
+]
 HEADS = ('syntax = "proto3";', 'syntax = "proto2";', 'edition = "2023";', "")
 
 
@@ -25,7 +34,7 @@ def fits(rule: Rule) -> bool:
     return rule.example.startswith("\n// before\n")
 
 
-@pytest.mark.parametrize("rule", [rule for rule in protobuf.RULES if fits(rule)], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [rule for rule in rules().values() if fits(rule)], ids=lambda rule: rule.id)
 def test_the_example_of_a_rule_on_protobuf_fires_it(rule: Rule) -> None:
     before, after = re.split(r"^// after.*\n", rule.example, flags=re.MULTILINE)
     texts = [whole(side, head, rule.example) for head in HEADS for side in (before, after)]
@@ -65,10 +74,10 @@ def found(old: SchemaInfo | InvalidSchema, new: SchemaInfo | InvalidSchema) -> I
     before, after = parse(old.schema), parse(new.schema)
     for category in CATEGORIES:
         yield from (each.rule for each in proto_rules(old=before.image, new=after.image, category=category))
-    yield from (each.rule for each in refusals(reader=after.root, writer=before.root))
+    yield from (each.rule for each in advanced_violations(reader=after.root, writer=before.root))
 
 
-@pytest.mark.parametrize("rule", avro.RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [rules()[name] for name in AVRO], ids=lambda rule: rule.id)
 def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> None:
     first, *others = rule.example.splitlines()
     if rule.id == "READER_FIELD_MISSING_DEFAULT_VALUE":

@@ -30,7 +30,7 @@ from schemactl import declare, history
 from schemactl.check import Fork, Stepwise, check
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema
-from schemactl.formats.protobuf_native.advanced import refusals
+from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.formats.protobuf_native.wrapper import parse
@@ -175,7 +175,7 @@ def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
 @pytest.mark.parametrize("case", of_kind("checker"))
 def test_the_opt_in_checker_finds_exactly_this(case: Case) -> None:
     old, new = compiled(case)
-    found = refusals(reader=parse(new.schema).root, writer=parse(old.schema).root)
+    found = advanced_violations(reader=parse(new.schema).root, writer=parse(old.schema).root)
     assert [{"rule": each.rule, "place": str(new.locate(each.pointer))} for each in found] == case["expect"]
     answer = judge(
         [SchemaVersion(0, old)],
@@ -262,7 +262,7 @@ def test_a_rule_says_what_why_how_to_mend_it_and_where_it_comes_from(rule: Rule)
 
 def test_a_rule_that_is_asked_for_is_in_that_category() -> None:
     for rule in rules().values():
-        category = re.search(r"--proto-rules (\w+)", rule.asked_with)
+        category = re.search(r"rules: (\w+)", rule.asked_with)
         categories = [name for name, members in CATEGORIES.items() if rule.id in members]
         assert (category is not None) == (bool(categories) and rule.verdict != "data"), rule.id
         assert category is None or category[1] in categories

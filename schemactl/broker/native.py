@@ -50,7 +50,7 @@ def refusal(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None
         ours, theirs = _read(reader).root, _read(writer).root
     except Thrown as thrown:
         raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
-    first = next(protobuf_native.load("advanced").refusals(reader=ours, writer=theirs), None)
+    first = next(protobuf_native.load("advanced").advanced_violations(reader=ours, writer=theirs), None)
     return (first.rule, first.path) if first else None
 
 

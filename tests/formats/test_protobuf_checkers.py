@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from protobuf_corpus import public, root
 
-from schemactl.formats.protobuf_native.advanced import refusals
+from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.places import find
 from schemactl.formats.protobuf_native.wrapper import parse, root_message
-from schemactl.rules.protobuf_advanced import RULES
+from schemactl.rules.advanced import RULES
 
 
 def test_the_root_message_of_every_public_pair_is_the_brokers() -> None:
@@ -22,7 +22,7 @@ def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> No
     for row, *infos in public():
         old, new = (parse(info.schema).root for info in infos)
         reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
-        found = list(refusals(reader=reader, writer=writer))
+        found = list(advanced_violations(reader=reader, writer=writer))
         expected = row["pulsar_native"][direction]
         assert [{"rule": one.rule, "path": one.path} for one in found] == expected["violations"], row["id"]
         assert expected["ok"] is (not found)
@@ -31,7 +31,7 @@ def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> No
 def test_every_refusal_points_at_what_the_checker_names() -> None:
     for row, *infos in public():
         old, new = (parse(info.schema).root for info in infos)
-        for refusal in refusals(reader=new, writer=old):
+        for refusal in advanced_violations(reader=new, writer=old):
             places = [find(side.file.image, refusal.pointer) for side in (new, old)]
             exact = [place[0] for place in places if place and place[0].pointer == refusal.pointer]
             assert exact, (row["id"], refusal)
@@ -41,7 +41,7 @@ def test_every_refusal_points_at_what_the_checker_names() -> None:
 
 
 def refused(old: str, new: str) -> list[tuple[str, str]]:
-    return [(one.rule, one.path) for one in refusals(reader=root(new), writer=root(old))]
+    return [(one.rule, one.path) for one in advanced_violations(reader=root(new), writer=root(old))]
 
 
 def test_a_string_that_is_checked_all_of_a_sudden_is_refused() -> None:

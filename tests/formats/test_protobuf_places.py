@@ -8,7 +8,7 @@ from protobuf_corpus import descriptor_sets, public
 from schemactl.errors import Source
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
-from schemactl.formats.protobuf_native.image import Span
+from schemactl.formats.protobuf_native.descriptor import Span
 from schemactl.formats.protobuf_native.places import field_path, find, source_at
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo, SchemaType
@@ -85,8 +85,7 @@ def click() -> SchemaInfo:
         ("/services/web.Clicks", "web/click.proto:17:1"),
         ("/services/web.Clicks/methods/List/input_type", "web/click.proto:18:12"),
         ("/services/web.Clicks/methods/List/idempotency_level", "web/click.proto:18:44"),
-        ("/files/click.proto/go_package", "web/click.proto:3:1"),
-        ("/files/click.proto/java_package", "web/click.proto:1:1"),
+        ("/files/click.proto/package", "web/click.proto:2:1"),
         ("/files/common~1money.proto/package", "common/money.proto:2:1"),
         # protoc counts a tab as reaching to the ninth column; we count characters.
         ("/messages/common.Money/fields/1/type", "common/money.proto:4:11"),

@@ -13,9 +13,9 @@ from protobuf_corpus import definition, public
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats import SPECS
-from schemactl.formats.protobuf_native.advanced import refusals
+from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.descriptor import BYTES, ENUM, MAP, STRING, Field, Message
-from schemactl.formats.protobuf_native.encoding import required
+from schemactl.formats.protobuf_native.sample import required
 from schemactl.formats.protobuf_native.wire import fields_of
 from schemactl.formats.protobuf_native.wrapper import Definition, build_pool, parse
 from schemactl.model import SchemaInfo, SchemaType
@@ -216,7 +216,7 @@ def test_a_tangle_of_circles_is_refused_in_bounded_time() -> None:
     started = time.process_time()
     with pytest.raises(InvalidSchema, match="in more than"):
         list(FORMAT.resolve(reader=reader, writer=writer))
-    *_, last = refusals(reader=parse(reader.schema).root, writer=parse(writer.schema).root)
+    *_, last = advanced_violations(reader=parse(reader.schema).root, writer=parse(writer.schema).root)
     assert last.rule == "COMPARISON_LIMIT_EXCEEDED"
     assert time.process_time() - started < 20
 

@@ -1,7 +1,7 @@
 """Pulsar's opt-in "advanced" checker of PROTOBUF_NATIVE (5.0), as ProtobufNativeSchemaCompatibility decides.
 
-It walks what the root messages reach, breadth first, fields in order of their numbers, and refuses at the first rule
-that fires. Here every one is told, in its order; the first is what a broker names.
+It walks what the root messages reach, breadth first, fields in order of their numbers, and rejects at the first rule that
+fires. Here every violation is yielded, in its order; the first is what a broker names.
 """
 
 from __future__ import annotations
@@ -9,35 +9,119 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
-from google.protobuf.descriptor_pb2 import FeatureSet
+from google.protobuf.descriptor_pb2 import EDITION_2023, EDITION_2024, FeatureSet
 
 from schemactl.formats.protobuf_native.default import can_have_default, default_of
-from schemactl.formats.protobuf_native.descriptor import ENUM, MAP, REQUIRED, STRING, Enum, Field, Message
-from schemactl.formats.protobuf_native.features import JAVA_UTF8_VERIFY
-from schemactl.formats.protobuf_native.refusal import Exhausted, Refusal, Rule, Work, below
-from schemactl.formats.protobuf_native.unsupported import unsupported
+from schemactl.formats.protobuf_native.descriptor import (
+    ENUM,
+    MAP,
+    REQUIRED,
+    STRING,
+    Enum,
+    Field,
+    File,
+    Message,
+    Oneof,
+)
+from schemactl.formats.protobuf_native.features import (
+    JAVA_FEATURES,
+    JAVA_UTF8_VERIFY,
+    extension_of,
+    field_numbers,
+)
+
+AdvancedRule: TypeAlias = Literal[
+    "ROOT_MESSAGE_CHANGED",
+    "UNSUPPORTED_FEATURE",
+    "FIELD_NUMBER_CHANGED",
+    "REQUIRED_FIELD_NOT_GUARANTEED",
+    "ONEOF_CONFLICT",
+    "MAP_CHANGED",
+    "CARDINALITY_CHANGED",
+    "TYPE_CHANGED",
+    "DEFAULT_CHANGED",
+    "UTF8_VALIDATION_ADDED",
+    "ENUM_VALUE_NOT_READABLE",
+    "COMPARISON_LIMIT_EXCEEDED",
+]
+
+_MAX_PATH_LENGTH: Final = 768
+_MAX_WORK: Final = 100_000
+_WORK_PER_GRAPH: Final = 16
 
 
-def refusals(*, reader: Message, writer: Message) -> Iterator[Refusal]:
-    """Every refusal of the checker, in its order."""
+@dataclass(frozen=True, slots=True)
+class AdvancedViolation:
+    """A rule of the advanced checker that a reader violates for what a writer wrote.
+
+    Attributes:
+        path: the fields from the root to the place, after the root's full name: `web.Click.user.id`.
+        pointer: the same place for `places.find`.
+    """
+
+    rule: AdvancedRule
+    path: str
+    pointer: str
+
+
+def below(path: str, part: Field | Oneof) -> str:
+    """The path of a field or oneof; a long one is cut, as the checker cuts it."""
+    whole = f"{path}.{part.name}"
+    return whole if len(whole) <= _MAX_PATH_LENGTH else f"{whole[: _MAX_PATH_LENGTH - 3]}..."
+
+
+class WorkLimitReached(Exception):
+    """The checker stops comparing here."""
+
+    def __init__(self, violation: AdvancedViolation) -> None:
+        super().__init__(violation.path)
+        self.violation = violation
+
+
+class Work:
+    """What one comparison has cost so far, in the checker's own units (ProtobufNativeSchemaCompatibility.Comparison)."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.limit = _MAX_WORK
+
+    def charge(self, units: int, path: str, at: Message | Field) -> None:
+        """Add `units` of work.
+
+        Raises:
+            WorkLimitReached: they are beyond the limit.
+        """
+        if units > self.limit - self.done:
+            raise WorkLimitReached(AdvancedViolation("COMPARISON_LIMIT_EXCEEDED", path, at.pointer))
+        self.done += units
+
+    def set_limit(self) -> None:
+        """Limit further work to a multiple of what it took to look at both graphs."""
+        self.limit = min(_MAX_WORK, self.done * _WORK_PER_GRAPH)
+
+
+def advanced_violations(*, reader: Message, writer: Message) -> Iterator[AdvancedViolation]:
+    """Yield every violation that the checker finds, in its order."""
     try:
-        yield from compare(reader, writer, Work())
-    except Exhausted as exhausted:
-        yield exhausted.refusal
+        yield from _compare(reader, writer, Work())
+    except WorkLimitReached as exhausted:
+        yield exhausted.violation
 
 
-def compare(reader: Message, writer: Message, work: Work) -> Iterator[Refusal]:
-    """Every refusal, as long as there is `work` to do.
+def _compare(reader: Message, writer: Message, work: Work) -> Iterator[AdvancedViolation]:
+    """Yield every violation while `work` lasts.
 
     Raises:
-        Exhausted: there is no more.
+        WorkLimitReached: the checker would stop here.
     """
     if writer.full_name != reader.full_name:
-        yield Refusal("ROOT_MESSAGE_CHANGED", writer.full_name, reader.pointer)
+        yield AdvancedViolation("ROOT_MESSAGE_CHANGED", writer.full_name, reader.pointer)
         return
     for root in (writer, reader):
-        yield from unsupported(root, work)
+        yield from _unsupported(root, work)
     work.set_limit()
     work.charge(1, writer.full_name, reader)
     queue = deque([(writer, reader, writer.full_name)])
@@ -58,35 +142,35 @@ def compare(reader: Message, writer: Message, work: Work) -> Iterator[Refusal]:
                 values = len(before[number].enum.proto.value) + len(after.enum.proto.value)
                 work.charge(1 + 2 * values, here, after)
             if rule:
-                yield Refusal(rule, here, after.pointer)
+                yield AdvancedViolation(rule, here, after.pointer)
             elif after.is_message and types not in seen:
                 seen.add(types)
                 work.charge(1, here, after)
                 queue.append((writer.file.image.message(types[0]), reader.file.image.message(types[1]), here))
 
 
-def _compare_messages(writer: Message, reader: Message, path: str, work: Work) -> Iterator[Refusal]:
+def _compare_messages(writer: Message, reader: Message, path: str, work: Work) -> Iterator[AdvancedViolation]:
     before, fields = writer.fields(), [field for _, field in sorted(reader.fields().items())]
     work.charge(3 * len(fields), path, reader)
     numbers = {field.name: number for number, field in before.items()}
     for field in fields:
         if numbers.get(field.name, field.proto.number) != field.proto.number:
-            yield Refusal("FIELD_NUMBER_CHANGED", below(path, field), field.pointer)
+            yield AdvancedViolation("FIELD_NUMBER_CHANGED", below(path, field), field.pointer)
     for field in fields:
         known = before.get(field.proto.number)
         if field.cardinality == REQUIRED and (known is None or known.cardinality != REQUIRED):
-            yield Refusal("REQUIRED_FIELD_NOT_GUARANTEED", below(path, field), field.pointer)
+            yield AdvancedViolation("REQUIRED_FIELD_NOT_GUARANTEED", below(path, field), field.pointer)
     work.charge(len(reader.proto.oneof_decl), path, reader)
     for oneof in sorted(reader.oneofs(), key=lambda oneof: oneof.numbers):
         work.charge(2 * len(oneof.numbers), path, reader)
         groups = [before[number].oneof for number in oneof.numbers if number in before]
         if len(groups) > 1 and ("" in groups or len(set(groups)) > 1):
-            yield Refusal("ONEOF_CONFLICT", below(path, oneof), oneof.pointer)
+            yield AdvancedViolation("ONEOF_CONFLICT", below(path, oneof), oneof.pointer)
 
 
-def _broken_rule(writer: Field, reader: Field) -> Rule | None:
+def _broken_rule(writer: Field, reader: Field) -> AdvancedRule | None:
     """The first rule that a pair of fields breaks, the messages they hold left out."""
-    rule: Rule | None = None
+    rule: AdvancedRule | None = None
     if (writer.cardinality == MAP) != (reader.cardinality == MAP):
         rule = "MAP_CHANGED"
     elif writer.is_repeated != reader.is_repeated:
@@ -129,3 +213,112 @@ def _readable(writer: Enum, reader: Enum) -> bool:
     if not reader.is_closed:
         return True
     return writer.is_closed and set(before.values()) <= set(after.values())
+
+
+def _unsupported(root: Message, work: Work) -> Iterator[AdvancedViolation]:
+    """Yield what the checker does not support below `root`, in the order of its walk.
+
+    Raises:
+        WorkLimitReached: there is more to look at than the checker looks at.
+    """
+    return _SupportWalk(root, work).violations()
+
+
+class _SupportWalk:
+    """A walk over what a root message reaches, breadth first, each message, enum, file and scope once."""
+
+    def __init__(self, root: Message, work: Work) -> None:
+        self._root = root
+        self._work = work
+        self._types = {root.full_name}
+        self._scopes: set[str] = set()
+        self._files: set[str] = set()
+
+    def violations(self) -> Iterator[AdvancedViolation]:
+        queue = deque([self._root])
+        while queue:
+            message = queue.popleft()
+            path = message.full_name
+            self._work.charge(1, path, message)
+            yield from self._file(message.file, path, message)
+            if message.proto.extension_range or message.proto.options.message_set_wire_format:
+                yield AdvancedViolation("UNSUPPORTED_FEATURE", path, message.pointer)
+            yield from self._scope(message)
+            self._work.charge(len(message.proto.field), path, message)
+            for _, field in sorted(message.fields().items()):
+                self._work.charge(1, path, message)
+                is_new = field.type_name not in self._types
+                self._types.add(field.type_name)
+                yield from self._field(field, below(path, field), is_new=is_new)
+                if field.is_message and is_new:
+                    queue.append(message.file.image.message(field.type_name))
+            yield from self._oneofs(message)
+
+    def _field(self, field: Field, path: str, *, is_new: bool) -> Iterator[AdvancedViolation]:
+        at_field = AdvancedViolation("UNSUPPORTED_FEATURE", path, field.pointer)
+        if not _are_supported(field.proto.options.features):
+            yield at_field
+        if field.kind != ENUM:
+            return
+        enum = field.enum
+        if is_new:
+            self._work.charge(1 + len(enum.proto.value), path, field)
+            yield from self._file(enum.file, path, field)
+            yield from self._scope(enum.parent)
+            options = (enum.proto.options.features, *(value.options.features for value in enum.proto.value))
+            if not all(map(_are_supported, options)):
+                yield at_field
+        if field.is_closed_enum != enum.is_closed:
+            yield at_field
+
+    def _oneofs(self, message: Message) -> Iterator[AdvancedViolation]:
+        declared = message.proto.oneof_decl
+        members = sum(proto.HasField("oneof_index") for proto in message.proto.field)
+        self._work.charge(len(declared) + members + len(declared), message.full_name, message)
+        for oneof in declared:
+            if not _are_supported(oneof.options.features):
+                yield AdvancedViolation(
+                    "UNSUPPORTED_FEATURE", f"{message.full_name}.{oneof.name}", message.pointer
+                )
+
+    def _file(self, file: File, path: str, at: Message | Field) -> Iterator[AdvancedViolation]:
+        if file.name not in self._files:
+            self._files.add(file.name)
+            self._work.charge(1, path, at)
+            if not _is_supported_language(file):
+                yield AdvancedViolation("UNSUPPORTED_FEATURE", path, at.pointer)
+
+    def _scope(self, message: Message | None) -> Iterator[AdvancedViolation]:
+        while message is not None and message.full_name not in self._scopes:
+            self._scopes.add(message.full_name)
+            self._work.charge(1, message.full_name, message)
+            if not _are_supported(message.proto.options.features):
+                yield AdvancedViolation("UNSUPPORTED_FEATURE", message.full_name, message.pointer)
+            message = message.parent
+
+
+def _is_supported_language(file: File) -> bool:
+    proto = file.proto
+    if proto.syntax == "editions":
+        known = proto.edition in (EDITION_2023, EDITION_2024)
+    else:
+        known = proto.syntax in ("", "proto2", "proto3") and not proto.HasField("edition")
+    return known and _are_supported(proto.options.features)
+
+
+_KNOWN_FEATURES = {field.number: field.name for field in FeatureSet.DESCRIPTOR.fields if field.number <= 8}
+_KNOWN_JAVA_FEATURES = range(1, 6)
+
+
+def _are_supported(features: FeatureSet) -> bool:
+    """Nothing is set that this checker's protobuf does not know, and nothing to "unknown"."""
+    numbers = field_numbers(features)
+    if JAVA_FEATURES in numbers:
+        numbers.remove(JAVA_FEATURES)
+        java = extension_of(features, JAVA_FEATURES)
+        if not java.keys() <= set(_KNOWN_JAVA_FEATURES) or java.get(2) == 0:
+            return False
+    set_to = {
+        field.number: value for field, value in features.ListFields() if field.number in _KNOWN_FEATURES
+    }
+    return set_to.keys() == numbers and all(set_to[number] != 0 for number in set_to)

@@ -1,26 +1,39 @@
-"""`buf breaking` (1.75, rules v2): which rules a category has, which elements they compare, in which order they report.
+"""`buf breaking` (1.75, rules v2) for the categories WIRE and WIRE_JSON: which elements are compared, in which order reported.
 
-Messages, enums and services are paired by full name over all files, fields and values by number, files by path.
+Files are paired by path, messages, enums and services by full name over all files, fields and values by number. buf's other
+categories, FILE and PACKAGE, are about generated code and are left to buf.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
-from schemactl.formats.protobuf_native.descriptor import Enum, Field, Method
-from schemactl.formats.protobuf_native.fields import FIELD_RULES
-from schemactl.formats.protobuf_native.files import FILE_RULES, IMAGE_RULES, Change
-from schemactl.formats.protobuf_native.image import Image
-from schemactl.formats.protobuf_native.messages import ENUM_RULES, MESSAGE_RULES
-from schemactl.formats.protobuf_native.services import METHOD_RULES, SERVICE_RULES
-from schemactl.formats.protobuf_native.violation import Violation
+from schemactl.formats.protobuf_native.buf_rules import (
+    ENUM_RULES,
+    FIELD_RULES,
+    FILE_RULES,
+    MESSAGE_RULES,
+    METHOD_RULES,
+    Violation,
+)
+from schemactl.formats.protobuf_native.descriptor import (
+    Enum,
+    Field,
+    File,
+    Image,
+    Message,
+    Method,
+    declared_by,
+)
 
-Category: TypeAlias = Literal["WIRE", "WIRE_JSON", "PACKAGE", "FILE"]
+Category: TypeAlias = Literal["WIRE", "WIRE_JSON"]
 
-_EVERY = frozenset(
+_BOTH: Final = frozenset(
     {
+        "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED",
+        "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED",
         "FIELD_SAME_DEFAULT",
         "FIELD_SAME_ONEOF",
         "FILE_SAME_PACKAGE",
@@ -30,111 +43,113 @@ _EVERY = frozenset(
         *METHOD_RULES,
     }
 )
-_BYTES = frozenset({"ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED", "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED"})
-_JSON = frozenset(
-    {
+
+CATEGORIES: Final[Mapping[Category, frozenset[str]]] = {
+    "WIRE": _BOTH | {"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"},
+    "WIRE_JSON": _BOTH
+    | {
         "ENUM_SAME_JSON_FORMAT",
+        "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED",
         "ENUM_VALUE_SAME_NAME",
+        "FIELD_NO_DELETE_UNLESS_NAME_RESERVED",
         "FIELD_SAME_JSON_NAME",
         "FIELD_SAME_NAME",
-        "MESSAGE_SAME_JSON_FORMAT",
-    }
-)
-_SOURCE = frozenset(
-    {
-        "ENUM_SAME_TYPE",
-        "ENUM_VALUE_NO_DELETE",
-        "EXTENSION_MESSAGE_NO_DELETE",
-        "FIELD_NO_DELETE",
-        "FIELD_SAME_CARDINALITY",
-        "FIELD_SAME_CPP_STRING_TYPE",
-        "FIELD_SAME_JAVA_UTF8_VALIDATION",
-        "FIELD_SAME_JSTYPE",
-        "FIELD_SAME_TYPE",
-        "FIELD_SAME_UTF8_VALIDATION",
-        "MESSAGE_NO_REMOVE_STANDARD_DESCRIPTOR_ACCESSOR",
-        "ONEOF_NO_DELETE",
-        "RPC_NO_DELETE",
-        *(rule for rule in FILE_RULES if rule.startswith("FILE_SAME_")),
-    }
-)
-
-CATEGORIES: Mapping[Category, frozenset[str]] = {
-    "WIRE": _EVERY | _BYTES | {"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"},
-    "WIRE_JSON": _EVERY
-    | _BYTES
-    | _JSON
-    | {
-        "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED",
-        "FIELD_NO_DELETE_UNLESS_NAME_RESERVED",
         "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY",
         "FIELD_WIRE_JSON_COMPATIBLE_TYPE",
+        "MESSAGE_SAME_JSON_FORMAT",
     },
-    "PACKAGE": _EVERY | _JSON | _SOURCE | {rule for rule in IMAGE_RULES if rule.startswith("PACKAGE_")},
-    "FILE": _EVERY
-    | _JSON
-    | _SOURCE
-    | {"FILE_NO_DELETE"}
-    | {rule for rule in FILE_RULES if rule.endswith("_NO_DELETE")},
 }
-"""The rules of each category of buf's."""
+"""The rules of each category."""
+
+_Check = TypeVar("_Check")
+_Part = TypeVar("_Part")
+_Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
 
 
 def proto_rules(*, old: Image, new: Image, category: Category) -> list[Violation]:
-    """Every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
-    change = Change(old, new)
+    """Return every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
+    change = _Change(old, new)
     if any(_renumbered(*pair) for pair in change.enums()):
         # Fields of unchanged files may have another default then.
-        change = Change(old, new, everything=True)
+        change = _Change(old, new, everything=True)
     found = set(_violations(change, CATEGORIES[category]))
-    return sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0, one.rule, one.message))
+    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.rule, one.message))
 
 
-def _violations(change: Change, rules: frozenset[str]) -> Iterator[Violation]:
-    for check in _chosen(IMAGE_RULES, rules):
-        yield from check(change)
+class _Change:
+    """What the files that differ between two images declare.
+
+    What an unchanged file declares is the same on both sides, so no rule needs to look there.
+    """
+
+    def __init__(self, old: Image, new: Image, *, everything: bool = False) -> None:
+        self.everything = everything
+        self.pairs = [
+            (file, new.files[name])
+            for name, file in old.files.items()
+            if name in new.files and (everything or file.proto != new.files[name].proto)
+        ]
+        self.before = declared_by(_changed(old, new, (before for before, _ in self.pairs)))
+        self.after = declared_by(_changed(new, old, (after for _, after in self.pairs)))
+
+    def enums(self) -> _Pairs[Enum]:
+        return _common(self.before.enums, self.after.enums)
+
+    def messages(self) -> _Pairs[Message]:
+        """Yield each message that is in both and means something else."""
+        for old, new in _common(self.before.messages, self.after.messages):
+            if (
+                self.everything
+                or old.proto != new.proto
+                or old.features != new.features
+                or old.file.context != new.file.context
+            ):
+                yield old, new
+
+    def fields(self) -> _Pairs[Field]:
+        """Yield each field and extension that is in both, by message and number."""
+        for old, new in self.messages():
+            yield from _common(old.fields(), new.fields())
+        yield from _common(self.before.extensions, self.after.extensions)
+
+    def methods(self) -> _Pairs[Method]:
+        for old, new in _common(self.before.services, self.after.services):
+            yield from _common(old.methods(), new.methods())
+
+
+def _changed(image: Image, other: Image, both: Iterable[File]) -> Iterable[File]:
+    return chain(both, (file for name, file in image.files.items() if name not in other.files))
+
+
+_Key = TypeVar("_Key")
+
+
+def _common(before: Mapping[_Key, _Part], after: Mapping[_Key, _Part]) -> _Pairs[_Part]:
+    return ((part, after[key]) for key, part in before.items() if key in after)
+
+
+def _violations(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
     yield from _pairwise(change.pairs, _chosen(FILE_RULES, rules))
     yield from _pairwise(change.enums(), _chosen(ENUM_RULES, rules))
     yield from _pairwise(change.messages(), _chosen(MESSAGE_RULES, rules))
-    yield from _pairwise(chain(_fields(change), change.extensions()), _chosen(FIELD_RULES, rules))
-    yield from _pairwise(change.services(), _chosen(SERVICE_RULES, rules))
-    yield from _pairwise(_methods(change), _chosen(METHOD_RULES, rules))
+    yield from _pairwise(change.fields(), _chosen(FIELD_RULES, rules))
+    yield from _pairwise(change.methods(), _chosen(METHOD_RULES, rules))
 
 
-Check = TypeVar("Check")
-Part = TypeVar("Part")
-
-
-def _chosen(table: Mapping[str, Check], rules: frozenset[str]) -> list[Check]:
+def _chosen(table: Mapping[str, _Check], rules: frozenset[str]) -> list[_Check]:
     return [check for rule, check in table.items() if rule in rules]
 
 
 def _pairwise(
-    pairs: Iterable[tuple[Part, Part]], checks: Sequence[Callable[[Part, Part], Iterator[Violation]]]
+    pairs: Iterable[tuple[_Part, _Part]], checks: Sequence[Callable[[_Part, _Part], Iterator[Violation]]]
 ) -> Iterator[Violation]:
     for old, new in pairs:
         for check in checks:
             yield from check(old, new)
 
 
-def _fields(change: Change) -> Iterator[tuple[Field, Field]]:
-    for old, new in change.messages():
-        after = new.fields()
-        for number, field in old.fields().items():
-            if number in after:
-                yield field, after[number]
-
-
-def _methods(change: Change) -> Iterator[tuple[Method, Method]]:
-    for old, new in change.services():
-        after = new.methods()
-        for name, method in old.methods().items():
-            if name in after:
-                yield method, after[name]
-
-
 def _renumbered(old: Enum, new: Enum) -> bool:
-    """Whether the default of a field of this type may have become another number."""
+    """Return whether the default of a field of this type may have become another number."""
     if old.proto == new.proto:
         return False
     before, after = old.numbers(), new.numbers()

@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from schemactl.formats.protobuf_native.default import default_of
 from schemactl.formats.protobuf_native.descriptor import ENUM, Field, Message
-from schemactl.formats.protobuf_native.encoding import around, encoded, required, values
+from schemactl.formats.protobuf_native.sample import around, encoded, required, values
 from schemactl.formats.protobuf_native.wire import Pair, independent, pairs
 from schemactl.formats.protobuf_native.wrapper import Definition, build_pool
 from schemactl.verdicts import Counterexample, Incompatibility

@@ -21,16 +21,9 @@ from google.protobuf.descriptor_pb2 import (
     MessageOptions,
 )
 
-CPP_FEATURES = 1000
-"""Field number of the extension `pb.cpp` of FeatureSet."""
-
 JAVA_FEATURES = 1001
 """Field number of the extension `pb.java` of FeatureSet."""
 
-CPP_STRING_TYPES = {1: "VIEW", 2: "CORD", 3: "STRING"}
-"""`pb.CppFeatures.StringType`."""
-
-UTF8_VALIDATIONS: dict[int, str] = {number: name for name, number in FeatureSet.Utf8Validation.items()}
 JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
 
 JAVA_UTF8_VERIFY = 2
@@ -46,7 +39,6 @@ class Features(NamedTuple):
     utf8_validation: int
     message_encoding: int
     json_format: int
-    cpp_string_type: int
     java_utf8_validation: int
     java_legacy_closed_enum: int
 
@@ -60,8 +52,6 @@ _Standard: TypeAlias = Literal[
     "json_format",
 ]
 _STANDARD: tuple[_Standard, ...] = get_args(_Standard)
-_STRING = 3
-_VIEW = 1
 
 PROTO2 = Features(
     FeatureSet.EXPLICIT,
@@ -70,7 +60,6 @@ PROTO2 = Features(
     FeatureSet.NONE,
     FeatureSet.LENGTH_PREFIXED,
     FeatureSet.LEGACY_BEST_EFFORT,
-    _STRING,
     1,
     1,
 )
@@ -81,7 +70,6 @@ PROTO3 = Features(
     FeatureSet.VERIFY,
     FeatureSet.LENGTH_PREFIXED,
     FeatureSet.ALLOW,
-    _STRING,
     1,
     0,
 )
@@ -89,7 +77,7 @@ DEFAULTS = {
     EDITION_PROTO2: PROTO2,
     EDITION_PROTO3: PROTO3,
     EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
-    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT, cpp_string_type=_VIEW),
+    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
 }
 """What each edition starts with; an edition not listed starts as the newest one before it."""
 
@@ -118,14 +106,10 @@ def resolve(parent: Features, options: Options) -> Features:
         return parent
     own = options.features
     changed: dict[str, int] = {name: getattr(own, name) for name in _STANDARD if own.HasField(name)}
-    cpp, java = extension_of(own, CPP_FEATURES), extension_of(own, JAVA_FEATURES)
-    for name, values, number in (
-        ("cpp_string_type", cpp, 2),
-        ("java_legacy_closed_enum", java, 1),
-        ("java_utf8_validation", java, 2),
-    ):
-        if number in values:
-            changed[name] = values[number]
+    java = extension_of(own, JAVA_FEATURES)
+    for name, number in (("java_legacy_closed_enum", 1), ("java_utf8_validation", 2)):
+        if number in java:
+            changed[name] = java[number]
     return parent._replace(**changed)
 
 

@@ -9,7 +9,7 @@ A pointer names what it means and not where it lies, so that it survives edits a
     /enums/web.Kind                           an enum; below it `values/KIND_AD`
     /extensions/web.note                      an extension by its full name
     /services/web.Clicks/methods/List         an RPC; below it `input_type`, `output_type`, ...
-    /files/web~1click.proto                   a file; below it `package`, `syntax`, `go_package`, ...
+    /files/web~1click.proto                   a file; below it `package`
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from google.protobuf.descriptor_pb2 import FileOptions
-
 from schemactl.errors import Source
 from schemactl.formats.protobuf_native.descriptor import (
     MAP,
@@ -28,12 +26,14 @@ from schemactl.formats.protobuf_native.descriptor import (
     Enum,
     EnumValue,
     Field,
+    File,
+    Image,
     Message,
     Method,
     Oneof,
     Path,
+    Span,
 )
-from schemactl.formats.protobuf_native.image import File, Image, Span
 from schemactl.model import Locator
 
 
@@ -71,25 +71,15 @@ _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
         "name": ((), (1,)),
         "default": ((), (7,)),
         "json_name": ((), (10,)),
-        "ctype": ((), (8, 1)),
-        "jstype": ((), (8, 6)),
-        "utf8_validation": ((8, 21), (4,)),
-        "cpp_string_type": ((8, 21), (1000, 2)),
-        "java_utf8_validation": ((8, 21), (1001, 2)),
     },
     Message: {
-        "no_standard_descriptor_accessor": ((), (7, 2)),
         "message_set_wire_format": ((), (7, 1)),
         "json_format": ((7, 12), (6,)),
     },
     Enum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
     EnumValue: {"number": ((), (2,))},
     Method: {"input_type": ((), (2,)), "output_type": ((), (3,)), "idempotency_level": ((), (4, 34))},
-    File: {
-        "package": ((), (2,)),
-        "syntax": ((), (12,)),
-        **{option.name: ((), (8, option.number)) for option in FileOptions.DESCRIPTOR.fields},
-    },
+    File: {"package": ((), (2,))},
 }
 
 

@@ -1,21 +1,40 @@
-"""A few small messages of a definition, and what protobuf's own parser makes of bytes that may be anybody's."""
+"""Small messages in protobuf's binary form, and what protobuf's own parser makes of bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Parsed
 from google.protobuf.message_factory import GetMessageClass
 
-from schemactl.formats.protobuf_native.encoding import encoded, required, values
+from schemactl.formats.protobuf_native.descriptor import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    GROUP,
+    KIND_NAMES,
+    REQUIRED,
+    STRING,
+    Field,
+    Message,
+)
 from schemactl.formats.protobuf_native.wire import fields_of
 from schemactl.formats.protobuf_native.wrapper import build_pool, parse
 
+Value: TypeAlias = int | float | str | bytes | None
+"""What a field is given; None: an empty message."""
+
 _MAX_FIELDS: Final = 3
+_MAX_DEPTH: Final = 50
+_MAX_BYTES: Final = 100_000
+"""Of required messages inside each other; what needs more is not written."""
 
 
 def messages(schema: bytes) -> Iterator[bytes]:
@@ -54,3 +73,112 @@ def read(data: bytes, schema: bytes) -> str:
         raise ValueError(f"it lacks {', '.join(missing)}")
     text: str = MessageToJson(message, preserving_proto_field_name=True, indent=None)
     return text
+
+
+def values(field: Field) -> Iterator[Value]:
+    """Values of the field's type, the most ordinary first."""
+    if field.kind == STRING:
+        yield from ("a", "")
+    elif field.kind == BYTES:
+        yield from (b"\xff", b"a")
+    elif field.kind in (FLOAT, DOUBLE):
+        yield 1.5
+    elif field.kind == ENUM:
+        numbers = field.enum.numbers().values()
+        yield from sorted(numbers, key=lambda number: (number == 0, abs(number)))
+    elif field.is_message:
+        if required(field.file.image.message(field.type_name), leave_out=set()) is not None:
+            yield None
+    elif field.kind == BOOL:
+        yield 1
+    else:
+        yield from (1, 2)
+
+
+def required(message: Message, *, leave_out: set[int]) -> bytes | None:
+    """The fields a message cannot do without, as simple as they can be; None: a message must contain itself."""
+    return _required(message, leave_out, {}, 0)
+
+
+def _required(
+    message: Message, leave_out: set[int], known: dict[str, bytes | None], depth: int
+) -> bytes | None:
+    out = b""
+    for number, field in fields_of(message).items():
+        if field.cardinality != REQUIRED or number in leave_out:
+            continue
+        if field.is_message:
+            name = field.type_name
+            if name not in known:
+                # As long as it is open: there is no end to a message that must contain itself.
+                known[name] = None
+                if depth < _MAX_DEPTH:
+                    known[name] = _required(field.file.image.message(name), set(), known, depth + 1)
+            body = known[name]
+            if body is None:
+                return None
+            out += _wrapped(field, body)
+        else:
+            out += encoded(field, next(values(field)))
+        if len(out) > _MAX_BYTES:
+            return None
+    return out
+
+
+def around(root: Message, way: Sequence[int], body: bytes) -> bytes | None:
+    """A message of `root` with `body` at the end of `way`."""
+    messages, fields = [root], []
+    for number in way:
+        fields.append(fields_of(messages[-1])[number])
+        messages.append(root.file.image.message(fields[-1].type_name))
+    for field, message in zip(reversed(fields), reversed(messages[:-1]), strict=True):
+        needed = required(message, leave_out={field.proto.number})
+        if needed is None:
+            return None
+        body = needed + _wrapped(field, body)
+    return body
+
+
+def encoded(field: Field, value: Value) -> bytes:
+    """`value` in protobuf's binary form, with its tag."""
+    number, name = field.proto.number, KIND_NAMES[field.kind]
+    if value is None:
+        body = required(field.file.image.message(field.type_name), leave_out=set())
+        return _wrapped(field, body or b"")
+    if isinstance(value, (str, bytes)):
+        return _wrapped(field, value.encode() if isinstance(value, str) else value)
+    if field.kind in (FLOAT, DOUBLE):
+        return (
+            _tag(number, 5, struct.pack("<f", value))
+            if field.kind == FLOAT
+            else _tag(number, 1, struct.pack("<d", value))
+        )
+    integer = int(value)
+    if name.endswith("fixed32"):
+        return _tag(number, 5, struct.pack("<I", integer & 0xFFFFFFFF))
+    if name.endswith("fixed64"):
+        return _tag(number, 1, struct.pack("<Q", integer & 0xFFFFFFFFFFFFFFFF))
+    if name.startswith("sint"):
+        integer = (integer << 1) ^ (integer >> 63)
+    return _tag(number, 0, _varint(integer & 0xFFFFFFFFFFFFFFFF))
+
+
+def _wrapped(field: Field, body: bytes) -> bytes:
+    """`body` as a string, bytes or message of `field`."""
+    number = field.proto.number
+    if field.kind == GROUP:
+        return _tag(number, 3, body) + _tag(number, 4, b"")
+    return _tag(number, 2, _varint(len(body)) + body)
+
+
+def _tag(number: int, wire_type: int, content: bytes) -> bytes:
+    return _varint(number << 3 | wire_type) + content
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

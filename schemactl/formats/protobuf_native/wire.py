@@ -38,13 +38,25 @@ from schemactl.formats.protobuf_native.descriptor import (
     STRING,
     Enum,
     Field,
+    Kind,
     Message,
 )
-from schemactl.formats.protobuf_native.fields import WIRE_GROUPS
 from schemactl.verdicts import Incompatibility
 
 MAX_PAIRS: Final = 20_000
 """Of messages that meet: no real definition has as many, and one made for it would keep us for hours."""
+
+
+def grouped(*groups: str) -> dict[Kind, int]:
+    """Return a number for each kind; kinds that `groups` name together share it."""
+    numbers = {name: index for index, group in enumerate(groups) for name in group.split()}
+    return {kind: numbers.get(name, len(groups) + kind) for kind, name in KIND_NAMES.items()}
+
+
+WIRE_GROUPS: Final[Mapping[Kind, int]] = grouped(
+    "int32 int64 uint32 uint64 bool", "sint32 sint64", "fixed32 sfixed32", "fixed64 sfixed64"
+)
+"""Kinds of which a reader of one makes sense of another's bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,8 +23,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.protobuf_native.descriptor import Message
-from schemactl.formats.protobuf_native.image import Image
+from schemactl.formats.protobuf_native.descriptor import Image, Message
 
 REFUSAL = "deserialize ProtobufNative Schema failed"
 """What a broker says of every definition that it cannot read."""

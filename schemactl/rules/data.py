@@ -1,18 +1,37 @@
-"""Avro's schema resolution: the data verdict of AVRO, JSON and PROTOBUF, by the names of Java's SchemaCompatibility."""
+"""The data verdict of AVRO, JSON and PROTOBUF by the names of Java's SchemaCompatibility; of KEY_VALUE and STRING by ours.
+
+The encoding and half types of KEY_VALUE and the charset of STRING are properties, which a registry does not compare.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from schemactl.rules import Rule
 
 _RESOLUTION = "https://avro.apache.org/docs/1.12.0/specification/#schema-resolution"
 _ALIASES = "https://avro.apache.org/docs/1.12.0/specification/#aliases"
 _JAVA = "https://github.com/apache/avro/blob/main/lang/java/avro/src/main/java/org/apache/avro/SchemaCompatibility.java"
+_CLIENT = "https://github.com/apache/pulsar/blob/master/pulsar-client/src/main/java/org/apache/pulsar/client/impl/schema"
+_COMMON = "https://github.com/apache/pulsar/blob/master/pulsar-common/src/main/java/org/apache/pulsar/client/impl/schema"
 
-RULES = (
-    Rule(
-        id="READER_FIELD_MISSING_DEFAULT_VALUE",
+
+def _rule(name: str, *, summary: str, why: str, example: str, fix: str, link: str) -> Rule:
+    return Rule(
+        id=name,
         verdict="data",
         severity="error",
+        summary=summary,
+        why=why,
+        example=example,
+        fix=fix,
+        link=link,
+    )
+
+
+RULES: Final = (
+    _rule(
+        "READER_FIELD_MISSING_DEFAULT_VALUE",
         summary="The reader has a field that the writer's messages do not carry, and no default to put in its place.",
         why=(
             "Messages hold the writer's fields alone. For a field that is only in its own schema a reader takes the default; "
@@ -26,10 +45,8 @@ RULES = (
         fix="Give the field a default; a new optional field is a union with null first and `null` as its default.",
         link=_RESOLUTION,
     ),
-    Rule(
-        id="TYPE_MISMATCH",
-        verdict="data",
-        severity="error",
+    _rule(
+        "TYPE_MISMATCH",
         summary="The reader expects another type than the one that was written, and Avro cannot promote one to the other.",
         why=(
             "A reader may only widen: int to long, float or double; long to float or double; float to double; string and "
@@ -43,10 +60,8 @@ RULES = (
         fix="Keep the type, widen it where only readers upgrade first, or add a field of the new type with a default beside it.",
         link=_RESOLUTION,
     ),
-    Rule(
-        id="MISSING_ENUM_SYMBOLS",
-        verdict="data",
-        severity="error",
+    _rule(
+        "MISSING_ENUM_SYMBOLS",
         summary="The writer's enum has symbols that the reader does not list, and the reader has no enum default.",
         why=(
             "The message carries the symbol's number in the writer's list. A reader that does not know the symbol takes the "
@@ -61,10 +76,8 @@ RULES = (
         fix="List the symbols again, or give the reader's enum a default (beside `symbols`, not the field's).",
         link=_RESOLUTION,
     ),
-    Rule(
-        id="MISSING_UNION_BRANCH",
-        verdict="data",
-        severity="error",
+    _rule(
+        "MISSING_UNION_BRANCH",
         summary="A type that may have been written fits none of the branches of the reader's union.",
         why=(
             "A reader with a union takes the branch that matches what was written. Where none does it throws. That happens "
@@ -77,10 +90,8 @@ RULES = (
         fix="Put the branch back, or one that the type can be promoted to.",
         link=_RESOLUTION,
     ),
-    Rule(
-        id="NAME_MISMATCH",
-        verdict="data",
-        severity="error",
+    _rule(
+        "NAME_MISMATCH",
         summary="A record, enum or fixed has another name than the one that was written, and no alias for it.",
         why=(
             "Named types match by name. Java's reader, which Pulsar's clients use, does not compare the names of records: for "
@@ -98,10 +109,8 @@ RULES = (
         fix="Add the old full name to `aliases` of the type. That helps readers of the new schema; old readers know no alias.",
         link=_ALIASES,
     ),
-    Rule(
-        id="FIXED_SIZE_MISMATCH",
-        verdict="data",
-        severity="error",
+    _rule(
+        "FIXED_SIZE_MISMATCH",
         summary="A fixed has another size than the one that was written.",
         why="A fixed is exactly so many bytes, without a length in the message: a reader cannot cut or pad it, and throws.",
         example=(
@@ -111,10 +120,8 @@ RULES = (
         fix="Keep the size, or add a field with a fixed of another name and a default beside it.",
         link=_RESOLUTION,
     ),
-    Rule(
-        id="AMBIGUOUS_ALIAS",
-        verdict="data",
-        severity="error",
+    _rule(
+        "AMBIGUOUS_ALIAS",
         summary="A field's name and its aliases name several fields of the writer's record.",
         why=(
             "Aliases say which of the writer's fields a reader takes the value from. Where two of them match, Java does not "
@@ -128,5 +135,54 @@ RULES = (
         ),
         fix="Remove the alias, or add it only when no version that must be read has both fields.",
         link=_JAVA,
+    ),
+    _rule(
+        "KEY_VALUE_ENCODING_CHANGED",
+        summary="A KEY_VALUE schema moved its key between the payload and the message's own key.",
+        why=(
+            "INLINE puts key and value into the payload, each after its length; SEPARATED makes the key the message's key and "
+            "leaves the value alone in the payload. A consumer decodes by the encoding of its own schema, so it takes the "
+            "other's payload for something it is not. The encoding is a property (`kv.encoding.type`), and the registry "
+            "compares no properties: it answers the old version's number and stores nothing. No message can be shown where a "
+            "half is PROTOBUF: its definition does not tell its bytes."
+        ),
+        example=(
+            "schema: {type: KEY_VALUE, encoding: INLINE, key: {type: STRING}, value: {type: INT64}}        # before\n"
+            "schema: {type: KEY_VALUE, encoding: SEPARATED, key: {type: STRING}, value: {type: INT64}}     # after"
+        ),
+        fix="Keep the encoding, or declare a new topic for messages in the new one.",
+        link=f"{_CLIENT}/KeyValueSchemaImpl.java",
+    ),
+    _rule(
+        "KEY_VALUE_TYPE_CHANGED",
+        summary="The key or the value of a KEY_VALUE schema is of another type than before.",
+        why=(
+            "The types of the halves are properties (`key.schema.type`, `value.schema.type`), and the registry compares the "
+            "definitions' bytes alone: from STRING to INT32, or from AVRO to JSON with one text, nothing differs for it. It "
+            "answers the old version's number and checks nothing, and every consumer reads the other type's bytes as its own. "
+            "No message can be shown where the half is or was PROTOBUF, whose definition does not tell its bytes, nor from "
+            "DATE to TIMESTAMP and back, which are the same moment in milliseconds."
+        ),
+        example=(
+            "schema: {type: KEY_VALUE, key: {type: STRING}, value: {type: STRING}}     # before\n"
+            "schema: {type: KEY_VALUE, key: {type: INT32}, value: {type: STRING}}      # after"
+        ),
+        fix="Keep the type of the half, or declare a new topic for the new messages.",
+        link=f"{_COMMON}/KeyValueSchemaInfo.java",
+    ),
+    _rule(
+        "STRING_CHARSET_CHANGED",
+        summary="A STRING schema names another charset than before.",
+        why=(
+            "The charset is a property (`__charset`; UTF-8 where there is none), and the registry compares no properties: it "
+            "answers the old version's number and stores nothing. A consumer decodes with the charset of its own schema, so "
+            "characters outside ASCII come out wrong, and nobody is told."
+        ),
+        example=(
+            "schema: {type: STRING}                                            # before: UTF-8\n"
+            "schema: {type: STRING, properties: {__charset: ISO-8859-1}}       # after"
+        ),
+        fix="Keep the charset, or declare a new topic for texts in the new one.",
+        link=f"{_CLIENT}/StringSchema.java",
     ),
 )

@@ -22,6 +22,7 @@ def _rule(name: str, *, summary: str, why: str, example: str, fix: str) -> Rule:
         example=example,
         fix=fix,
         link=_SOURCE,
+        asked_with="protobuf: {checkers: [ProtobufNativeSchemaAdvancedCompatibilityCheck]}",
     )
 
 

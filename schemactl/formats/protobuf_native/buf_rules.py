@@ -1,0 +1,474 @@
+"""buf's rules of the categories WIRE and WIRE_JSON, one function a rule. Ids, conditions and words are buf's.
+
+Source: bufcheckserverhandle of buf 1.75.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.descriptor_pb2 import EDITION_PROTO2, FeatureSet, FieldDescriptorProto, MethodOptions
+
+from schemactl.formats.protobuf_native.default import (
+    can_have_default,
+    default_of,
+    is_zero,
+    printed,
+    same_default,
+)
+from schemactl.formats.protobuf_native.descriptor import (
+    BYTES,
+    ENUM,
+    EXPLICIT,
+    GROUP,
+    IMPLICIT,
+    KIND_NAMES,
+    MAP,
+    REPEATED,
+    REQUIRED,
+    STRING,
+    Enum,
+    EnumValue,
+    Field,
+    File,
+    Kind,
+    Message,
+    Method,
+)
+from schemactl.formats.protobuf_native.features import JSON_FORMATS, edition_of
+from schemactl.formats.protobuf_native.places import Place, span_of
+from schemactl.formats.protobuf_native.wire import WIRE_GROUPS, grouped
+
+WIRE_JSON_GROUPS: Mapping[Kind, int] = grouped(
+    "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
+)
+"""As WIRE_GROUPS, for JSON."""
+
+WIRE_CARDINALITIES = {EXPLICIT: 1, IMPLICIT: 1, REQUIRED: 2, REPEATED: 3, MAP: 3}
+WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {MAP: 4}
+
+MAX_FIELD_NUMBER = 2**29 - 1
+MAX_MESSAGE_SET_NUMBER = 2**31 - 2
+MAX_ENUM_NUMBER = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that the newer of two images violates.
+
+    Attributes:
+        rule: buf's id.
+        message: buf's words.
+        file: the `.proto` it is found in.
+        line, column: as buf gives them: 1 where the file has no place for it.
+        pointer: the place for `places.find`, also in another text of the same definition.
+    """
+
+    rule: str
+    message: str
+    file: str
+    line: int
+    column: int
+    pointer: str
+
+
+def violation(rule: str, message: str, *places: Place, pointer: str = "") -> Violation:
+    """Return the violation of `rule` at the first of `places` that the text has; the last is of the element judged.
+
+    All places are in one file.
+    """
+    element = places[-1][0]
+    label = next(label for candidate, label in places if candidate is element)
+    line, column = next(filter(None, map(span_of, places)), (1, 1))
+    if not pointer:
+        pointer = f"{element.pointer}/{label}" if label else element.pointer
+    return Violation(rule, message, element.file.name, line, column, pointer)
+
+
+def same_package(old: File, new: File) -> Iterator[Violation]:
+    """FILE_SAME_PACKAGE: without its package nothing else in the file keeps its name."""
+    if old.proto.package != new.proto.package:
+        words = f'File package changed from "{old.proto.package}" to "{new.proto.package}".'
+        yield violation("FILE_SAME_PACKAGE", words, (new, "package"))
+
+
+FileRule = Callable[[File, File], Iterator[Violation]]
+FieldRule = Callable[[Field, Field], Iterator[Violation]]
+MessageRule = Callable[[Message, Message], Iterator[Violation]]
+EnumRule = Callable[[Enum, Enum], Iterator[Violation]]
+MethodRule = Callable[[Method, Method], Iterator[Violation]]
+
+_PROTO3_UPDATING = "https://developers.google.com/protocol-buffers/docs/proto3#updating"
+_WIRE_NOTE = f" See {_PROTO3_UPDATING} for wire compatibility rules."
+_WIRE_JSON_NOTE = (
+    f" See {_PROTO3_UPDATING} for wire compatibility rules and "
+    "https://developers.google.com/protocol-buffers/docs/proto3#json for JSON compatibility rules."
+)
+_UTF8_NOTE = (
+    " Note that while string and bytes are compatible if the data is valid UTF-8, there is no way to enforce that a "
+    "bytes field is UTF-8, so these fields may be incompatible."
+)
+
+
+def described(field: Field, *, name: bool = True) -> str:
+    """`Field "3" with name "id" on message "Click"`, as buf begins its sentences."""
+    shown = f' with name "{field.name}"' if name else ""
+    if field.proto.extendee:
+        return (
+            f'Extension "{field.proto.number}"{shown} on message "{field.proto.extendee.removeprefix(".")}"'
+        )
+    message = field.message.proto.name if field.message else ""
+    return f'Field "{field.proto.number}"{shown} on message "{message}"'
+
+
+def _kind_name(field: Field) -> str:
+    if field.kind == GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
+        return "message (delimited encoding)"
+    return KIND_NAMES[field.kind]
+
+
+def _changed_type(rule: str, old: Field, new: Field, note: str = "") -> Violation:
+    words = f'{described(new)} changed type from "{_kind_name(old)}" to "{_kind_name(new)}".{note}'
+    return violation(rule, words, (new, "type"))
+
+
+def _changed_type_name(rule: str, old: Field, new: Field) -> Violation:
+    words = f'{described(new)} changed type from "{old.type_name}" to "{new.type_name}".'
+    return violation(rule, words, (new, "type"))
+
+
+def wire_compatible_type(old: Field, new: Field) -> Iterator[Violation]:
+    """Kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
+    if WIRE_GROUPS[old.kind] != WIRE_GROUPS[new.kind]:
+        if (old.kind, new.kind) != (STRING, BYTES):
+            note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (BYTES, STRING) else "")
+            yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
+    else:
+        yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
+
+
+def wire_json_compatible_type(old: Field, new: Field) -> Iterator[Violation]:
+    """As on the wire, with the kinds that JSON writes apart kept apart."""
+    if WIRE_JSON_GROUPS[old.kind] != WIRE_JSON_GROUPS[new.kind]:
+        yield _changed_type("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new, _WIRE_JSON_NOTE)
+    else:
+        yield from _compatible_type_name("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new)
+
+
+def _compatible_type_name(rule: str, old: Field, new: Field) -> Iterator[Violation]:
+    if old.type_name == new.type_name:
+        return
+    if new.kind == ENUM and old.enum.proto.name == new.enum.proto.name and _holds(new.enum, old.enum):
+        return
+    if new.kind == ENUM or new.is_message:
+        yield _changed_type_name(rule, old, new)
+
+
+def _holds(larger: Enum, smaller: Enum) -> bool:
+    return smaller.numbers().items() <= larger.numbers().items()
+
+
+def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
+    def check(old: Field, new: Field) -> Iterator[Violation]:
+        before, after = old.cardinality, new.cardinality
+        # protoc makes the two fields of a map entry: what they seem to be follows from the file's syntax.
+        if groups[before] != groups[after] and not (old.in_map_entry and new.in_map_entry):
+            yield violation(
+                rule, f'{described(new)} changed cardinality from "{before}" to "{after}".', (new, "")
+            )
+
+    return check
+
+
+def same_default_value(old: Field, new: Field) -> Iterator[Violation]:
+    """What readers get for a field that a message does not carry."""
+    if not can_have_default(old) or not can_have_default(new):
+        return
+    if is_zero(default_of(old)) and is_zero(default_of(new)):
+        return
+    if not same_default(old, new):
+        words = f"{described(new)} changed default value from {printed(old)} to {printed(new)}."
+        yield violation("FIELD_SAME_DEFAULT", words, (new, "default"), (new, ""))
+
+
+def same_oneof(old: Field, new: Field) -> Iterator[Violation]:
+    """In no oneof, or in one of the same name."""
+    if old.oneof == new.oneof or old.proto.extendee:
+        return
+    if old.oneof and new.oneof:
+        words = f'{described(new)} moved from oneof "{old.oneof}" to oneof "{new.oneof}".'
+    else:
+        way = "from inside to outside" if old.oneof else "from outside to inside"
+        words = f"{described(new)} moved {way} a oneof."
+    yield violation("FIELD_SAME_ONEOF", words, (new, ""))
+
+
+def same_name(old: Field, new: Field) -> Iterator[Violation]:
+    """The name; of an extension the full one."""
+    if old.name != new.name:
+        words = f'{described(new, name=False)} changed name from "{old.name}" to "{new.name}".'
+        yield violation("FIELD_SAME_NAME", words, (new, "name"), (new, ""))
+
+
+def same_json_name(old: Field, new: Field) -> Iterator[Violation]:
+    """The name in JSON."""
+    before, after = old.proto.json_name, new.proto.json_name
+    if before != after and not old.proto.extendee:
+        words = f'{described(new)} changed option "json_name" from "{before}" to "{after}".'
+        yield violation("FIELD_SAME_JSON_NAME", words, (new, "json_name"), (new, ""))
+
+
+def _field_no_delete(reserved: str) -> MessageRule:
+    rule = f"FIELD_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
+
+    def check(old: Message, new: Message) -> Iterator[Violation]:
+        kept = {proto.number for proto in new.proto.field}
+        if all(proto.number in kept for proto in old.proto.field):
+            return
+        ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
+        for number, field in old.fields().items():
+            if number in kept:
+                continue
+            if reserved == "number":
+                is_reserved, what = not any(_missing((number, number), ranges)), str(number)
+            else:
+                is_reserved, what = field.proto.name in names, field.proto.name
+            if not is_reserved:
+                deleted = described(field).replace("Field", "field", 1)
+                words = f'Previously present {deleted} was deleted without reserving the {reserved} "{what}".'
+                yield violation(rule, words, (new, ""), pointer=field.pointer)
+
+    return check
+
+
+def same_required_fields(old: Message, new: Message) -> Iterator[Violation]:
+    """MESSAGE_SAME_REQUIRED_FIELDS: the numbers labelled required."""
+    required = FieldDescriptorProto.LABEL_REQUIRED
+    before = {proto.number for proto in old.proto.field if proto.label == required}
+    after = {proto.number for proto in new.proto.field if proto.label == required}
+    consequence = (
+        "Required fields must always be sent, so if one side does not know about the required field, this will "
+        "result in a breakage."
+    )
+    for number in before - after:
+        words = f'Message "{old.proto.name}" had required field "{number}" deleted. {consequence}'
+        yield violation(
+            "MESSAGE_SAME_REQUIRED_FIELDS", words, (new, ""), pointer=f"{new.pointer}/fields/{number}"
+        )
+    for number in after - before:
+        words = f'Message "{new.proto.name}" had required field "{number}" added. {consequence}'
+        yield violation("MESSAGE_SAME_REQUIRED_FIELDS", words, (new.fields()[number], ""))
+
+
+def _keeps_json_format(
+    rule: str, noun: str
+) -> Callable[[Message | Enum, Message | Enum], Iterator[Violation]]:
+    def check(old: Message | Enum, new: Message | Enum) -> Iterator[Violation]:
+        after = new.features.json_format
+        if old.features.json_format == FeatureSet.ALLOW != after:
+            words = (
+                f'{noun} "{new.proto.name}" JSON format support changed from ALLOW to {JSON_FORMATS[after]}.'
+            )
+            yield violation(rule, words, (new, "json_format"), (new, ""))
+
+    return check
+
+
+def _keeps_reserved(rule: str, noun: str) -> Callable[[Message | Enum, Message | Enum], Iterator[Violation]]:
+    """Return the rule that every reserved number and name stays reserved."""
+
+    def check(old: Message | Enum, new: Message | Enum) -> Iterator[Violation]:
+        on = f'on {noun} "{new.proto.name}"'
+        ranges = _merged(_reserved(new))
+        for wanted in _reserved(old):
+            if missing := list(_missing(wanted, ranges)):
+                removed = ", ".join(_shown(part, _maximum(new)) for part in missing)
+                words = (
+                    f'Previously present reserved range "{_shown(wanted, _maximum(old))}" {on} '
+                    f"is missing values: {removed} were removed."
+                )
+                yield violation(rule, words, (new, ""))
+        for name in set(old.proto.reserved_name) - set(new.proto.reserved_name):
+            words = f'Previously present reserved name "{name}" {on} was deleted.'
+            yield violation(rule, words, (new, ""))
+
+    return check
+
+
+Range = tuple[int, int]
+"""First and last number."""
+
+
+def _reserved(element: Message | Enum) -> list[Range]:
+    if isinstance(element, Message):
+        return [(item.start, item.end - 1) for item in element.proto.reserved_range]
+    return [(item.start, item.end) for item in element.proto.reserved_range]
+
+
+def _merged(ranges: Iterable[Range]) -> list[Range]:
+    """The same numbers in as few ranges as can be, in order."""
+    found: list[Range] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
+    """The parts of `wanted` that no range covers, in order."""
+    start, end = wanted
+    first = max(bisect_right(merged, (start, MAX_ENUM_NUMBER)) - 1, 0)
+    for index in range(first, len(merged)):
+        low, high = merged[index]
+        if low > end:
+            break
+        if low > start:
+            yield start, low - 1
+        start = max(start, high + 1)
+    if start <= end:
+        yield start, end
+
+
+def _maximum(element: Message | Enum) -> int:
+    if isinstance(element, Enum):
+        return MAX_ENUM_NUMBER
+    return MAX_MESSAGE_SET_NUMBER if element.proto.options.message_set_wire_format else MAX_FIELD_NUMBER
+
+
+def _shown(part: Range, maximum: int) -> str:
+    start, end = part
+    if start == end:
+        return f"[{start}]"
+    return f"[{start},{'max' if end == maximum else end}]"
+
+
+def _value_no_delete(reserved: str) -> EnumRule:
+    rule = f"ENUM_VALUE_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
+
+    def check(old: Enum, new: Enum) -> Iterator[Violation]:
+        kept = {value.number for value in new.proto.value}
+        ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
+        for number, values in _by_number(old).items():
+            if number in kept:
+                continue
+            if reserved == "number":
+                is_reserved, what = not any(_missing((number, number), ranges)), f'number "{number}"'
+            else:
+                is_reserved = values.keys() <= names
+                what = f"name{'s' if len(values) > 1 else ''} {_quoted(values)}"
+            if not is_reserved:
+                deleted = f'enum value "{number}" on enum "{new.proto.name}"'
+                words = f"Previously present {deleted} was deleted without reserving the {what}."
+                yield violation(rule, words, (new, ""), pointer=next(iter(values.values())).pointer)
+
+    return check
+
+
+def enum_value_same_name(old: Enum, new: Enum) -> Iterator[Violation]:
+    """A number keeps every name it had."""
+    before, after = _by_number(old), _by_number(new)
+    for number, names in before.items():
+        now = after.get(number, {})
+        if now and not names.keys() <= now.keys():
+            plural = "s" if len(names) > 1 and len(now) > 1 else ""
+            words = (
+                f'Enum value "{number}" on enum "{new.proto.name}" changed name{plural} '
+                f"from {_quoted(names)} to {_quoted(now)}."
+            )
+            for value in now.values():
+                yield violation("ENUM_VALUE_SAME_NAME", words, (value, "number"))
+
+
+def _by_number(enum: Enum) -> dict[int, dict[str, EnumValue]]:
+    found: dict[int, dict[str, EnumValue]] = {}
+    for value in enum.values():
+        found.setdefault(value.proto.number, {})[value.proto.name] = value
+    return found
+
+
+def _quoted(names: Mapping[str, EnumValue]) -> str:
+    return ", ".join(f'"{name}"' for name in sorted(names))
+
+
+def _described(method: Method) -> str:
+    return f'RPC "{method.proto.name}" on service "{method.service.proto.name}"'
+
+
+def _same_rpc_type(side: str, part: str) -> MethodRule:
+    """Return the rule that the message sent (or answered) keeps its full name."""
+
+    def check(old: Method, new: Method) -> Iterator[Violation]:
+        before, after = (getattr(each.proto, part).removeprefix(".") for each in (old, new))
+        if before != after:
+            words = f'{_described(new)} changed {side} type from "{before}" to "{after}".'
+            yield violation(f"RPC_SAME_{side.upper()}_TYPE", words, (new, part))
+
+    return check
+
+
+def _same_streaming(side: str) -> MethodRule:
+    """Return the rule that a side keeps sending one message, or a stream of them."""
+
+    def check(old: Method, new: Method) -> Iterator[Violation]:
+        before, after = (getattr(each.proto, f"{side}_streaming") for each in (old, new))
+        if before != after:
+            kinds = ("unary", "streaming") if after else ("streaming", "unary")
+            words = f"{_described(new)} changed from {side} {kinds[0]} to {side} {kinds[1]}."
+            yield violation(f"RPC_SAME_{side.upper()}_STREAMING", words, (new, ""))
+
+    return check
+
+
+def same_idempotency_level(old: Method, new: Method) -> Iterator[Violation]:
+    """Whether a call may be repeated."""
+    before, after = old.proto.options.idempotency_level, new.proto.options.idempotency_level
+    if before != after:
+        names = MethodOptions.IdempotencyLevel.Name
+        words = f'{_described(new)} changed option "idempotency_level" from "{names(before)}" to "{names(after)}".'
+        yield violation("RPC_SAME_IDEMPOTENCY_LEVEL", words, (new, "idempotency_level"))
+
+
+FILE_RULES: Mapping[str, FileRule] = {"FILE_SAME_PACKAGE": same_package}
+
+FIELD_RULES: Mapping[str, FieldRule] = {
+    "FIELD_SAME_DEFAULT": same_default_value,
+    "FIELD_SAME_JSON_NAME": same_json_name,
+    "FIELD_SAME_NAME": same_name,
+    "FIELD_SAME_ONEOF": same_oneof,
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": _same_cardinality(
+        "FIELD_WIRE_COMPATIBLE_CARDINALITY", WIRE_CARDINALITIES
+    ),
+    "FIELD_WIRE_COMPATIBLE_TYPE": wire_compatible_type,
+    "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY": _same_cardinality(
+        "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY", WIRE_JSON_CARDINALITIES
+    ),
+    "FIELD_WIRE_JSON_COMPATIBLE_TYPE": wire_json_compatible_type,
+}
+
+MESSAGE_RULES: Mapping[str, MessageRule] = {
+    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": _field_no_delete("name"),
+    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": _field_no_delete("number"),
+    "MESSAGE_SAME_JSON_FORMAT": _keeps_json_format("MESSAGE_SAME_JSON_FORMAT", "Message"),
+    "MESSAGE_SAME_REQUIRED_FIELDS": same_required_fields,
+    "RESERVED_MESSAGE_NO_DELETE": _keeps_reserved("RESERVED_MESSAGE_NO_DELETE", "message"),
+}
+
+ENUM_RULES: Mapping[str, EnumRule] = {
+    "ENUM_SAME_JSON_FORMAT": _keeps_json_format("ENUM_SAME_JSON_FORMAT", "Enum"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": _value_no_delete("name"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": _value_no_delete("number"),
+    "ENUM_VALUE_SAME_NAME": enum_value_same_name,
+    "RESERVED_ENUM_NO_DELETE": _keeps_reserved("RESERVED_ENUM_NO_DELETE", "enum"),
+}
+
+METHOD_RULES: Mapping[str, MethodRule] = {
+    "RPC_SAME_CLIENT_STREAMING": _same_streaming("client"),
+    "RPC_SAME_IDEMPOTENCY_LEVEL": same_idempotency_level,
+    "RPC_SAME_REQUEST_TYPE": _same_rpc_type("request", "input_type"),
+    "RPC_SAME_RESPONSE_TYPE": _same_rpc_type("response", "output_type"),
+    "RPC_SAME_SERVER_STREAMING": _same_streaming("server"),
+}
