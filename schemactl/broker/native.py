@@ -13,7 +13,7 @@ from schemactl.formats import protobuf_native
 from schemactl.formats.avro.java import Thrown
 
 if TYPE_CHECKING:
-    from schemactl.formats.protobuf_native.wrapper import Definition
+    from schemactl.formats.protobuf_native.wrapper import ProtoDefinition
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
 
@@ -54,9 +54,9 @@ def refusal(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None
     return (first.rule, first.path) if first else None
 
 
-def _read(data: SchemaData) -> Definition:
+def _read(data: SchemaData) -> ProtoDefinition:
     try:
-        found: Definition = protobuf_native.load("wrapper").parse(data.data or b"")
+        found: ProtoDefinition = protobuf_native.load("wrapper").parse(data.data or b"")
     except InvalidSchema as problem:
         raise Thrown(SERIALIZATION, _words(data.data or b"") or problem.what) from problem
     return found

@@ -168,13 +168,14 @@ def _properties(holder: Schema | Field) -> str:
 
 def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
     """Yield the parts of protobuf messages (see TypeSpec.outline)."""
-    from schemactl.formats.protobuf_native.descriptor import KIND_NAMES, Enum, Field, Message
+    from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, ProtoMessage
+    from schemactl.formats.protobuf_native.kinds import KIND_NAMES
     from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 
     definition = parse(info.schema)
     yield "", f"message {definition.root.full_name}"
 
-    def described(field: Field) -> str:
+    def described(field: ProtoField) -> str:
         label = f"{field.cardinality} " if field.is_repeated else ""
         oneof = f" in oneof {field.oneof}" if field.oneof else ""
         return f"{label}{field.type_name or KIND_NAMES[field.kind]} {field.proto.name}{oneof}"
@@ -182,17 +183,17 @@ def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
     for name in definition.reachable:
         if is_shipped(name):
             continue
-        for element in definition.image.files[name].elements():
+        for element in definition.image.files[name].elements:
             match element:
-                case Message():
+                case ProtoMessage():
                     yield element.full_name, "message"
                     for number, each in sorted(element.fields().items()):
                         yield f"{element.full_name} {number}", described(each)
-                case Enum():
+                case ProtoEnum():
                     yield element.full_name, "enum"
                     for value, number in element.numbers().items():
                         yield f"{element.full_name}.{value}", f"number {number}"
-                case Field():
+                case ProtoField():
                     yield f"extension {element.extension_name} {element.proto.number}", described(element)
                 case _:
                     # A service says nothing about messages on a topic.

@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.compile import Proto, _run, compile_all, compile_proto
-from schemactl.formats.protobuf_native.descriptor import Image, Message
+from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo
 
@@ -64,6 +64,6 @@ def definition(text: str, message: str = "M") -> SchemaInfo:
     return compile_proto(Proto.of_text(text, message))
 
 
-def root(text: str, message: str = "M") -> Message:
+def root(text: str, message: str = "M") -> ProtoMessage:
     """The root message in one text."""
     return parse(definition(text, message).schema).root

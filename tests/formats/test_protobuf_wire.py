@@ -14,10 +14,11 @@ from protobuf_corpus import definition, public
 from schemactl.errors import InvalidSchema
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.advanced import advanced_violations
-from schemactl.formats.protobuf_native.descriptor import BYTES, ENUM, MAP, STRING, Field, Message
+from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
+from schemactl.formats.protobuf_native.kinds import BYTES, ENUM, MAP, STRING
 from schemactl.formats.protobuf_native.sample import required
 from schemactl.formats.protobuf_native.wire import fields_of
-from schemactl.formats.protobuf_native.wrapper import Definition, build_pool, parse
+from schemactl.formats.protobuf_native.wrapper import ProtoDefinition, build_pool, parse
 from schemactl.model import SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
 
@@ -247,10 +248,10 @@ def test_a_bomb_of_required_messages_does_not_go_off() -> None:
     assert time.process_time() - started < 5
 
 
-_parsers: dict[Definition, type[Parsed]] = {}
+_parsers: dict[ProtoDefinition, type[Parsed]] = {}
 
 
-def parser_of(definition: Definition) -> type[Parsed]:
+def parser_of(definition: ProtoDefinition) -> type[Parsed]:
     if definition not in _parsers:
         pool = build_pool(definition.image, definition.reachable)
         _parsers[definition] = GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
@@ -296,7 +297,7 @@ def scalar(field: Any, rng: random.Random) -> Any:
     return rng.choice([0, 1])
 
 
-def same(written: Any, read: Any, writer: Message, reader: Message) -> None:
+def same(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) -> None:
     """Every field that both have holds the same, set or not."""
     there, here = writer.fields(), reader.fields()
     for number in there.keys() & here.keys():
@@ -320,7 +321,7 @@ def same(written: Any, read: Any, writer: Message, reader: Message) -> None:
             assert (there[number].kind == ENUM) == (here[number].kind == ENUM)
 
 
-def value(message: Any, field: Field) -> Any:
+def value(message: Any, field: ProtoField) -> Any:
     """The value of a field; of messages a list, of a map its entries by key."""
     if isinstance(message, Entry):
         return message.get(field)
@@ -335,7 +336,7 @@ def value(message: Any, field: Field) -> Any:
     return [got] if message.HasField(name) else []
 
 
-def by_key(entries: list[Any], message: Message) -> list[Any]:
+def by_key(entries: list[Any], message: ProtoMessage) -> list[Any]:
     """In the order of their keys, of two with one key the last: a map has no other."""
     keyed = {value(entry, fields_of(message)[1]): entry for entry in entries}
     return [entry for _, entry in sorted(keyed.items())]
@@ -347,6 +348,6 @@ class Entry:
     def __init__(self, key: Any, value: Any) -> None:
         self.key, self.value = key, value
 
-    def get(self, field: Field) -> Any:
+    def get(self, field: ProtoField) -> Any:
         part = self.key if field.proto.number == 1 else self.value
         return [part] if field.is_message else part

@@ -15,23 +15,14 @@ from typing import Final, Literal, TypeAlias
 from google.protobuf.descriptor_pb2 import EDITION_2023, EDITION_2024, FeatureSet
 
 from schemactl.formats.protobuf_native.default import can_have_default, default_of
-from schemactl.formats.protobuf_native.descriptor import (
-    ENUM,
-    MAP,
-    REQUIRED,
-    STRING,
-    Enum,
-    Field,
-    File,
-    Message,
-    Oneof,
-)
+from schemactl.formats.protobuf_native.descriptor import File, Oneof, ProtoEnum, ProtoField, ProtoMessage
 from schemactl.formats.protobuf_native.features import (
     JAVA_FEATURES,
     JAVA_UTF8_VERIFY,
     extension_of,
     field_numbers,
 )
+from schemactl.formats.protobuf_native.kinds import ENUM, MAP, REQUIRED, STRING
 
 AdvancedRule: TypeAlias = Literal[
     "ROOT_MESSAGE_CHANGED",
@@ -67,7 +58,7 @@ class AdvancedViolation:
     pointer: str
 
 
-def below(path: str, part: Field | Oneof) -> str:
+def below(path: str, part: ProtoField | Oneof) -> str:
     """The path of a field or oneof; a long one is cut, as the checker cuts it."""
     whole = f"{path}.{part.name}"
     return whole if len(whole) <= _MAX_PATH_LENGTH else f"{whole[: _MAX_PATH_LENGTH - 3]}..."
@@ -88,7 +79,7 @@ class Work:
         self.done = 0
         self.limit = _MAX_WORK
 
-    def charge(self, units: int, path: str, at: Message | Field) -> None:
+    def charge(self, units: int, path: str, at: ProtoMessage | ProtoField) -> None:
         """Add `units` of work.
 
         Raises:
@@ -103,7 +94,7 @@ class Work:
         self.limit = min(_MAX_WORK, self.done * _WORK_PER_GRAPH)
 
 
-def advanced_violations(*, reader: Message, writer: Message) -> Iterator[AdvancedViolation]:
+def advanced_violations(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[AdvancedViolation]:
     """Yield every violation that the checker finds, in its order."""
     try:
         yield from _compare(reader, writer, Work())
@@ -111,7 +102,7 @@ def advanced_violations(*, reader: Message, writer: Message) -> Iterator[Advance
         yield exhausted.violation
 
 
-def _compare(reader: Message, writer: Message, work: Work) -> Iterator[AdvancedViolation]:
+def _compare(reader: ProtoMessage, writer: ProtoMessage, work: Work) -> Iterator[AdvancedViolation]:
     """Yield every violation while `work` lasts.
 
     Raises:
@@ -149,7 +140,9 @@ def _compare(reader: Message, writer: Message, work: Work) -> Iterator[AdvancedV
                 queue.append((writer.file.image.message(types[0]), reader.file.image.message(types[1]), here))
 
 
-def _compare_messages(writer: Message, reader: Message, path: str, work: Work) -> Iterator[AdvancedViolation]:
+def _compare_messages(
+    writer: ProtoMessage, reader: ProtoMessage, path: str, work: Work
+) -> Iterator[AdvancedViolation]:
     before, fields = writer.fields(), [field for _, field in sorted(reader.fields().items())]
     work.charge(3 * len(fields), path, reader)
     numbers = {field.name: number for number, field in before.items()}
@@ -168,7 +161,7 @@ def _compare_messages(writer: Message, reader: Message, path: str, work: Work) -
             yield AdvancedViolation("ONEOF_CONFLICT", below(path, oneof), oneof.pointer)
 
 
-def _broken_rule(writer: Field, reader: Field) -> AdvancedRule | None:
+def _broken_rule(writer: ProtoField, reader: ProtoField) -> AdvancedRule | None:
     """The first rule that a pair of fields breaks, the messages they hold left out."""
     rule: AdvancedRule | None = None
     if (writer.cardinality == MAP) != (reader.cardinality == MAP):
@@ -186,7 +179,7 @@ def _broken_rule(writer: Field, reader: Field) -> AdvancedRule | None:
     return rule
 
 
-def _same_default(writer: Field, reader: Field) -> bool:
+def _same_default(writer: ProtoField, reader: ProtoField) -> bool:
     if not can_have_default(reader):
         return True
     before, after = default_of(writer), default_of(reader)
@@ -196,7 +189,7 @@ def _same_default(writer: Field, reader: Field) -> bool:
     return before == after
 
 
-def _checks_utf8(field: Field) -> bool:
+def _checks_utf8(field: ProtoField) -> bool:
     """FieldDescriptor.needsUtf8Check: maps always check."""
     return (
         field.in_map_entry
@@ -206,7 +199,7 @@ def _checks_utf8(field: Field) -> bool:
     )
 
 
-def _readable(writer: Enum, reader: Enum) -> bool:
+def _readable(writer: ProtoEnum, reader: ProtoEnum) -> bool:
     before, after = writer.numbers(), reader.numbers()
     if any(before.get(name, number) != number for name, number in after.items()):
         return False
@@ -215,7 +208,7 @@ def _readable(writer: Enum, reader: Enum) -> bool:
     return writer.is_closed and set(before.values()) <= set(after.values())
 
 
-def _unsupported(root: Message, work: Work) -> Iterator[AdvancedViolation]:
+def _unsupported(root: ProtoMessage, work: Work) -> Iterator[AdvancedViolation]:
     """Yield what the checker does not support below `root`, in the order of its walk.
 
     Raises:
@@ -227,7 +220,7 @@ def _unsupported(root: Message, work: Work) -> Iterator[AdvancedViolation]:
 class _SupportWalk:
     """A walk over what a root message reaches, breadth first, each message, enum, file and scope once."""
 
-    def __init__(self, root: Message, work: Work) -> None:
+    def __init__(self, root: ProtoMessage, work: Work) -> None:
         self._root = root
         self._work = work
         self._types = {root.full_name}
@@ -254,7 +247,7 @@ class _SupportWalk:
                     queue.append(message.file.image.message(field.type_name))
             yield from self._oneofs(message)
 
-    def _field(self, field: Field, path: str, *, is_new: bool) -> Iterator[AdvancedViolation]:
+    def _field(self, field: ProtoField, path: str, *, is_new: bool) -> Iterator[AdvancedViolation]:
         at_field = AdvancedViolation("UNSUPPORTED_FEATURE", path, field.pointer)
         if not _are_supported(field.proto.options.features):
             yield at_field
@@ -271,7 +264,7 @@ class _SupportWalk:
         if field.is_closed_enum != enum.is_closed:
             yield at_field
 
-    def _oneofs(self, message: Message) -> Iterator[AdvancedViolation]:
+    def _oneofs(self, message: ProtoMessage) -> Iterator[AdvancedViolation]:
         declared = message.proto.oneof_decl
         members = sum(proto.HasField("oneof_index") for proto in message.proto.field)
         self._work.charge(len(declared) + members + len(declared), message.full_name, message)
@@ -281,14 +274,14 @@ class _SupportWalk:
                     "UNSUPPORTED_FEATURE", f"{message.full_name}.{oneof.name}", message.pointer
                 )
 
-    def _file(self, file: File, path: str, at: Message | Field) -> Iterator[AdvancedViolation]:
+    def _file(self, file: File, path: str, at: ProtoMessage | ProtoField) -> Iterator[AdvancedViolation]:
         if file.name not in self._files:
             self._files.add(file.name)
             self._work.charge(1, path, at)
             if not _is_supported_language(file):
                 yield AdvancedViolation("UNSUPPORTED_FEATURE", path, at.pointer)
 
-    def _scope(self, message: Message | None) -> Iterator[AdvancedViolation]:
+    def _scope(self, message: ProtoMessage | None) -> Iterator[AdvancedViolation]:
         while message is not None and message.full_name not in self._scopes:
             self._scopes.add(message.full_name)
             self._work.charge(1, message.full_name, message)

@@ -19,12 +19,12 @@ from schemactl.formats.protobuf_native.buf_rules import (
     Violation,
 )
 from schemactl.formats.protobuf_native.descriptor import (
-    Enum,
-    Field,
     File,
     Image,
-    Message,
     Method,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
     declared_by,
 )
 
@@ -92,10 +92,10 @@ class _Change:
         self.before = declared_by(_changed(old, new, (before for before, _ in self.pairs)))
         self.after = declared_by(_changed(new, old, (after for _, after in self.pairs)))
 
-    def enums(self) -> _Pairs[Enum]:
+    def enums(self) -> _Pairs[ProtoEnum]:
         return _common(self.before.enums, self.after.enums)
 
-    def messages(self) -> _Pairs[Message]:
+    def messages(self) -> _Pairs[ProtoMessage]:
         """Yield each message that is in both and means something else."""
         for old, new in _common(self.before.messages, self.after.messages):
             if (
@@ -106,7 +106,7 @@ class _Change:
             ):
                 yield old, new
 
-    def fields(self) -> _Pairs[Field]:
+    def fields(self) -> _Pairs[ProtoField]:
         """Yield each field and extension that is in both, by message and number."""
         for old, new in self.messages():
             yield from _common(old.fields(), new.fields())
@@ -148,7 +148,7 @@ def _pairwise(
             yield from check(old, new)
 
 
-def _renumbered(old: Enum, new: Enum) -> bool:
+def _renumbered(old: ProtoEnum, new: ProtoEnum) -> bool:
     """Return whether the default of a field of this type may have become another number."""
     if old.proto == new.proto:
         return False

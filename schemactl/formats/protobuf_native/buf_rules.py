@@ -19,6 +19,15 @@ from schemactl.formats.protobuf_native.default import (
     same_default,
 )
 from schemactl.formats.protobuf_native.descriptor import (
+    EnumValue,
+    File,
+    Method,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
+)
+from schemactl.formats.protobuf_native.features import JSON_FORMATS, edition_of
+from schemactl.formats.protobuf_native.kinds import (
     BYTES,
     ENUM,
     EXPLICIT,
@@ -29,15 +38,8 @@ from schemactl.formats.protobuf_native.descriptor import (
     REPEATED,
     REQUIRED,
     STRING,
-    Enum,
-    EnumValue,
-    Field,
-    File,
     Kind,
-    Message,
-    Method,
 )
-from schemactl.formats.protobuf_native.features import JSON_FORMATS, edition_of
 from schemactl.formats.protobuf_native.places import Place, span_of
 from schemactl.formats.protobuf_native.wire import WIRE_GROUPS, grouped
 
@@ -95,9 +97,9 @@ def same_package(old: File, new: File) -> Iterator[Violation]:
 
 
 FileRule = Callable[[File, File], Iterator[Violation]]
-FieldRule = Callable[[Field, Field], Iterator[Violation]]
-MessageRule = Callable[[Message, Message], Iterator[Violation]]
-EnumRule = Callable[[Enum, Enum], Iterator[Violation]]
+FieldRule = Callable[[ProtoField, ProtoField], Iterator[Violation]]
+MessageRule = Callable[[ProtoMessage, ProtoMessage], Iterator[Violation]]
+EnumRule = Callable[[ProtoEnum, ProtoEnum], Iterator[Violation]]
 MethodRule = Callable[[Method, Method], Iterator[Violation]]
 
 _PROTO3_UPDATING = "https://developers.google.com/protocol-buffers/docs/proto3#updating"
@@ -112,7 +114,7 @@ _UTF8_NOTE = (
 )
 
 
-def described(field: Field, *, name: bool = True) -> str:
+def described(field: ProtoField, *, name: bool = True) -> str:
     """`Field "3" with name "id" on message "Click"`, as buf begins its sentences."""
     shown = f' with name "{field.name}"' if name else ""
     if field.proto.extendee:
@@ -123,23 +125,23 @@ def described(field: Field, *, name: bool = True) -> str:
     return f'Field "{field.proto.number}"{shown} on message "{message}"'
 
 
-def _kind_name(field: Field) -> str:
+def _kind_name(field: ProtoField) -> str:
     if field.kind == GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
         return "message (delimited encoding)"
     return KIND_NAMES[field.kind]
 
 
-def _changed_type(rule: str, old: Field, new: Field, note: str = "") -> Violation:
+def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str = "") -> Violation:
     words = f'{described(new)} changed type from "{_kind_name(old)}" to "{_kind_name(new)}".{note}'
     return violation(rule, words, (new, "type"))
 
 
-def _changed_type_name(rule: str, old: Field, new: Field) -> Violation:
+def _changed_type_name(rule: str, old: ProtoField, new: ProtoField) -> Violation:
     words = f'{described(new)} changed type from "{old.type_name}" to "{new.type_name}".'
     return violation(rule, words, (new, "type"))
 
 
-def wire_compatible_type(old: Field, new: Field) -> Iterator[Violation]:
+def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """Kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
     if WIRE_GROUPS[old.kind] != WIRE_GROUPS[new.kind]:
         if (old.kind, new.kind) != (STRING, BYTES):
@@ -149,7 +151,7 @@ def wire_compatible_type(old: Field, new: Field) -> Iterator[Violation]:
         yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
 
 
-def wire_json_compatible_type(old: Field, new: Field) -> Iterator[Violation]:
+def wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """As on the wire, with the kinds that JSON writes apart kept apart."""
     if WIRE_JSON_GROUPS[old.kind] != WIRE_JSON_GROUPS[new.kind]:
         yield _changed_type("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new, _WIRE_JSON_NOTE)
@@ -157,7 +159,7 @@ def wire_json_compatible_type(old: Field, new: Field) -> Iterator[Violation]:
         yield from _compatible_type_name("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new)
 
 
-def _compatible_type_name(rule: str, old: Field, new: Field) -> Iterator[Violation]:
+def _compatible_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     if old.type_name == new.type_name:
         return
     if new.kind == ENUM and old.enum.proto.name == new.enum.proto.name and _holds(new.enum, old.enum):
@@ -166,12 +168,12 @@ def _compatible_type_name(rule: str, old: Field, new: Field) -> Iterator[Violati
         yield _changed_type_name(rule, old, new)
 
 
-def _holds(larger: Enum, smaller: Enum) -> bool:
+def _holds(larger: ProtoEnum, smaller: ProtoEnum) -> bool:
     return smaller.numbers().items() <= larger.numbers().items()
 
 
 def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
-    def check(old: Field, new: Field) -> Iterator[Violation]:
+    def check(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
         before, after = old.cardinality, new.cardinality
         # protoc makes the two fields of a map entry: what they seem to be follows from the file's syntax.
         if groups[before] != groups[after] and not (old.in_map_entry and new.in_map_entry):
@@ -182,7 +184,7 @@ def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
     return check
 
 
-def same_default_value(old: Field, new: Field) -> Iterator[Violation]:
+def same_default_value(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """What readers get for a field that a message does not carry."""
     if not can_have_default(old) or not can_have_default(new):
         return
@@ -193,7 +195,7 @@ def same_default_value(old: Field, new: Field) -> Iterator[Violation]:
         yield violation("FIELD_SAME_DEFAULT", words, (new, "default"), (new, ""))
 
 
-def same_oneof(old: Field, new: Field) -> Iterator[Violation]:
+def same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """In no oneof, or in one of the same name."""
     if old.oneof == new.oneof or old.proto.extendee:
         return
@@ -205,14 +207,14 @@ def same_oneof(old: Field, new: Field) -> Iterator[Violation]:
     yield violation("FIELD_SAME_ONEOF", words, (new, ""))
 
 
-def same_name(old: Field, new: Field) -> Iterator[Violation]:
+def same_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """The name; of an extension the full one."""
     if old.name != new.name:
         words = f'{described(new, name=False)} changed name from "{old.name}" to "{new.name}".'
         yield violation("FIELD_SAME_NAME", words, (new, "name"), (new, ""))
 
 
-def same_json_name(old: Field, new: Field) -> Iterator[Violation]:
+def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """The name in JSON."""
     before, after = old.proto.json_name, new.proto.json_name
     if before != after and not old.proto.extendee:
@@ -223,7 +225,7 @@ def same_json_name(old: Field, new: Field) -> Iterator[Violation]:
 def _field_no_delete(reserved: str) -> MessageRule:
     rule = f"FIELD_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
 
-    def check(old: Message, new: Message) -> Iterator[Violation]:
+    def check(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
         kept = {proto.number for proto in new.proto.field}
         if all(proto.number in kept for proto in old.proto.field):
             return
@@ -243,7 +245,7 @@ def _field_no_delete(reserved: str) -> MessageRule:
     return check
 
 
-def same_required_fields(old: Message, new: Message) -> Iterator[Violation]:
+def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
     """MESSAGE_SAME_REQUIRED_FIELDS: the numbers labelled required."""
     required = FieldDescriptorProto.LABEL_REQUIRED
     before = {proto.number for proto in old.proto.field if proto.label == required}
@@ -264,8 +266,8 @@ def same_required_fields(old: Message, new: Message) -> Iterator[Violation]:
 
 def _keeps_json_format(
     rule: str, noun: str
-) -> Callable[[Message | Enum, Message | Enum], Iterator[Violation]]:
-    def check(old: Message | Enum, new: Message | Enum) -> Iterator[Violation]:
+) -> Callable[[ProtoMessage | ProtoEnum, ProtoMessage | ProtoEnum], Iterator[Violation]]:
+    def check(old: ProtoMessage | ProtoEnum, new: ProtoMessage | ProtoEnum) -> Iterator[Violation]:
         after = new.features.json_format
         if old.features.json_format == FeatureSet.ALLOW != after:
             words = (
@@ -276,10 +278,12 @@ def _keeps_json_format(
     return check
 
 
-def _keeps_reserved(rule: str, noun: str) -> Callable[[Message | Enum, Message | Enum], Iterator[Violation]]:
+def _keeps_reserved(
+    rule: str, noun: str
+) -> Callable[[ProtoMessage | ProtoEnum, ProtoMessage | ProtoEnum], Iterator[Violation]]:
     """Return the rule that every reserved number and name stays reserved."""
 
-    def check(old: Message | Enum, new: Message | Enum) -> Iterator[Violation]:
+    def check(old: ProtoMessage | ProtoEnum, new: ProtoMessage | ProtoEnum) -> Iterator[Violation]:
         on = f'on {noun} "{new.proto.name}"'
         ranges = _merged(_reserved(new))
         for wanted in _reserved(old):
@@ -301,8 +305,8 @@ Range = tuple[int, int]
 """First and last number."""
 
 
-def _reserved(element: Message | Enum) -> list[Range]:
-    if isinstance(element, Message):
+def _reserved(element: ProtoMessage | ProtoEnum) -> list[Range]:
+    if isinstance(element, ProtoMessage):
         return [(item.start, item.end - 1) for item in element.proto.reserved_range]
     return [(item.start, item.end) for item in element.proto.reserved_range]
 
@@ -333,8 +337,8 @@ def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
         yield start, end
 
 
-def _maximum(element: Message | Enum) -> int:
-    if isinstance(element, Enum):
+def _maximum(element: ProtoMessage | ProtoEnum) -> int:
+    if isinstance(element, ProtoEnum):
         return MAX_ENUM_NUMBER
     return MAX_MESSAGE_SET_NUMBER if element.proto.options.message_set_wire_format else MAX_FIELD_NUMBER
 
@@ -349,7 +353,7 @@ def _shown(part: Range, maximum: int) -> str:
 def _value_no_delete(reserved: str) -> EnumRule:
     rule = f"ENUM_VALUE_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
 
-    def check(old: Enum, new: Enum) -> Iterator[Violation]:
+    def check(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
         kept = {value.number for value in new.proto.value}
         ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
         for number, values in _by_number(old).items():
@@ -368,7 +372,7 @@ def _value_no_delete(reserved: str) -> EnumRule:
     return check
 
 
-def enum_value_same_name(old: Enum, new: Enum) -> Iterator[Violation]:
+def enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
     """A number keeps every name it had."""
     before, after = _by_number(old), _by_number(new)
     for number, names in before.items():
@@ -383,7 +387,7 @@ def enum_value_same_name(old: Enum, new: Enum) -> Iterator[Violation]:
                 yield violation("ENUM_VALUE_SAME_NAME", words, (value, "number"))
 
 
-def _by_number(enum: Enum) -> dict[int, dict[str, EnumValue]]:
+def _by_number(enum: ProtoEnum) -> dict[int, dict[str, EnumValue]]:
     found: dict[int, dict[str, EnumValue]] = {}
     for value in enum.values():
         found.setdefault(value.proto.number, {})[value.proto.name] = value

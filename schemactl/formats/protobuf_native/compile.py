@@ -20,8 +20,9 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema, SchemactlError, Source
-from schemactl.formats.protobuf_native.descriptor import Image, Message, Span
+from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
 from schemactl.formats.protobuf_native.places import locator, source_at
+from schemactl.formats.protobuf_native.source_map import Span
 from schemactl.formats.protobuf_native.worker import worker
 from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
 from schemactl.model import SchemaInfo, SchemaType
@@ -147,7 +148,7 @@ def _placed(error: InvalidSchema, source: Source) -> InvalidSchema:
     return error if error.pointer else InvalidSchema(error.what, fix=error.fix, source=source)
 
 
-def _root(compiled: bytes, message: str, entry: str) -> Message:
+def _root(compiled: bytes, message: str, entry: str) -> ProtoMessage:
     return find_message(Image.of(FileDescriptorSet.FromString(compiled)), message, among={entry})
 
 

@@ -14,15 +14,16 @@ from google.protobuf.message import Message as Parsed
 from google.protobuf.message_factory import GetMessageClass
 
 from schemactl.formats.protobuf_native.default import default_of
-from schemactl.formats.protobuf_native.descriptor import ENUM, Field, Message
+from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
+from schemactl.formats.protobuf_native.kinds import ENUM
 from schemactl.formats.protobuf_native.sample import around, encoded, required, values
-from schemactl.formats.protobuf_native.wire import Pair, independent, pairs
-from schemactl.formats.protobuf_native.wrapper import Definition, build_pool
+from schemactl.formats.protobuf_native.wire import MessagePair, independent, pairs
+from schemactl.formats.protobuf_native.wrapper import ProtoDefinition, build_pool
 from schemactl.verdicts import Counterexample, Incompatibility
 
 
 def counterexample(
-    incompatibility: Incompatibility, *, reader: Definition, writer: Definition
+    incompatibility: Incompatibility, *, reader: ProtoDefinition, writer: ProtoDefinition
 ) -> Counterexample | None:
     """The smallest message found that shows `incompatibility`, read by both; None: none was found.
 
@@ -41,7 +42,7 @@ def counterexample(
     return None
 
 
-def _classes(definition: Definition) -> type[Parsed]:
+def _classes(definition: ProtoDefinition) -> type[Parsed]:
     pool = build_pool(definition.image, definition.reachable)
     return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
 
@@ -52,11 +53,11 @@ class _Attempt:
 
     way: tuple[int, ...]
     body: bytes
-    reader: tuple[Field, ...]
-    writer: tuple[Field, ...]
+    reader: tuple[ProtoField, ...]
+    writer: tuple[ProtoField, ...]
 
 
-def _attempts(found: Incompatibility, reader: Message, writer: Message) -> Iterator[_Attempt]:
+def _attempts(found: Incompatibility, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[_Attempt]:
     """Messages of the writer that may show what was found, the simplest first."""
     for pair in pairs(reader=reader, writer=writer):
         fields = [
@@ -72,7 +73,7 @@ def _attempts(found: Incompatibility, reader: Message, writer: Message) -> Itera
             yield _Attempt(pair.way, body, read, written)
 
 
-def is_provable(found: Incompatibility, *, reader: Message, writer: Message) -> bool:
+def is_provable(found: Incompatibility, *, reader: ProtoMessage, writer: ProtoMessage) -> bool:
     """Whether messages can be written that `found` is about: not where each must contain itself, or very many others."""
     writers = [
         pair.writer
@@ -82,7 +83,7 @@ def is_provable(found: Incompatibility, *, reader: Message, writer: Message) -> 
     return not writers or any(required(each, leave_out=set()) is not None for each in writers)
 
 
-def _is_about(found: Incompatibility, field: Field, pair: Pair) -> bool:
+def _is_about(found: Incompatibility, field: ProtoField, pair: MessagePair) -> bool:
     """Whether `field` of the reader is (one of) what `found` points at."""
     if found.rule == "FIELD_SAME_ONEOF":
         oneof = next((one for one in pair.reader.oneofs() if one.pointer == found.pointer), None)
@@ -93,7 +94,7 @@ def _is_about(found: Incompatibility, field: Field, pair: Pair) -> bool:
 
 
 def _bodies(
-    rule: str, message: Message, fields: Sequence[Field], readers: Sequence[Field]
+    rule: str, message: ProtoMessage, fields: Sequence[ProtoField], readers: Sequence[ProtoField]
 ) -> Iterator[bytes]:
     """What a message of the writer may hold so that the rule shows."""
     mine = {field.proto.number for field in fields}
@@ -185,7 +186,7 @@ def _at(view: View, way: Sequence[int]) -> View:
     return view
 
 
-def _default(field: Field) -> Any:
+def _default(field: ProtoField) -> Any:
     value = default_of(field)
     if field.kind != ENUM:
         return value

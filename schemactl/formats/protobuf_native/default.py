@@ -8,25 +8,18 @@ from typing import TypeAlias
 
 from google.protobuf.text_encoding import CUnescape
 
-from schemactl.formats.protobuf_native.descriptor import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    ENUM,
-    FLOAT,
-    STRING,
-    Field,
-)
+from schemactl.formats.protobuf_native.descriptor import ProtoField
+from schemactl.formats.protobuf_native.kinds import BOOL, BYTES, DOUBLE, ENUM, FLOAT, STRING
 
 Default: TypeAlias = bool | int | float | str | bytes
 
 
-def can_have_default(field: Field) -> bool:
+def can_have_default(field: ProtoField) -> bool:
     """Lists, maps and messages have none."""
     return not field.is_repeated and not field.is_message
 
 
-def default_of(field: Field) -> Default:
+def default_of(field: ProtoField) -> Default:
     """The declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
     text, given = field.proto.default_value, field.proto.HasField("default_value")
     if field.kind == STRING:
@@ -52,7 +45,7 @@ def to_float32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def same_default(old: Field, new: Field) -> bool:
+def same_default(old: ProtoField, new: ProtoField) -> bool:
     """Whether both give readers the same value, as buf compares: numbers by value whatever their type."""
     before, after = default_of(old), default_of(new)
     if isinstance(before, (str, bytes)) or isinstance(after, (str, bytes)):
@@ -75,7 +68,7 @@ def _text(default: Default) -> object:
     return default.encode() if isinstance(default, str) else default
 
 
-def printed(field: Field) -> str:
+def printed(field: ProtoField) -> str:
     """The default as buf prints it (Go's %v and %q)."""
     value = default_of(field)
     if field.kind == ENUM:

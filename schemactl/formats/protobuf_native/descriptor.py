@@ -6,11 +6,9 @@ Java's Descriptors answer, with the file's edition taken into account.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -26,52 +24,42 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from schemactl.formats.protobuf_native.features import Features, file_features, resolve
-
-Path = tuple[int, ...]
-"""Field numbers and indexes from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
-
-Kind = int
-"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP whatever the file's syntax."""
-
-DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
-FLOAT = FieldDescriptorProto.TYPE_FLOAT
-BOOL = FieldDescriptorProto.TYPE_BOOL
-STRING = FieldDescriptorProto.TYPE_STRING
-BYTES = FieldDescriptorProto.TYPE_BYTES
-ENUM = FieldDescriptorProto.TYPE_ENUM
-MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
-GROUP = FieldDescriptorProto.TYPE_GROUP
-
-KIND_NAMES: Mapping[int, str] = {
-    number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
-}
-"""As a `.proto` writes them."""
-
-EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
-    "optional with explicit presence",
-    "optional with implicit presence",
-    "required",
-    "repeated",
-    "map",
+from schemactl.formats.protobuf_native.kinds import (
+    ENUM,
+    GROUP,
+    MAP,
+    MESSAGE,
+    REPEATED,
+    Kind,
+    cardinality_of,
+    kind_of,
 )
-"""How many values a field has, in buf's words."""
+from schemactl.formats.protobuf_native.source_map import Path, SourceMap
+
+
+class _Named:
+    """A message, enum or service: something with a full name."""
+
+    __slots__ = ()
+    file: File
+    nested_name: str
+
+    @property
+    def full_name(self) -> str:
+        """With the package: `web.Click.Position`."""
+        return self.file.qualified(self.nested_name)
 
 
 @dataclass(eq=False, repr=False)
-class Message:
+class ProtoMessage(_Named):
     """A message, also the entry of a map."""
 
     file: File
     path: Path
     proto: DescriptorProto
     nested_name: str
-    parent: Message | None
+    parent: ProtoMessage | None
     features: Features
-
-    @property
-    def full_name(self) -> str:
-        """With the package: `web.Click.Position`."""
-        return self.file.qualified(self.nested_name)
 
     @property
     def pointer(self) -> str:
@@ -83,16 +71,16 @@ class Message:
         """Made by protoc for a map field."""
         return self.proto.options.map_entry
 
-    def fields(self) -> Mapping[int, Field]:
+    def fields(self) -> Mapping[int, ProtoField]:
         """By number, extensions left out."""
         return self._fields
 
-    def map_fields(self) -> Mapping[str, Field]:
+    def map_fields(self) -> Mapping[str, ProtoField]:
         """The fields that are maps, by the full name of their entries' message."""
         return self._map_fields
 
     @cached_property
-    def _fields(self) -> dict[int, Field]:
+    def _fields(self) -> dict[int, ProtoField]:
         entries = frozenset(
             f".{self.full_name}.{nested.name}"
             for nested in self.proto.nested_type
@@ -105,7 +93,7 @@ class Message:
         return found
 
     @cached_property
-    def _map_fields(self) -> dict[str, Field]:
+    def _map_fields(self) -> dict[str, ProtoField]:
         return {field.type_name: field for field in self._fields.values() if field.cardinality == MAP}
 
     def oneofs(self) -> list[Oneof]:
@@ -119,13 +107,13 @@ class Message:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Field:
+class ProtoField:
     """A field of a message, or an extension."""
 
     file: File
     path: Path
     proto: FieldDescriptorProto
-    message: Message | None
+    message: ProtoMessage | None
     features: Features
     kind: Kind
     cardinality: str
@@ -158,7 +146,7 @@ class Field:
         return self.proto.type_name.removeprefix(".")
 
     @property
-    def enum(self) -> Enum:
+    def enum(self) -> ProtoEnum:
         """The type of an enum field."""
         return self.file.image.enum(self.type_name)
 
@@ -194,7 +182,7 @@ class Field:
 class Oneof:
     """A group of fields of which one is set at most."""
 
-    message: Message
+    message: ProtoMessage
     index: int
     name: str
 
@@ -229,20 +217,15 @@ class Oneof:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Enum:
+class ProtoEnum(_Named):
     """An enum."""
 
     file: File
     path: Path
     proto: EnumDescriptorProto
     nested_name: str
-    parent: Message | None
+    parent: ProtoMessage | None
     features: Features
-
-    @property
-    def full_name(self) -> str:
-        """With the package: `web.Click.Kind`."""
-        return self.file.qualified(self.nested_name)
 
     @property
     def pointer(self) -> str:
@@ -269,7 +252,7 @@ class Enum:
 class EnumValue:
     """One name of one number of an enum."""
 
-    enum: Enum
+    enum: ProtoEnum
     path: Path
     proto: EnumValueDescriptorProto
 
@@ -314,22 +297,13 @@ class Method:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Service:
+class Service(_Named):
     """A service and its RPCs."""
 
     file: File
     path: Path
     proto: ServiceDescriptorProto
-
-    @property
-    def nested_name(self) -> str:
-        """Its name: services stand at the top of a file."""
-        return self.proto.name
-
-    @property
-    def full_name(self) -> str:
-        """With the package: `web.Clicks`."""
-        return self.file.qualified(self.proto.name)
+    nested_name: str
 
     @property
     def pointer(self) -> str:
@@ -348,41 +322,18 @@ def make_field(
     file: File,
     path: Path,
     proto: FieldDescriptorProto,
-    message: Message | None,
+    message: ProtoMessage | None,
     scope: Features,
     *,
     map_entries: frozenset[str] = frozenset(),
-) -> Field:
-    """The field `proto` in a message (or file) with the features `scope`."""
+) -> ProtoField:
+    """Return the field `proto` in a message (or file) with the features `scope`."""
     features = features_of(scope, proto)
     is_map = proto.type_name in map_entries
-    kind: Kind = proto.type
-    if (
-        kind == MESSAGE
-        and features.message_encoding == FeatureSet.DELIMITED
-        # Maps are length-prefixed whatever the features say, and so are their values.
-        and not is_map
-        and not (message is not None and message.is_map_entry and not proto.extendee)
-    ):
-        kind = GROUP
-    if is_map:
-        cardinality = MAP
-    elif proto.label == FieldDescriptorProto.LABEL_REPEATED:
-        cardinality = REPEATED
-    elif proto.label == FieldDescriptorProto.LABEL_REQUIRED or (
-        features.field_presence == FeatureSet.LEGACY_REQUIRED and not proto.extendee
-    ):
-        cardinality = REQUIRED
-    elif (
-        features.field_presence != FeatureSet.IMPLICIT
-        or kind in (MESSAGE, GROUP)
-        or proto.extendee
-        or proto.HasField("oneof_index")
-    ):
-        cardinality = EXPLICIT
-    else:
-        cardinality = IMPLICIT
-    return Field(file, path, proto, message, features, kind, cardinality)
+    in_map_entry = message is not None and message.is_map_entry and not proto.extendee
+    kind = kind_of(proto, features, is_map_part=is_map or in_map_entry)
+    cardinality = MAP if is_map else cardinality_of(proto, features, kind)
+    return ProtoField(file, path, proto, message, features, kind, cardinality)
 
 
 def features_of(
@@ -392,21 +343,14 @@ def features_of(
     return resolve(scope, proto.options) if proto.HasField("options") else scope
 
 
-class Span(NamedTuple):
-    """A place as protoc counts: line and column from 1, columns in bytes, a tab reaching to the next eighth."""
-
-    line: int
-    column: int
-
-
 @dataclass(slots=True)
-class Declared:
+class Declarations:
     """What some files declare, by full name; extensions by extended message and number."""
 
-    messages: dict[str, Message] = field(default_factory=dict)
-    enums: dict[str, Enum] = field(default_factory=dict)
+    messages: dict[str, ProtoMessage] = field(default_factory=dict)
+    enums: dict[str, ProtoEnum] = field(default_factory=dict)
     services: dict[str, Service] = field(default_factory=dict)
-    extensions: dict[tuple[str, int], Field] = field(default_factory=dict)
+    extensions: dict[tuple[str, int], ProtoField] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False)
@@ -454,73 +398,44 @@ class File:
     @cached_property
     def context(self) -> tuple[object, ...]:
         """What else than its own descriptor decides the meaning of a message of this file."""
-        return (
-            self.proto.package,
-            self.proto.syntax,
-            self.proto.edition,
-            self.features,
-        )
+        return self.proto.package, self.proto.syntax, self.proto.edition, self.features
 
     @cached_property
-    def locations(self) -> dict[Path, int]:
-        """Which location of the source info tells of each part; of several the first. {} without source info."""
-        found: dict[Path, int] = {}
-        for index, location in enumerate(self.source_info.location):
-            found.setdefault(tuple(location.path), index)
-        return found
-
-    def span(self, path: Path) -> Span | None:
-        """Where the part at `path` begins."""
-        index = self.locations.get(path)
-        if index is None:
-            return None
-        span = self.source_info.location[index].span
-        return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
+    def places(self) -> SourceMap:
+        """Where its parts stand in the text."""
+        return SourceMap(self.source_info)
 
     @cached_property
-    def _sorted_paths(self) -> list[Path]:
-        return sorted(self.locations)
-
-    def first_below(self, path: Path) -> Path | None:
-        """The first part that is told of inside the one at `path`."""
-        index = bisect_left(self._sorted_paths, path)
-        found = self._sorted_paths[index : index + 1]
-        return found[0] if found and found[0][: len(path)] == path else None
-
-    @cached_property
-    def declared(self) -> Declared:
+    def declared(self) -> Declarations:
         """Everything this file declares."""
         return declared_by([self])
 
-    def elements(self) -> tuple[Message | Enum | Field | Service, ...]:
-        """Everything declared in the file, each message before what is nested in it."""
-        return self._elements
-
     @cached_property
-    def _elements(self) -> tuple[Message | Enum | Field | Service, ...]:
+    def elements(self) -> tuple[ProtoMessage | ProtoEnum | ProtoField | Service, ...]:
+        """Everything declared in the file, each message before what is nested in it."""
         return tuple(self._walk())
 
-    def _walk(self) -> Iterator[Message | Enum | Field | Service]:
+    def _walk(self) -> Iterator[ProtoMessage | ProtoEnum | ProtoField | Service]:
         for index, service in enumerate(self.proto.service):
-            yield Service(self, (6, index), service)
+            yield Service(self, (6, index), service, service.name)
         for index, extension in enumerate(self.proto.extension):
             yield make_field(self, (7, index), extension, None, self.features)
         for index, enum in enumerate(self.proto.enum_type):
-            yield Enum(self, (5, index), enum, enum.name, None, features_of(self.features, enum))
+            yield ProtoEnum(self, (5, index), enum, enum.name, None, features_of(self.features, enum))
         for index, message in enumerate(self.proto.message_type):
             yield from self._inside(message, (4, index), None)
 
     def _inside(
-        self, proto: DescriptorProto, path: Path, parent: Message | None
-    ) -> Iterator[Message | Enum | Field]:
+        self, proto: DescriptorProto, path: Path, parent: ProtoMessage | None
+    ) -> Iterator[ProtoMessage | ProtoEnum | ProtoField]:
         scope, features = (f"{parent.nested_name}.", parent.features) if parent else ("", self.features)
-        message = Message(self, path, proto, scope + proto.name, parent, features_of(features, proto))
+        message = ProtoMessage(self, path, proto, scope + proto.name, parent, features_of(features, proto))
         yield message
         for index, extension in enumerate(proto.extension):
             yield make_field(self, (*path, 6, index), extension, message, message.features)
         for index, enum in enumerate(proto.enum_type):
             name = f"{message.nested_name}.{enum.name}"
-            yield Enum(self, (*path, 4, index), enum, name, message, features_of(message.features, enum))
+            yield ProtoEnum(self, (*path, 4, index), enum, name, message, features_of(message.features, enum))
         for index, nested in enumerate(proto.nested_type):
             yield from self._inside(nested, (*path, 3, index), message)
 
@@ -542,35 +457,35 @@ class Image:
         return image
 
     @cached_property
-    def declared(self) -> Declared:
+    def declared(self) -> Declarations:
         """Everything declared in any file."""
         return declared_by(self.files.values())
 
     @cached_property
-    def extensions_of(self) -> dict[str, dict[int, Field]]:
+    def extensions_of(self) -> dict[str, dict[int, ProtoField]]:
         """The extensions of each message, by number."""
-        found: dict[str, dict[int, Field]] = {}
+        found: dict[str, dict[int, ProtoField]] = {}
         for (extendee, number), extension in self.declared.extensions.items():
             found.setdefault(extendee, {})[number] = extension
         return found
 
-    def message(self, full_name: str) -> Message:
+    def message(self, full_name: str) -> ProtoMessage:
         """KeyError: no file declares it."""
         return self.declared.messages[full_name]
 
-    def enum(self, full_name: str) -> Enum:
+    def enum(self, full_name: str) -> ProtoEnum:
         """KeyError: no file declares it."""
         return self.declared.enums[full_name]
 
 
-def declared_by(files: Iterable[File]) -> Declared:
+def declared_by(files: Iterable[File]) -> Declarations:
     """Everything `files` declare; of two things with one name the first."""
-    found = Declared()
+    found = Declarations()
     for file in files:
-        for element in file.elements():
-            if isinstance(element, Message):
+        for element in file.elements:
+            if isinstance(element, ProtoMessage):
                 found.messages.setdefault(element.full_name, element)
-            elif isinstance(element, Enum):
+            elif isinstance(element, ProtoEnum):
                 found.enums.setdefault(element.full_name, element)
             elif isinstance(element, Service):
                 found.services.setdefault(element.full_name, element)

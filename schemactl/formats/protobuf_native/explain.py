@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemactl.formats.base import Explanation
 from schemactl.formats.protobuf_native.counterexample import is_provable
-from schemactl.formats.protobuf_native.descriptor import Message
+from schemactl.formats.protobuf_native.descriptor import ProtoMessage
 from schemactl.formats.protobuf_native.places import field_path
 from schemactl.formats.protobuf_native.wire import pairs
 from schemactl.formats.protobuf_native.wrapper import parse
@@ -53,7 +53,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     )
 
 
-def _counterpart(pointer: str, *, reader: Message, writer: Message) -> str:
+def _counterpart(pointer: str, *, reader: ProtoMessage, writer: ProtoMessage) -> str:
     """`pointer` into the reader's definition as one into the writer's, where the message or enum may be called otherwise."""
     noun, name, *rest = pointer.split("/")[1:]
     for pair in pairs(reader=reader, writer=writer):

@@ -21,19 +21,17 @@ from typing import Protocol, TypeAlias
 
 from schemactl.errors import Source
 from schemactl.formats.protobuf_native.descriptor import (
-    MAP,
-    REPEATED,
-    Enum,
     EnumValue,
-    Field,
     File,
     Image,
-    Message,
     Method,
     Oneof,
-    Path,
-    Span,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
 )
+from schemactl.formats.protobuf_native.kinds import MAP, REPEATED
+from schemactl.formats.protobuf_native.source_map import Path, Span
 from schemactl.model import Locator
 
 
@@ -67,16 +65,16 @@ Place: TypeAlias = tuple[Element, str]
 # From an element's descriptor to the part a label means. Where the tuple is split, its first half leads to an options'
 # `features`: any piece of text about these will do.
 _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
-    Field: {
+    ProtoField: {
         "name": ((), (1,)),
         "default": ((), (7,)),
         "json_name": ((), (10,)),
     },
-    Message: {
+    ProtoMessage: {
         "message_set_wire_format": ((), (7, 1)),
         "json_format": ((7, 12), (6,)),
     },
-    Enum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
+    ProtoEnum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
     EnumValue: {"number": ((), (2,))},
     Method: {"input_type": ((), (2,)), "output_type": ((), (3,)), "idempotency_level": ((), (4, 34))},
     File: {"package": ((), (2,))},
@@ -90,18 +88,22 @@ def span_of(place: Place) -> Span | None:
     """
     element, label = place
     file = element.file
-    if isinstance(element, Field) and label == "type":
+    if isinstance(element, ProtoField) and label == "type":
         # A group has both, for a name is its type.
-        by_name = file.span((*element.path, 6)) if element.type_name else None
-        found = by_name or file.span((*element.path, 5))
+        by_name = file.places.span((*element.path, 6)) if element.type_name else None
+        found = by_name or file.places.span((*element.path, 5))
     elif label:
         features, rest = _LABELS[type(element)][label]
         prefix = (*element.path, *features)
-        found = file.span((*prefix, *rest)) or (_nearest(file, prefix, rest) if features else None)
+        found = file.places.span((*prefix, *rest)) or (_nearest(file, prefix, rest) if features else None)
     else:
-        found = file.span(element.path) if element.path else None
+        found = file.places.span(element.path) if element.path else None
     message = (
-        element if isinstance(element, Message) else element.message if isinstance(element, Field) else None
+        element
+        if isinstance(element, ProtoMessage)
+        else element.message
+        if isinstance(element, ProtoField)
+        else None
     )
     if found is None and message is not None and message.is_map_entry and message.parent is not None:
         field = message.parent.map_fields().get(message.full_name)
@@ -112,11 +114,11 @@ def span_of(place: Place) -> Span | None:
 def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
     """The first piece of text inside what is sought, or else the longest known part of the way below `prefix`."""
     sought = (*prefix, *rest)
-    inside = file.first_below(sought)
+    inside = file.places.first_below(sought)
     if inside is not None:
-        return file.span(inside)
+        return file.places.span(inside)
     ways = (sought[:length] for length in range(len(sought), len(prefix) - 1, -1))
-    return next(filter(None, map(file.span, ways)), None)
+    return next(filter(None, map(file.places.span, ways)), None)
 
 
 def find(image: Image, pointer: str) -> Place | None:
@@ -183,12 +185,12 @@ _NOUNS: Mapping[str, Callable[[Image, str, Sequence[str]], Place | None]] = {
 
 def _labelled(element: Element, rest: Sequence[str]) -> Place:
     label = rest[0] if rest else ""
-    known = label in _LABELS.get(type(element), {}) or (isinstance(element, Field) and label == "type")
+    known = label in _LABELS.get(type(element), {}) or (isinstance(element, ProtoField) and label == "type")
     return element, label if known else ""
 
 
 def locator(
-    read_root: Callable[[], Message],
+    read_root: Callable[[], ProtoMessage],
     *,
     paths: Mapping[str, str],
     texts: Mapping[str, bytes] | None = None,
@@ -200,7 +202,7 @@ def locator(
     `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what
     is nowhere, at `elsewhere`.
     """
-    roots: list[Message] = []
+    roots: list[ProtoMessage] = []
 
     def located(place: Place) -> Source | None:
         span, name = span_of(place), place[0].file.name
@@ -235,7 +237,7 @@ def source_at(path: str, text: bytes, span: Span) -> Source:
     return Source(path, span.line, len(line) + 1 if line else span.column)
 
 
-def field_path(pointer: str, *roots: Message) -> str:
+def field_path(pointer: str, *roots: ProtoMessage) -> str:
     """The fields on the way to `pointer`, for people: `Click.user.emails[]`, from the first root that leads there.
 
     What no field leads to goes by its own name.
@@ -246,20 +248,20 @@ def field_path(pointer: str, *roots: Message) -> str:
     return next(ways, found[0][1].nested_name if found else roots[0].nested_name)
 
 
-def _way(root: Message, element: Element) -> str:
+def _way(root: ProtoMessage, element: Element) -> str:
     ways = _ways(root)
     match element:
-        case Message() | Enum():
+        case ProtoMessage() | ProtoEnum():
             return ways.get(element.full_name, "")
         case EnumValue():
             return ways.get(element.enum.full_name, "")
-        case Field() | Oneof() if element.message and element.message.full_name in ways:
-            step = _step(element) if isinstance(element, Field) else f".{element.name}"
+        case ProtoField() | Oneof() if element.message and element.message.full_name in ways:
+            step = _step(element) if isinstance(element, ProtoField) else f".{element.name}"
             return ways[element.message.full_name] + step
     return ""
 
 
-def _ways(root: Message) -> dict[str, str]:
+def _ways(root: ProtoMessage) -> dict[str, str]:
     """The shortest way from the root to each message and enum it reaches."""
     ways = {root.full_name: root.proto.name}
     queue = deque([root])
@@ -273,7 +275,7 @@ def _ways(root: Message) -> dict[str, str]:
     return ways
 
 
-def _step(field: Field) -> str:
+def _step(field: ProtoField) -> str:
     """`.emails[]` of a list, `.tags{}` of a map and so of its values."""
     if field.in_map_entry:
         return "" if field.proto.number == 2 else ".key"

@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Parsed
 from google.protobuf.message_factory import GetMessageClass
 
-from schemactl.formats.protobuf_native.descriptor import (
+from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
+from schemactl.formats.protobuf_native.kinds import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -22,8 +23,6 @@ from schemactl.formats.protobuf_native.descriptor import (
     KIND_NAMES,
     REQUIRED,
     STRING,
-    Field,
-    Message,
 )
 from schemactl.formats.protobuf_native.wire import fields_of
 from schemactl.formats.protobuf_native.wrapper import build_pool, parse
@@ -75,7 +74,7 @@ def read(data: bytes, schema: bytes) -> str:
     return text
 
 
-def values(field: Field) -> Iterator[Value]:
+def values(field: ProtoField) -> Iterator[Value]:
     """Values of the field's type, the most ordinary first."""
     if field.kind == STRING:
         yield from ("a", "")
@@ -95,13 +94,13 @@ def values(field: Field) -> Iterator[Value]:
         yield from (1, 2)
 
 
-def required(message: Message, *, leave_out: set[int]) -> bytes | None:
+def required(message: ProtoMessage, *, leave_out: set[int]) -> bytes | None:
     """The fields a message cannot do without, as simple as they can be; None: a message must contain itself."""
     return _required(message, leave_out, {}, 0)
 
 
 def _required(
-    message: Message, leave_out: set[int], known: dict[str, bytes | None], depth: int
+    message: ProtoMessage, leave_out: set[int], known: dict[str, bytes | None], depth: int
 ) -> bytes | None:
     out = b""
     for number, field in fields_of(message).items():
@@ -125,7 +124,7 @@ def _required(
     return out
 
 
-def around(root: Message, way: Sequence[int], body: bytes) -> bytes | None:
+def around(root: ProtoMessage, way: Sequence[int], body: bytes) -> bytes | None:
     """A message of `root` with `body` at the end of `way`."""
     messages, fields = [root], []
     for number in way:
@@ -139,7 +138,7 @@ def around(root: Message, way: Sequence[int], body: bytes) -> bytes | None:
     return body
 
 
-def encoded(field: Field, value: Value) -> bytes:
+def encoded(field: ProtoField, value: Value) -> bytes:
     """`value` in protobuf's binary form, with its tag."""
     number, name = field.proto.number, KIND_NAMES[field.kind]
     if value is None:
@@ -163,7 +162,7 @@ def encoded(field: Field, value: Value) -> bytes:
     return _tag(number, 0, _varint(integer & 0xFFFFFFFFFFFFFFFF))
 
 
-def _wrapped(field: Field, body: bytes) -> bytes:
+def _wrapped(field: ProtoField, body: bytes) -> bytes:
     """`body` as a string, bytes or message of `field`."""
     number = field.proto.number
     if field.kind == GROUP:

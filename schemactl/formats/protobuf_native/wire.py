@@ -30,17 +30,8 @@ from schemactl.formats.protobuf_native.default import (
     printed,
     same_default,
 )
-from schemactl.formats.protobuf_native.descriptor import (
-    BYTES,
-    ENUM,
-    KIND_NAMES,
-    REQUIRED,
-    STRING,
-    Enum,
-    Field,
-    Kind,
-    Message,
-)
+from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, ProtoMessage
+from schemactl.formats.protobuf_native.kinds import BYTES, ENUM, KIND_NAMES, REQUIRED, STRING, Kind
 from schemactl.verdicts import Incompatibility
 
 MAX_PAIRS: Final = 20_000
@@ -60,27 +51,27 @@ WIRE_GROUPS: Final[Mapping[Kind, int]] = grouped(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class MessagePair:
     """Two messages that meet at one place: `way` are the numbers of the fields that lead there from the roots."""
 
-    reader: Message
-    writer: Message
+    reader: ProtoMessage
+    writer: ProtoMessage
     way: tuple[int, ...] = ()
 
-    def fields(self) -> Iterator[tuple[Field, Field | None]]:
+    def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
         """The reader's fields in the order of its file, each with the writer's of that number; extensions last."""
         written = fields_of(self.writer)
         for number, field in fields_of(self.reader).items():
             yield field, written.get(number)
 
 
-def pairs(*, reader: Message, writer: Message) -> Iterator[Pair]:
+def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
     """The roots, and every other two messages that meet below them; each two once, at the nearest place.
 
     Raises:
         InvalidSchema: there are more than MAX_PAIRS of them.
     """
-    queue = deque([Pair(reader, writer)])
+    queue = deque([MessagePair(reader, writer)])
     seen = {(reader.full_name, writer.full_name)}
     while queue:
         pair = queue.popleft()
@@ -96,10 +87,10 @@ def pairs(*, reader: Message, writer: Message) -> Iterator[Pair]:
                         f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways"
                     )
                 messages = read.file.image.message(types[0]), written.file.image.message(types[1])
-                queue.append(Pair(*messages, (*pair.way, read.proto.number)))
+                queue.append(MessagePair(*messages, (*pair.way, read.proto.number)))
 
 
-def misreadings(*, reader: Message, writer: Message) -> Iterator[Incompatibility]:
+def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     """Every reason why `reader` may fail on a message of `writer` or read it wrongly.
 
     From the root down, the fields of a message in the order of the reader's file. Nothing yielded: every message is
@@ -122,25 +113,25 @@ def misreadings(*, reader: Message, writer: Message) -> Iterator[Incompatibility
                     yield from _unreadable_values(read.enum, written.enum)
 
 
-def fields_of(message: Message) -> Mapping[int, Field]:
+def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
     """The fields and the extensions that the image knows, by number."""
     extensions = message.file.image.extensions_of.get(message.full_name)
     return {**message.fields(), **extensions} if extensions else message.fields()
 
 
-def _shares_bytes(reader: Field, writer: Field) -> bool:
+def _shares_bytes(reader: ProtoField, writer: ProtoField) -> bool:
     return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or (writer.kind, reader.kind) == (
         STRING,
         BYTES,
     )
 
 
-def _is_alike(reader: Field, writer: Field) -> bool:
+def _is_alike(reader: ProtoField, writer: ProtoField) -> bool:
     """Whether the reader gets at what was written."""
     return _shares_bytes(reader, writer) and reader.is_repeated == writer.is_repeated
 
 
-def _message(reader: Message, writer: Message) -> Iterator[Incompatibility]:
+def _message(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     if reader.proto.options.message_set_wire_format != writer.proto.options.message_set_wire_format:
         yield Incompatibility(
             "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT",
@@ -168,15 +159,15 @@ def _message(reader: Message, writer: Message) -> Iterator[Incompatibility]:
             )
 
 
-def independent(fields: Sequence[Field]) -> list[Field]:
+def independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
     """Those of some fields of one message that can be set together: of each oneof the first."""
-    found: dict[str, Field] = {}
+    found: dict[str, ProtoField] = {}
     for field in fields:
         found.setdefault(field.oneof or f"/{field.proto.number}", field)
     return list(found.values())
 
 
-def _field(reader: Field, writer: Field) -> Iterator[Incompatibility]:
+def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
     """The nearest reason why a field is not read as the one of its number was written."""
     if not _shares_bytes(reader, writer):
         kinds = f"is written as {KIND_NAMES[writer.kind]} and read as {KIND_NAMES[reader.kind]}"
@@ -197,13 +188,13 @@ def _field(reader: Field, writer: Field) -> Iterator[Incompatibility]:
         )
 
 
-def _same_default(reader: Field, writer: Field) -> bool:
+def _same_default(reader: ProtoField, writer: ProtoField) -> bool:
     if not can_have_default(reader) or not can_have_default(writer):
         return True
     return (is_zero(default_of(reader)) and is_zero(default_of(writer))) or same_default(writer, reader)
 
 
-def _unreadable_values(reader: Enum, writer: Enum) -> Iterator[Incompatibility]:
+def _unreadable_values(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompatibility]:
     readable = set(reader.numbers().values())
     missing = [f"{number} ({name})" for name, number in writer.numbers().items() if number not in readable]
     if missing:
@@ -215,10 +206,10 @@ def _unreadable_values(reader: Enum, writer: Enum) -> Iterator[Incompatibility]:
         )
 
 
-def _shape(field: Field) -> str:
+def _shape(field: ProtoField) -> str:
     return field.cardinality if field.is_repeated else "one value"
 
 
-def _called(field: Field) -> str:
+def _called(field: ProtoField) -> str:
     holder = field.proto.extendee.removeprefix(".") or (field.message.full_name if field.message else "")
     return f"field {field.proto.number} ({field.name}) of {holder}"

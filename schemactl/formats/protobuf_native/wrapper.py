@@ -23,7 +23,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.protobuf_native.descriptor import Image, Message
+from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
 
 REFUSAL = "deserialize ProtobufNative Schema failed"
 """What a broker says of every definition that it cannot read."""
@@ -41,7 +41,7 @@ _SMALL_BYTES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Definition:
+class ProtoDefinition:
     """A PROTOBUF_NATIVE definition, read.
 
     Attributes:
@@ -51,7 +51,7 @@ class Definition:
     """
 
     image: Image
-    root: Message
+    root: ProtoMessage
     reachable: tuple[str, ...]
 
     @cached_property
@@ -73,7 +73,7 @@ def is_shipped(name: str) -> bool:
     return name.startswith(_SHIPPED)
 
 
-def render(root: Message) -> bytes:
+def render(root: ProtoMessage) -> bytes:
     """The schema bytes for `root`: the files it needs, sorted by name, without source info; one text for one content."""
     image = root.file.image
     names = sorted(_reachable(image, root.file.name))
@@ -83,7 +83,7 @@ def render(root: Message) -> bytes:
     return json.dumps(dict(zip(_KEYS, values, strict=True)), separators=(",", ":")).encode()
 
 
-def parse(schema: bytes) -> Definition:
+def parse(schema: bytes) -> ProtoDefinition:
     """The definition in `schema`, accepted exactly where a broker accepts it.
 
     A root name without its package, keys Pulsar does not know and files nobody needs are fine.
@@ -97,7 +97,7 @@ def parse(schema: bytes) -> Definition:
         raise InvalidSchema(f"{REFUSAL}: {error.what}", fix=error.fix) from error
 
 
-def _parse(schema: bytes) -> Definition:
+def _parse(schema: bytes) -> ProtoDefinition:
     encoded, root_name, file_name = _envelope(schema)
     if encoded is None or not _BASE64.fullmatch(encoded):
         raise InvalidSchema("`fileDescriptorSet` is not base64")
@@ -119,7 +119,7 @@ def _parse(schema: bytes) -> Definition:
         path = re.sub(package, "", root_name, count=1).replace(".", "", 1).rstrip(".")
         root = file.declared.messages.get(file.qualified(path))
         if root is not None:
-            return Definition(image, root, reachable)
+            return ProtoDefinition(image, root, reachable)
     raise InvalidSchema(f"{file_name} declares no message {root_name!r}, which `rootMessageTypeName` names")
 
 
@@ -147,7 +147,7 @@ def root_message(schema: bytes) -> str:
     return parse(schema).root.full_name
 
 
-def from_descriptor_set(data: bytes, message: str) -> Message:
+def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
     """The message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
 
     Raises:
@@ -169,7 +169,7 @@ def _image(data: bytes) -> Image:
         ) from error
 
 
-def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> Message:
+def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> ProtoMessage:
     """The message with this full name; `among` are the files it should be in (empty: any).
 
     Raises:
