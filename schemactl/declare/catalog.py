@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,16 @@ from schemactl.declare.document import (
     TopicDocument,
     read_documents,
 )
-from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, Files, obstacle, read_bytes, shown
+from schemactl.declare.describe import nearest
+from schemactl.declare.files import (
+    SUFFIXES,
+    YAML_SUFFIXES,
+    Files,
+    folders_with_yaml,
+    obstacle,
+    read_bytes,
+    shown,
+)
 from schemactl.declare.yaml_text import YamlText
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import problems as format_problems
@@ -232,13 +242,20 @@ def _read(files: Files, path: str) -> Documents:
 
 
 def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[Problem]:
-    """A root without a single file is a slip of the pen, unless nothing is declared yet at all."""
+    """Yield the roots without a single file, unless nothing is declared yet at all, and those that are misspelled."""
     filled = [any(path.startswith(root + "/") or not root for path in paths) for root in project.roots]
     for index, root in enumerate(project.roots):
-        if any(filled) and not filled[index]:
+        if filled[index]:
+            continue
+        folder = posixpath.dirname(root)
+        near = nearest(root, folders_with_yaml(files, folder)) if root else None
+        if near or any(filled):
             text = YamlText(project.path, read_bytes(files, project.path))
+            written = posixpath.relpath(near, project.folder or ".") if near else ""
             yield Problem(
                 text.locate(0, ("roots", str(index))),
-                f"there is no file in the folder `{root}`",
-                "name a folder that holds declarations, or remove the entry",
+                f"there is no folder `{root}`" if near else f"there is no file in the folder `{root}`",
+                f"did you mean `{written}`?"
+                if near
+                else "name a folder that holds declarations, or remove the entry",
             )

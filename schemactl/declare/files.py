@@ -11,6 +11,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -219,6 +220,27 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
     beside = {Path(each).stem: each for each in candidates if posixpath.dirname(each) == folder}
     near = nearest(Path(name).stem, beside)
     return beside[near] if near else None
+
+
+def folders_with_yaml(files: Files, folder: str) -> list[str]:
+    """Return the paths of the folders right below `folder` that have YAML files below them."""
+    if isinstance(files, WorktreeFiles):
+        with suppress(OSError):
+            inside = [
+                entry.name for entry in os.scandir(files.top / folder) if entry.is_dir(follow_symlinks=False)
+            ]
+            files = WorktreeFiles(
+                str(files.top), folders=[posixpath.join(folder, name) for name in inside[:100]]
+            )
+    prefix = f"{folder}/" if folder else ""
+    inner = (
+        path.removeprefix(prefix)
+        for path in files.paths()
+        if path.startswith(prefix) and path.endswith(YAML_SUFFIXES)
+    )
+    return sorted(
+        {prefix + path.partition("/")[0] for path in inner if "/" in path and not path.startswith(".")}
+    )
 
 
 def read_bytes(files: Files, path: str) -> bytes:

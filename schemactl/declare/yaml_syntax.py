@@ -41,7 +41,7 @@ _SAYINGS: Final = (
     _Saying(
         "mapping values are not allowed",
         "a `:` cannot stand here",
-        "put a value that holds `: ` in quotes; indent keys like their siblings",
+        "put a value that holds `: ` in quotes",
     ),
     _Saying(
         "could not find expected ':'",
@@ -85,6 +85,9 @@ _SAYINGS: Final = (
 )
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LAST_WORD: Final = re.compile(r"(?<=[\s\]}\"'])[\w.-]+$")
+_ITEM: Final = re.compile(r"[\w./-]+|\"[^\"\n]{0,60}\"|'[^'\n]{0,60}'")
+_KEY_AND_VALUE: Final = re.compile(r"( *(?:- +)*)([\w.-]+): +[^\s#|>&*\[{]")
 _TAB: Final = re.compile(r" *\t\s*?(?=\S)")
 
 
@@ -103,6 +106,10 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     if _TAB.match(line):
         return _tab_problem_at(path, mark.line, line)
     said = f"{error.context or ''} {error.problem or ''}"
+    found = _missing_comma(text, said, mark, start) or _too_deep(text, said, mark)
+    if found:
+        at, what, fix = found
+        return Problem(Source(path, mark.line + 1, at + 1), what, fix)
     for saying in _SAYINGS:
         if saying.words in said:
             if saying.at_start and start:
@@ -113,6 +120,39 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
             )
             return Problem(_source(path, text, mark), what, saying.fix)
     return Problem(_source(path, text, mark), f"this is not YAML: {error.problem}")
+
+
+def _missing_comma(
+    text: str, said: str, mark: yaml.Mark, start: yaml.Mark | None
+) -> tuple[int, str, str] | None:
+    """Return the column of an item of a list or mapping on which no comma follows, what is wrong, and the fix."""
+    if start is None or "',' or" not in said:
+        return None
+    lines = text.split("\n")
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    # The parser stops at the item itself, or at the colon behind it.
+    before = _LAST_WORD.search(line[: mark.column]) if line[mark.column : mark.column + 1] == ":" else None
+    at = before.start() if before else mark.column
+    item = _ITEM.match(line, at)
+    opening = lines[start.line]
+    if not item or (mark.line > start.line and at <= len(opening) - len(opening.lstrip())):
+        return None
+    return at, f"there is no comma before `{item[0]}`", f"put a comma before `{item[0]}`"
+
+
+def _too_deep(text: str, said: str, mark: yaml.Mark) -> tuple[int, str, str] | None:
+    """Return the column of a line that is indented more than the `key: value` above it, what is wrong, and the fix."""
+    if "mapping values are not allowed" not in said:
+        return None
+    line, *above = reversed(text.split("\n")[: mark.line + 1])
+    indent = len(line) - len(line.lstrip())
+    over = next((each for each in above if each.strip() and not each.lstrip().startswith("#")), "")
+    key = _KEY_AND_VALUE.match(over)
+    if key is None or indent <= len(key[1]) or ": " in f"{line[: mark.column]} ".rstrip("\n"):
+        return None
+    spaces = indent - len(key[1])
+    many = "one space" if spaces == 1 else f"{spaces} spaces"
+    return indent, f"this line is indented {many} too far", f"start it in the same column as `{key[2]}`"
 
 
 def _source(path: str, text: str, mark: yaml.Mark) -> Source:
