@@ -95,8 +95,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
     """The project, and whether its file is still to be written."""
-    from schemactl import declare
-    from schemactl.declare.shapes.project import check_registry
+    from schemactl import declare, registry_url
     from schemactl.model import Project, Target
 
     folder = Path(context.directory).resolve()
@@ -117,7 +116,7 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
             fix="name it with --registry URL, or write the project file: schemactl init --bare",
         )
     try:
-        check_registry(args.registry)
+        registry_url.parse(args.registry)
     except ValueError as error:
         raise UsageError(f"--registry: {error.args[0]}", fix=(*error.args, "")[1]) from None
     inside = folder.relative_to(top).as_posix().removeprefix(".")

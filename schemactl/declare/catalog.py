@@ -10,6 +10,7 @@ from typing import Protocol
 
 from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.definition import Definition, Definitions, avro_files, avro_source
+from schemactl.declare.describe import nearest
 from schemactl.declare.document import (
     Documents,
     NamespaceDocument,
@@ -17,7 +18,6 @@ from schemactl.declare.document import (
     TopicDocument,
     read_documents,
 )
-from schemactl.declare.describe import nearest
 from schemactl.declare.files import (
     SUFFIXES,
     YAML_SUFFIXES,

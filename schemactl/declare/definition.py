@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -28,7 +29,7 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.json_text import read_json
 from schemactl.declare.proto import gather
-from schemactl.declare.references import AvroFile, inline
+from schemactl.declare.references import AvroFile, Inlined, defined_names, inline
 from schemactl.declare.rendering import bare_nulls, not_finite, rendered
 from schemactl.declare.yaml_text import scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
@@ -68,6 +69,7 @@ class Definitions:
         """So many files that are named are not there."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
         self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
+        self._definers: dict[str, str] | None = None
 
     def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
         """The `.proto` files of all `declarations` are compiled, in one go: starting protoc takes longer than its work.
@@ -131,6 +133,16 @@ class Definitions:
         if isinstance(found, DeclarationError):
             raise found
         return found
+
+    def definer(self, name: str) -> str | None:
+        """Return the path of the first Avro file that defines the type `name`; None: there is none."""
+        if self._definers is None:
+            self._definers = {}
+            for path in sorted(each for each in self.files.paths() if each.endswith(AVRO_SUFFIXES)):
+                with suppress(DeclarationError):
+                    for each in defined_names(self.avro_file(path)[0]):
+                        self._definers.setdefault(each, path)
+        return self._definers.get(name)
 
     def _read_avro(self, path: str) -> tuple[AvroFile, str]:
         text = decode(path, read_bytes(self.files, path))
@@ -213,13 +225,30 @@ class _Reading:
             return None
         file, text = main
         inlined = inline(file, list(references.values()))
-        self.problems += inlined.problems
+        self.problems += inlined.problems or self._unlisted(inlined, file, references.values())
         self._not_used(index for index, each in references.items() if each.path not in inlined.used)
         source = avro_source(self.declaration, file.path)
         if inlined.used or text is None:
             text = self._rendered(inlined.value)
         info = self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
         return replace(info, proto=self._compiled("proto")) if self.declaration.proto else info
+
+    def _unlisted(
+        self, inlined: Inlined, file: AvroFile, references: Iterable[AvroFile]
+    ) -> Iterator[Problem]:
+        """Yield the types that only a file defines which is not listed, or the cycle that listing it would make."""
+        folder = posixpath.dirname(self.declaration.text.path) or "."
+        for name, source in inlined.unknown:
+            path = self.definitions.definer(name)
+            if path is not None and path not in (file.path, *(each.path for each in references)):
+                written = posixpath.relpath(path, folder)
+                yield from inline(file, [*references, self.definitions.avro_file(path)[0]]).problems or [
+                    Problem(
+                        source,
+                        f"`{name}` is defined in `{written}`, which is not listed",
+                        f"list that file under `references`: [{written}]",
+                    )
+                ]
 
     def _protobuf_native(self) -> SchemaInfo | None:
         written = str(self.declaration.definition)

@@ -51,12 +51,14 @@ class Inlined:
         used: the paths of the files whose types were inlined.
         origins: by place in `value`, the file that it came from and the place there.
         problems: types defined twice, files that use each other.
+        unknown: names that no file defines, with their places.
     """
 
     value: Any
     used: set[str] = field(default_factory=set)
     origins: dict[Tokens, tuple[AvroFile, Tokens]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    unknown: list[tuple[str, Source]] = field(default_factory=list)
 
     def locate(self, parts: Tokens) -> Source:
         """The nearest place to `parts` of `value` in the files."""
@@ -100,9 +102,12 @@ class _Inliner:
         self.types = types
         self.defined: set[str] = set()
         self.files: list[AvroFile] = []
+        # How each of the files was entered: the place in the one before it, and the type that it defines.
+        self.entries: list[tuple[Tokens, str]] = []
 
     def run(self, definition: AvroFile) -> None:
         self.files.append(definition)
+        self.entries.append(((), ""))
         self.result.value = self._schema(definition.value, None, (), ())
 
     def _schema(self, value: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
@@ -154,27 +159,53 @@ class _Inliner:
         if name in PRIMITIVE_TYPES:
             return written
         here = self.files[-1]
-        named = self.types.get(qualify(name, namespace)[0]) or self.types.get(name)
+        full_name = qualify(name, namespace)[0]
+        named = self.types.get(full_name) or self.types.get(name)
+        if named is None:
+            self.result.unknown.append((full_name, here.locate(origin)))
+            if full_name != name:
+                self.result.unknown.append((name, here.locate(origin)))
         if named is None or named.file is here is self.files[0]:
             return written
         if named.file is not here and named.file in self.files:
-            self._tell(
-                origin,
-                f"`{here.path}` uses {named.full_name} of `{named.file.path}`, which itself uses `{here.path}`",
-                "put types that need each other into one file",
-            )
+            self._tell_cycle(origin, named)
             return written
         if named.full_name in self.defined:
             return written
         self.result.used.add(named.file.path)
         self.result.origins[at] = (named.file, named.parts)
         self.files.append(named.file)
+        self.entries.append((origin, named.full_name))
         value = self._schema(named.value, named.around, at, named.parts)
         self.files.pop()
+        self.entries.pop()
         return value if named.around == namespace else _qualified(value, named.around)
+
+    def _tell_cycle(self, origin: Tokens, named: _NamedType) -> None:
+        """Add the problem of files that need each other: the same one, wherever the cycle was entered."""
+        start = self.files.index(named.file)
+        files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, named.full_name)]
+        first = min(range(len(files)), key=lambda at: files[at].path)
+        files, entries = files[first:] + files[:first], entries[first:] + entries[:first]
+        uses = [
+            f"{name} of `{other.path}`"
+            for (_, name), other in zip(entries, [*files[1:], files[0]], strict=True)
+        ]
+        self.result.problems.append(
+            Problem(
+                files[0].locate(entries[0][0]),
+                f"these files need each other: `{files[0].path}` uses {', which uses '.join(uses)}",
+                "put types that need each other into one file",
+            )
+        )
 
     def _tell(self, origin: Tokens, what: str, fix: str) -> None:
         self.result.problems.append(Problem(self.files[-1].locate(origin), what, fix))
+
+
+def defined_names(file: AvroFile) -> Iterator[str]:
+    """Yield the full name of every type that a file defines."""
+    return (named.full_name for named in _named_types(file, file.value, None, ()))
 
 
 def _named_types(file: AvroFile, value: Any, namespace: str | None, parts: Tokens) -> Iterator[_NamedType]:

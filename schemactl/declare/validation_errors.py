@@ -1,4 +1,4 @@
-"""What to say of a document whose values do not fit its shape: our words, at the place in the file."""
+"""Messages for documents whose values do not fit their shape, at the place in the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.declare.yaml_text import YamlDocument
 from schemactl.errors import Problem, Source
-from schemactl.model import CLIENT_SIDE, SchemaType
+from schemactl.formats import SPECS
+from schemactl.model import Release, SchemaType
 from schemactl.source import key_node, node_at, node_place
 
 if TYPE_CHECKING:
@@ -27,25 +28,16 @@ _HOMES: Final = {
     "clients": "a topic",
     "schema": "a topic",
     "type": "`schema`",
-    "definition": "`schema`, with a type that has a definition",
-    "references": "`schema`, with a type that has a definition",
+    "definition": "`schema`",
+    "references": "`schema`",
     "properties": "`schema`",
     "encoding": "`schema`, with the type KEY_VALUE",
     "key": "`schema`, with the type KEY_VALUE",
     "value": "`schema`, with the type KEY_VALUE",
-    "proto": "the `schema` of a topic, with the type PROTOBUF",
+    "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }
 """Where a key belongs that stands in the wrong mapping."""
-
-_NEVER: Final = {
-    SchemaType.BYTES: "BYTES is what a topic without `schema` has",
-    SchemaType.NONE: "NONE is what a topic without `schema` has",
-    SchemaType.KEY_VALUE: "a KEY_VALUE schema cannot be the half of another",
-    SchemaType.EXTERNAL: "an EXTERNAL schema cannot be the half of another",
-    **{each: f"{each.name} exists only inside a client and is never stored" for each in CLIENT_SIDE},
-}
-"""Why a schema type cannot stand where it stands."""
 
 
 _OF_TYPE: Final = ("union_tag_not_found", "union_tag_invalid")
@@ -53,15 +45,15 @@ _OF_TYPE: Final = ("union_tag_not_found", "union_tag_invalid")
 
 
 def validation_errors(kind: str, document: YamlDocument, path: str) -> list[Problem]:
-    """Everything in `document` that does not fit the shape of `kind` (topic, namespace or project), by place.
+    """Return everything in `document` that does not fit the shape of `kind` (topic, namespace or project), by place.
 
-    From MAX_PROBLEMS on they are there to be counted, without words of their own.
+    From MAX_PROBLEMS on they are there to be counted, without messages of their own.
     """
     from schemactl.declare.shapes import mismatches
 
     placed = [(_place(document.node, each, path), each) for each in mismatches(kind, document.value)]
     placed.sort(key=itemgetter(0))
-    # No more of one file are told, and looking for near misses takes longer than all else.
+    # No more of one file are shown, and looking for near misses takes longer than all else.
     told = [Problem(place, *_words(mismatch)) for place, mismatch in placed[:MAX_PROBLEMS]]
     return told + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
 
@@ -77,9 +69,9 @@ def _place(root: yaml.Node, mismatch: Mismatch, path: str) -> Source:
 
 
 def _words(mismatch: Mismatch) -> tuple[str, str]:
-    """What is wrong, and what to do."""
+    """Return what is wrong, and what to do."""
     if mismatch.kind == "extra_forbidden":
-        return _unknown_key(str(mismatch.parts[-1]), mismatch.keys)
+        return _unknown_key(str(mismatch.parts[-1]), mismatch)
     if mismatch.kind == "missing":
         return f"the key `{mismatch.parts[-1]}` is missing", ""
     if mismatch.kind in _OF_TYPE:
@@ -87,17 +79,21 @@ def _words(mismatch: Mismatch) -> tuple[str, str]:
     return _WORDS.get(mismatch.kind, _unforeseen)(mismatch)
 
 
-def _unknown_key(key: str, keys: tuple[str, ...]) -> tuple[str, str]:
-    near = nearest(key, keys)
+def _unknown_key(key: str, mismatch: Mismatch) -> tuple[str, str]:
+    if mismatch.schema_type and key in _HOMES and "`schema`" in _HOMES[key]:
+        is_half = SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf"
+        where = " as a half of a KEY_VALUE schema" if is_half else ""
+        return f"{mismatch.schema_type} has no {key}{where}", "remove it"
+    near = nearest(key, mismatch.keys)
     if near:
         return f"unknown key `{shortened(key)}`", f"write `{near}`"
     if key in _HOMES:
         return f"`{key}` does not belong here", f"it belongs to {_HOMES[key]}"
-    return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(keys)}"
+    return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
 
 
 def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
-    """What is wrong with the `type` of a schema that has no shape."""
+    """Return what is wrong with the `type` of a schema that has no shape."""
     if not isinstance(schema, dict):
         return f"expected a mapping with a `type`, found {found(schema)}", "write {type: STRING}, for example"
     if "type" not in schema:
@@ -105,10 +101,14 @@ def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
     name = schema["type"]
     if not isinstance(name, str):
         return f"expected a schema type, found {found(name)}", "write AVRO, JSON, STRING, ..."
-    if name in SchemaType.__members__:
-        fix = "leave `schema` away" if "without `schema`" in _NEVER[SchemaType[name]] and not half else ""
-        return _NEVER[SchemaType[name]], fix
-    allowed = [each.name for each in SchemaType if each not in _NEVER or each is SchemaType.KEY_VALUE]
+    type_ = SchemaType.__members__.get(name)
+    if type_ is not None:
+        return (SPECS[type_].unfit_half, "") if half else SPECS[type_].undeclarable or ("", "")
+    allowed = [
+        each.name
+        for each, known in SPECS.items()
+        if not known.undeclarable and known.first_release is Release.R4_0
+    ]
     near = nearest(name, allowed)
     return f"`{shortened(name)}` is no schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
 

@@ -106,9 +106,8 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     if _TAB.match(line):
         return _tab_problem_at(path, mark.line, line)
     said = f"{error.context or ''} {error.problem or ''}"
-    found = _missing_comma(text, said, mark, start) or _too_deep(text, said, mark)
-    if found:
-        at, what, fix = found
+    if known := _missing_comma(text, said, mark, start) or _too_deep(text, said, mark):
+        at, what, fix = known
         return Problem(Source(path, mark.line + 1, at + 1), what, fix)
     for saying in _SAYINGS:
         if saying.words in said:

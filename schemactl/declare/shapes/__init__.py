@@ -33,6 +33,7 @@ class Mismatch:
         value: what stands there.
         context: what more is known, such as `what` and `fix` of our own.
         keys: the keys that the mapping around it may have.
+        schema_type: of a schema, the name of its type; else "".
     """
 
     parts: tuple[str | int, ...]
@@ -40,6 +41,7 @@ class Mismatch:
     value: Any
     context: dict[str, Any]
     keys: tuple[str, ...]
+    schema_type: str = ""
 
 
 def mismatches(kind: str, value: object) -> list[Mismatch]:
@@ -55,10 +57,20 @@ def mismatches(kind: str, value: object) -> list[Mismatch]:
                 each["input"],
                 each.get("ctx", {}),
                 _keys(_shape_at(shape, each["loc"][:-1])),
+                _schema_type(value, each["loc"]),
             )
             for each in error.errors(include_url=False)
         ]
     return []
+
+
+def _schema_type(value: Any, location: tuple[str | int, ...]) -> str:
+    """Return the type of the schema that pydantic's `location` is a key of; "": it is none."""
+    if len(location) < 2 or location[-2] not in BRANCHES:
+        return ""
+    for part in location[:-1]:
+        value = value if part in BRANCHES else value[part]
+    return str(value.get("type", ""))
 
 
 def _shape_at(shape: type[Shape], location: tuple[str | int, ...]) -> type[Shape]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import keyword
-import re
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
 
+from schemactl import registry_url
 from schemactl.declare.describe import found
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
@@ -44,19 +44,6 @@ _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
 _REGISTRY = r"^(?![^:]*://[^/]*@)[a-z][a-z0-9+.-]*:\S.*$"
 
 
-def check_registry(url: str) -> None:
-    """ValueError: not a URL, or one with a password."""
-    if not re.fullmatch(r"[a-z][a-z0-9+.-]*:\S.*", url):
-        raise ValueError(
-            f"`{url[:60]}` is no registry's URL",
-            'write "sqlite:.schemactl/registry.db" or "https://HOST:PORT"',
-        )
-    if url.startswith(("http:", "https:")) and "@" in url:
-        raise ValueError(
-            "a registry's URL holds no password: this file is in Git", "use token_env or token_file"
-        )
-
-
 class DefaultsShape(Shape):
     """What the brokers are configured with."""
 
@@ -79,7 +66,7 @@ class OAuth2Shape(Shape):
 class TargetShape(Shape):
     """A registry to plan against."""
 
-    registry: Annotated[Any, named(check_registry, "a registry's URL", _REGISTRY)] = Field(
+    registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
     )
     pulsar: ReleaseText = optional("Its release, where it is not the project's.")
