@@ -21,12 +21,12 @@ def json_text(value: Json) -> str:
 
 
 def commit_value(commit: Commit | None) -> Json | None:
-    """A commit: full id, committer time, subject."""
+    """Return a commit: full id, committer time, subject."""
     return None if commit is None else {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject}
 
 
 def read_commit(value: Json | None) -> Commit | None:
-    """The commit that `commit_value` told."""
+    """Return the commit of a `commit_value`."""
     return None if value is None else Commit(value["id"], value["time_s"], value["subject"])
 
 
@@ -44,7 +44,7 @@ def schema_value(info: SchemaInfo | None) -> Json | None:
 
 
 def read_schema(value: Json | None) -> SchemaInfo | None:
-    """The definition that `schema_value` told."""
+    """Return the definition of a `schema_value`."""
     if value is None:
         return None
     content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()

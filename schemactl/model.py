@@ -124,7 +124,7 @@ class SchemaInfo:
     proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """The nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
+        """Return the nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
         return self.locator(pointer) if self.locator else self.source
 
 
@@ -153,7 +153,7 @@ class SchemaVersion:
 
 
 def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-    """The versions after the last tombstone: those a broker compares an upload with (trimDeletedSchemaAndGetList)."""
+    """Return the versions after the last tombstone: those a broker compares an upload with (trimDeletedSchemaAndGetList)."""
     deleted = [position for position, version in enumerate(versions) if version.info is None]
     return tuple(versions[deleted[-1] + 1 :] if deleted else versions)
 
@@ -170,7 +170,7 @@ class NamespaceName:
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
-        """The name in `text`; ValueError says what Pulsar refuses about it (NamespaceName, NamedEntity)."""
+        """Return the name in `text`; ValueError says what Pulsar refuses about it (NamespaceName, NamedEntity)."""
         parts = text.split("/")
         if len(parts) != 2:
             raise ValueError(f"{text!r} is not a namespace: expected tenant/namespace")
@@ -195,7 +195,7 @@ class TopicName:
     @classmethod
     @lru_cache(maxsize=16_384)  # a history names the same topics again and again
     def parse(cls, text: str) -> TopicName:
-        """The name in `text` (`tenant/namespace/topic` is persistent); ValueError says what is wrong with it."""
+        """Return the name in `text` (`tenant/namespace/topic` is persistent); ValueError says what is wrong with it."""
         domain, separator, rest = text.partition("://")
         if not separator:
             domain, rest = "persistent", text
@@ -264,7 +264,7 @@ class Namespace:
     locator: Locator | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """The nearest place to `pointer` in the declaration; None when it came from no file."""
+        """Return the nearest place to `pointer` in the declaration; None when it came from no file."""
         return self.locator(pointer) if self.locator else self.source
 
 
@@ -302,7 +302,7 @@ class Topic:
     locator: Locator | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
-        """The nearest place to `pointer` in the declaration: `/partitions`, `/schema/type`; None when it came from no file."""
+        """Return the nearest place to `pointer` in the declaration: `/partitions`, `/schema/type`; None when it came from no file."""
         return self.locator(pointer) if self.locator else self.source
 
 
@@ -314,7 +314,7 @@ class Catalog:
     topics: Mapping[TopicName, Topic] = field(default_factory=dict)
 
     def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
-        """The strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""
+        """Return the strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""
         known = self.topics.get(topic)
         space = self.namespaces.get(topic.namespace_name)
         levels: tuple[tuple[Policies | None, Level], ...] = (

@@ -29,7 +29,7 @@ def is_git_s_own(name: str) -> bool:
 
 
 def top_of(directory: str) -> str:
-    """The real path of the repository that `directory` lies in; of the folder itself, where it lies in none."""
+    """Return the real path of the repository that `directory` lies in; of the folder itself, where it lies in none."""
     start = folder = os.path.realpath(directory)
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
@@ -48,7 +48,7 @@ def write(
     is_new: bool = False,
     make_folders: bool = True,
 ) -> None:
-    """`data` is in the file at `path`, whole; whoever reads it meanwhile sees the old file or the new one.
+    """Write `data` to the file at `path`, whole; whoever reads it meanwhile sees the old file or the new one.
 
     Args:
         path: a relative one starts in the folder of the process.
@@ -84,7 +84,7 @@ def write(
 
 
 def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
-    """What the file at `path` holds; None: there is none. For the arguments see `write`.
+    """Return what the file at `path` holds; None: there is none. For the arguments see `write`.
 
     Raises:
         SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
@@ -110,7 +110,7 @@ def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
 
 
 def remove(path: str | os.PathLike[str], *, below: str | None) -> None:
-    """The file at `path` is gone; a link there is, not what it names. For the arguments see `write`.
+    """Remove the file at `path`; of a link, the link itself. For the arguments see `write`.
 
     Raises:
         SchemactlError: below `below` a link or Git's own folder is on the way to it.
@@ -167,7 +167,7 @@ class _Place:
 
 
 def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False) -> _Place:
-    """The place of `path`; with `make`, its folders are made.
+    """Open the place of `path`; with `make`, its folders are made.
 
     Each folder in `below` is opened from the one before it, so that nobody puts a link in between.
     """
@@ -207,7 +207,7 @@ def _split(path: str, below: str) -> tuple[str, list[str]]:
 
 
 def _enter(folder: int, names: list[str], *, make: bool) -> int:
-    """The last of `names`, opened in `folder`, to which the others led."""
+    """Open the last of `names` in `folder`, to which the others led."""
     name = names[-1]
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
@@ -227,7 +227,7 @@ def _enter(folder: int, names: list[str], *, make: bool) -> int:
 
 
 def _take_free_place(beside: str, place: _Place) -> None:
-    """The file `beside` is called as the place says, where nothing was called so."""
+    """Rename the file `beside` to the place's name, unless something has that name."""
     try:
         os.link(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
     except FileExistsError:

@@ -70,7 +70,7 @@ class CleanStream:
         self._starts_line = True
 
     def write(self, text: str) -> int:
-        """The length of `text`, which is in the stream, cleaned."""
+        """Write `text` cleaned, and return its length."""
         self.uncleaned.write(clean(text, styled=self.styled, starts_line=self._starts_line))
         if text:
             last = text.rpartition("\n")[2] if "\n" in text else text
@@ -82,10 +82,10 @@ class CleanStream:
 
 
 def redirected(stream: TextIO) -> TextIO:
-    """The stream for a definition that is shown: as it is to the byte where it goes to a file or a program, else cleaned."""
+    """Return the stream for a definition that is shown: as it is to the byte where it goes to a file or a program, else cleaned."""
     return stream if stream.isatty() else uncleaned(stream)
 
 
 def uncleaned(stream: TextIO) -> TextIO:
-    """The stream below a cleaned one, for output that is a protocol of its own; otherwise `stream` itself."""
+    """Return the stream below a cleaned one, for output that is a protocol of its own; otherwise `stream` itself."""
     return stream.uncleaned if isinstance(stream, CleanStream) else stream

@@ -28,24 +28,24 @@ N = TypeVar("N")
 
 
 def tokens(pointer: str) -> Tokens:
-    """The parts of `pointer` (RFC 6901); the root is "" and, as Avro's Java prints it, "/"."""
+    """Return the parts of `pointer` (RFC 6901); the root is "" and, as Avro's Java prints it, "/"."""
     if pointer in ("", "/"):
         return ()
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/"))
 
 
 def pointer(parts: Sequence[str | int]) -> str:
-    """The JSON pointer of `parts` (RFC 6901)."""
+    """Return the JSON pointer of `parts` (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def place(path: str, text: str, offset: int) -> Source:
-    """The place of the code point at `offset` of the file `path` with content `text`."""
+    """Return the place of the code point at `offset` of the file `path` with content `text`."""
     return Source(path, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
 def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
-    """The node under `root` that `parts` leads to, or the last one that exists on the way.
+    """Return the node under `root` that `parts` leads to, or the last one that exists on the way.
 
     `step` gives a node's child by its token, None where there is none.
     """
@@ -72,7 +72,7 @@ class JsonText:
     _scan: Scan | None = field(default=None, repr=False)
 
     def locate(self, parts: Tokens) -> Source:
-        """The nearest place to `parts`; the start of the text when it is not JSON."""
+        """Return the nearest place to `parts`; the start of the text when it is not JSON."""
         try:
             self._scan = self._scan or scan(self.text)
         except JsonSyntaxError:
@@ -81,7 +81,7 @@ class JsonText:
 
 
 def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
-    """The YAML node under `root` that `parts` leads to, or the last one that exists on the way."""
+    """Return the YAML node under `root` that `parts` leads to, or the last one that exists on the way."""
     return nearest(root, parts, _yaml_step)
 
 
@@ -124,7 +124,7 @@ class Scan:
     members: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def child(self, number: int, token: str) -> int | None:
-        """The member of the value `number` that a pointer calls `token`; of a repeated key the first."""
+        """Return the member of the value `number` that a pointer calls `token`; of a repeated key the first."""
         opening = self.text[self.offsets[number]]
         if opening == "{":
             if number not in self.members:
@@ -179,7 +179,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def scan(text: str) -> Scan:
-    """The places of every value of `text`, which is read as `json` does, comments aside.
+    """Return the places of every value of `text`, which is read as `json` does, comments aside.
 
     Raises:
         JsonSyntaxError: it is not JSON, or nested deeper than MAX_DEPTH.
@@ -292,7 +292,7 @@ class _Scanner:
 
 
 def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
-    """What to say of the text at `offset`, where `expected` should stand."""
+    """Return what to say of the text at `offset`, where `expected` should stand."""
     if not text.strip():
         return JsonSyntaxError(0, "the definition is empty")
     if offset >= len(text):
@@ -334,7 +334,7 @@ def _bad_string(text: str, offset: int) -> JsonSyntaxError:
 
 
 def key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
-    """The node of the key in a mapping; None: it has no such key, or is none."""
+    """Return the node of the key in a mapping; None: it has no such key, or is none."""
     found = _members(mapping).get(key) if isinstance(mapping, yaml.MappingNode) else None
     return found[0] if found else None
 

@@ -62,7 +62,7 @@ class Soundness(Protocol):
         ...
 
     def add(self, path: str, document: int, made_of: tuple[str, ...]) -> None:
-        """It is sound."""
+        """Record that it is sound."""
         ...
 
 
@@ -117,7 +117,7 @@ def in_roots(path: str, project: Project, *, previous: bool = False) -> bool:
 
 
 def build(documents: Iterable[Documents], files: Files, project: Project) -> Declared:
-    """The catalog of `documents`, with the definitions they name read from `files`."""
+    """Return the catalog of `documents`, with the definitions they name read from `files`."""
     return _Builder(files, project).build(documents)
 
 
@@ -175,7 +175,7 @@ class _Builder:
         self.topics[topic.name] = topic
 
     def _schema(self, name: TopicName, declaration: SchemaDeclaration) -> SchemaInfo | None:
-        """The schema of a topic; None, and problems, where it cannot be read."""
+        """Return the schema of a topic; None, and problems, where it cannot be read."""
         here = declaration.text.path
         paths = avro_files(declaration)
         if paths and self.soundness and self.soundness.knows(here, declaration.document, paths):
@@ -195,7 +195,7 @@ class _Builder:
         return definition.info
 
     def _read(self, declaration: SchemaDeclaration) -> SchemaInfo:
-        """The schema of a declaration that was known to be sound."""
+        """Return the schema of a declaration that was known to be sound."""
         definition = self.definitions.read(declaration)
         if definition.info is None:
             # Somebody changes the files at this moment.

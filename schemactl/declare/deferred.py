@@ -21,7 +21,7 @@ class DeferredInfo(SchemaInfo):
     def of(
         cls, type_: SchemaType, read: Callable[[], SchemaInfo], *, source: Source | None = None
     ) -> SchemaInfo:
-        """The definition that `read` gives; where `source` is given, it stands there."""
+        """Return the definition that `read` gives; where `source` is given, it stands there."""
         info = cls.__new__(cls)
         object.__setattr__(info, "type", type_)
         object.__setattr__(info, "_read", read)
@@ -30,7 +30,7 @@ class DeferredInfo(SchemaInfo):
         return info
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute that has no value yet."""
+        """Read the rest for an attribute that has no value yet."""
         if name not in _PARTS:
             raise AttributeError(name)
         read: SchemaInfo = object.__getattribute__(self, "_read")()

@@ -72,7 +72,7 @@ class Definitions:
         self._definers: dict[str, str] | None = None
 
     def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
-        """The `.proto` files of all `declarations` are compiled, in one go: starting protoc takes longer than its work.
+        """Compile the `.proto` files of all `declarations` in one go: starting protoc takes longer than its work.
 
         Raises:
             SchemactlError: protoc is needed and not installed.
@@ -88,7 +88,7 @@ class Definitions:
             self._compiled.update(zip(jobs, answers, strict=True))
 
     def compiled(self, proto: Any) -> SchemaInfo:
-        """What a `.proto` declares (see `formats.protobuf_native.compile.compile_proto`).
+        """Return what a `.proto` declares (see `formats.protobuf_native.compile.compile_proto`).
 
         Raises:
             InvalidSchema: it does not compile.
@@ -102,7 +102,7 @@ class Definitions:
         return found
 
     def read(self, declaration: SchemaDeclaration) -> Definition:
-        """The schema that `declaration` declares. Whether a broker would take it is not judged here."""
+        """Return the schema that `declaration` declares. Whether a broker would take it is not judged here."""
         reading = _Reading(self, declaration)
         info = reading.info()
         return Definition(
@@ -113,13 +113,13 @@ class Definitions:
         )
 
     def missing(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
-        """What is wrong with the paths of a declaration that cannot be read otherwise."""
+        """Return what is wrong with the paths of a declaration that cannot be read otherwise."""
         reading = _Reading(self, declaration)
         reading.look_for_files()
         return tuple(reading.problems)
 
     def avro_file(self, path: str) -> tuple[AvroFile, str]:
-        """The JSON file at `path`, and its text with line ends of LF.
+        """Return the JSON file at `path`, and its text with line ends of LF.
 
         Raises:
             DeclarationError: it cannot be read, or is not JSON.
@@ -161,7 +161,7 @@ class _Reading:
         self.unused: set[Tokens] = set()
 
     def info(self) -> SchemaInfo | None:
-        """The schema; of no use where there are problems."""
+        """Return the schema; of no use where there are problems."""
         match SPECS[self.declaration.type].declared_as:
             case "pair":
                 return self._key_value()
@@ -274,7 +274,7 @@ class _Reading:
         return None
 
     def _compiled(self, way: str) -> SchemaInfo | None:
-        """What the `.proto` that is named at `way` declares."""
+        """Return what the `.proto` that is named at `way` declares."""
         proto = self.proto()
         if proto is None:
             return None
@@ -289,7 +289,7 @@ class _Reading:
         self.problems.append(Problem(error.source or self.declaration.locate(*at), error.what, error.fix))
 
     def proto(self) -> Any:
-        """The `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
+        """Return the `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
         native = self.declaration.is_proto
         way, written = (
             ("definition", self.declaration.definition) if native else ("proto", self.declaration.proto)
@@ -325,7 +325,7 @@ class _Reading:
         return files.to_compile(self.declaration.message)
 
     def _main(self) -> tuple[AvroFile, str | None] | None:
-        """The definition as it is written, and its text; None for the text where there is none."""
+        """Return the definition as it is written, and its text; None for the text where there is none."""
         definition, yaml_text = self.declaration.definition, self.declaration.text
         if not isinstance(definition, str):
             for way in bare_nulls(definition):
@@ -344,7 +344,7 @@ class _Reading:
         return None
 
     def _inside(self, offset: int) -> Source:
-        """The place of an offset in a definition that is JSON text in YAML."""
+        """Return the place of an offset in a definition that is JSON text in YAML."""
         text, parts = self.declaration.text, (*self.declaration.parts, "definition")
         return scalar_place(text.path, text.data, text.node(self.declaration.document, parts), offset)
 
@@ -354,7 +354,7 @@ class _Reading:
         return data
 
     def _references(self) -> Iterator[tuple[int, AvroFile]]:
-        """The files whose types may be used, each with its place in the list."""
+        """Yield the files whose types may be used, each with its place in the list."""
         for index, written in enumerate(self.declaration.references):
             if self.declaration.proto and written.endswith(PROTO_SUFFIX):
                 continue
@@ -367,7 +367,7 @@ class _Reading:
                 self.problems += error.problems
 
     def _path(self, written: str, suffixes: tuple[str, ...], *way: str) -> str | None:
-        """The path that is `written` at `way` of the schema; None, and a problem, where it cannot be read."""
+        """Return the path that is `written` at `way` of the schema; None, and a problem, where it cannot be read."""
         try:
             path = resolve(posixpath.dirname(self.declaration.text.path), written)
         except ValueError as error:
@@ -406,7 +406,7 @@ class _Reading:
 
 
 def avro_files(declaration: SchemaDeclaration) -> tuple[str, ...] | None:
-    """The file that an Avro definition stands in, which may be the declaration's own, and those it refers to.
+    """Return the file that an Avro definition stands in, which may be the declaration's own, and those it refers to.
 
     None where the definition is of another language, or a path is none: it takes `read` to know the files.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def found(value: Any) -> str:
-    """What `value` is, as a person would say it who sees the file."""
+    """Return what `value` is, as a person would say it who sees the file."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -24,7 +24,7 @@ def shortened(text: str) -> str:
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """The one of `choices` that was probably meant by `word`, upper and lower case apart."""
+    """Return the one of `choices` that was probably meant by `word`, upper and lower case apart."""
     # Costs some milliseconds to import, and is needed for errors only.
     from difflib import get_close_matches
 

@@ -67,11 +67,11 @@ class SchemaDeclaration:
         return SPECS[self.type].declared_as == "proto"
 
     def locate(self, *parts: str) -> Source:
-        """The nearest place to `parts` of this schema in the YAML file."""
+        """Return the nearest place to `parts` of this schema in the YAML file."""
         return self.text.locate(self.document, self.parts + parts)
 
     def with_definition(self, definition: str, text: YamlText) -> SchemaDeclaration:
-        """The same with another definition, in another content of the file."""
+        """Return the same with another definition, in another content of the file."""
         # As dataclasses.replace, which takes three times as long: histories have many of these.
         return SchemaDeclaration(
             self.type,
@@ -122,7 +122,7 @@ class Documents:
 
 
 def read_documents(path: str, data: bytes) -> Documents:
-    """What the YAML file `path` with content `data` declares. The result depends on these two alone."""
+    """Return what the YAML file `path` with content `data` declares. The result depends on these two alone."""
     try:
         found, problems = read_yaml(path, data)
     except DeclarationError as error:
@@ -148,7 +148,7 @@ def read_documents(path: str, data: bytes) -> Documents:
 
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
-    """The problems of one file by place, no more of them than can be read."""
+    """Return the problems of one file by place, no more of them than can be read."""
     told = sorted(set(problems))
     if len(told) > MAX_PROBLEMS:
         more = len(told) - MAX_PROBLEMS
@@ -183,7 +183,7 @@ def _problems(document: YamlDocument, path: str) -> Iterator[Problem]:
 
 
 def _topic_problems(document: YamlDocument, path: str) -> Iterator[Problem]:
-    """What is wrong between the values of a topic, each of which is fine alone."""
+    """Yield what is wrong between the values of a topic, each of which is fine alone."""
     value = document.value
 
     def problem(parts: Tokens, what: str, fix: str) -> Problem:
@@ -297,7 +297,7 @@ def _schema(
 def _files_named(
     value: object, root: yaml.Node, text: YamlText, number: int, parts: Tokens
 ) -> SchemaDeclaration | None:
-    """The files that a schema names, whatever else is wrong with it; of no use for anything else."""
+    """Return the files that a schema names, whatever else is wrong with it; of no use for anything else."""
     if not isinstance(value, dict):
         return None
     kind = SchemaType.__members__.get(str(value.get("type")))

@@ -50,7 +50,7 @@ class Files(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """The content of a file.
+        """Return the content of a file.
 
         Raises:
             OSError: it cannot be read.
@@ -59,7 +59,7 @@ class Files(Protocol):
         ...
 
     def kind(self, path: str) -> Kind:
-        """What is at `path`."""
+        """Return what is at `path`."""
         ...
 
 
@@ -84,7 +84,7 @@ class WorktreeFiles:
                 yield from self._walk(folder)
 
     def read(self, path: str) -> bytes:
-        """The content of the file.
+        """Return the content of the file.
 
         Raises:
             OSError: it cannot be read.
@@ -99,7 +99,7 @@ class WorktreeFiles:
             return file.read()
 
     def kind(self, path: str) -> Kind:
-        """What is at `path`, or the first link or submodule on the way to it."""
+        """Return what is at `path`, or the first link or submodule on the way to it."""
         folder, _, _ = path.rpartition("/")
         if folder and (above := self._folder(folder)) != "missing":
             return above
@@ -109,7 +109,7 @@ class WorktreeFiles:
         return "symlink" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "missing"
 
     def _folder(self, path: str) -> Kind:
-        """The first link or submodule on the way to a folder, itself included; `missing` for a plain one."""
+        """Return the first link or submodule on the way to a folder, itself included; `missing` for a plain one."""
         found = self._folders.get(path)
         if found is None:
             above, _, _ = path.rpartition("/")
@@ -149,7 +149,7 @@ class WorktreeFiles:
 
 
 def too_large(path: str, size_bytes: int) -> Problem:
-    """That a file is larger than what is read."""
+    """Return the problem that a file is larger than what is read."""
     return Problem(
         Source(shown(path)),
         f"the file has {size_bytes:,} bytes; a declaration or definition has at most {MAX_BYTES:,}",
@@ -172,7 +172,7 @@ def _escaped(letter: str) -> str:
 
 @lru_cache(maxsize=16_384)  # a history resolves the same ones again and again
 def resolve(folder: str, written: str) -> str:
-    """The path in the repository that `written` means in a file of `folder`.
+    """Return the path in the repository that `written` means in a file of `folder`.
 
     Raises:
         ValueError: it leads out of the repository, or is no path that works everywhere; says why.
@@ -211,7 +211,7 @@ def obstacle(files: Files, path: str) -> str | None:
 
 
 def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None:
-    """The file that was probably meant by `path`: of the same name in another folder, or of nearly that name in this one."""
+    """Return the file that was probably meant by `path`: of the same name in another folder, or of nearly that name in this one."""
     folder, name = posixpath.split(path)
     candidates = [each for each in files.paths() if each.endswith(suffixes) and each != path]
     same = [each for each in candidates if posixpath.basename(each).casefold() == name.casefold()]
@@ -244,7 +244,7 @@ def folders_with_yaml(files: Files, folder: str) -> list[str]:
 
 
 def read_bytes(files: Files, path: str) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Raises:
         DeclarationError: it cannot be read, is too large, or is a pointer to large-file storage.
@@ -264,7 +264,7 @@ _CONFLICT: Final = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
 
 
 def check_bytes(path: str, data: bytes) -> None:
-    """`data` is small enough, and the file's own content.
+    """Raise DeclarationError unless `data` is small enough, and the file's own content.
 
     Raises:
         DeclarationError: it is too large, or a pointer to large-file storage.
@@ -284,7 +284,7 @@ def check_bytes(path: str, data: bytes) -> None:
 
 
 def decode(path: str, data: bytes) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
         DeclarationError: one problem: it is too large, a pointer, binary, no UTF-8, or has conflict markers.

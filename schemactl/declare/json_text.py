@@ -21,7 +21,7 @@ from schemactl.source import (
 
 
 def read_json(definition: JsonText) -> Any:
-    """The value of a definition's text. Comments are allowed, as Avro's parser allows them.
+    """Return the value of a definition's text. Comments are allowed, as Avro's parser allows them.
 
     Raises:
         DeclarationError: what is wrong with it: not JSON, repeated keys, nested too deep, a number out of range.
@@ -75,7 +75,7 @@ def _depth(value: Any) -> int:
 
 
 def _problems(definition: JsonText) -> Iterator[Problem]:
-    """What a slower pass finds wrong with a text that the decoder refused."""
+    """Yield what a slower pass finds wrong with a text that the decoder refused."""
     try:
         found = scan(definition.text)
     except JsonSyntaxError as error:

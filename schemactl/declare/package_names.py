@@ -49,7 +49,7 @@ _OWN: Final = frozenset({"schemactl", "pulsar_schemactl"})
 
 
 def advised(package: str) -> str:
-    """A name like that of `package` that is nobody's."""
+    """Return a name like that of `package` that is nobody's."""
     first, dot, rest = package.lower().partition(".")
     return f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
 

@@ -35,7 +35,7 @@ PROJECT_FILE: Final = "schemactl.yaml"
 def load_project(
     directory: str, config: str | None = None, *, files: Files | None = None
 ) -> tuple[Project, str]:
-    """The project that `directory` belongs to, and the top of its working tree.
+    """Return the project that `directory` belongs to, and the top of its working tree.
 
     The project file is `config`, or the nearest schemactl.yaml in `directory` or above, within the repository. The top is
     the folder with `.git`; outside of a repository, the project's own folder. With `files` the project file is looked for
@@ -88,12 +88,12 @@ def load_project(
 
 
 def _top(folder: Path) -> Path | None:
-    """The nearest folder with `.git` (a file in a linked worktree), from `folder` upwards."""
+    """Return the nearest folder with `.git` (a file in a linked worktree), from `folder` upwards."""
     return next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
 
 
 def read_project(path: str, data: bytes) -> Project:
-    """The project that the file `path`, relative to the repository's top, declares.
+    """Return the project that the file `path`, relative to the repository's top, declares.
 
     Raises:
         DeclarationError: all problems of the file.
@@ -223,7 +223,7 @@ class _Checks:
 
 
 def _at(value: Any, way: Tokens) -> Any:
-    """The value at `way`; None where there is none."""
+    """Return the value at `way`; None where there is none."""
     for part in way:
         if isinstance(value, list):
             value = value[int(part)]
@@ -300,7 +300,7 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
 
 
 def _nearest_release(text: str) -> Release | None:
-    """The newest known release that is not newer than `text`; None: all are newer."""
+    """Return the newest known release that is not newer than `text`; None: all are newer."""
     wanted = tuple(map(int, text.split(".")[:2]))
     older = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]
     return older[-1] if older else None

@@ -30,14 +30,14 @@ class ProtoFiles:
     ambiguous: tuple[str, str, str] | None = None
 
     def to_compile(self, message: str) -> Any:
-        """What to compile, as `formats.protobuf_native.compile` takes it."""
+        """Return what to compile, as `formats.protobuf_native.compile` takes it."""
         from schemactl.formats.protobuf_native import load
 
         return load("compile").Proto(message, self.entry, self.sources, self.paths)
 
 
 def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFiles:
-    """The files that `path` imports, directly or through others, from `references` (path to text).
+    """Return the files that `path` imports, directly or through others, from `references` (path to text).
 
     An import means the reference whose path ends in its name: `import "common/money.proto"` finds
     `namespaces/common/money.proto`, whatever protoc's include path is elsewhere.
@@ -65,7 +65,7 @@ def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFile
 
 
 def _imports(text: bytes) -> Iterator[str]:
-    """The names that a `.proto` imports, and perhaps some in its comments: what starts a line or follows `;`, `}` or `*/`."""
+    """Yield the names that a `.proto` imports, and perhaps some in its comments: what starts a line or follows `;`, `}` or `*/`."""
     start = 0
     while found := _IMPORT.search(text, start):
         # What stands between is looked at once: a pattern that starts with the spaces would try each of them as the first.

@@ -61,7 +61,7 @@ class Inlined:
     unknown: list[tuple[str, Source]] = field(default_factory=list)
 
     def locate(self, parts: Tokens) -> Source:
-        """The nearest place to `parts` of `value` in the files."""
+        """Return the nearest place to `parts` of `value` in the files."""
         length = max(n for n in range(len(parts) + 1) if parts[:n] in self.origins)
         file, start = self.origins[parts[:length]]
         return file.locate(start + parts[length:])
@@ -228,7 +228,7 @@ def _named_types(file: AvroFile, value: Any, namespace: str | None, parts: Token
 
 
 def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
-    """The full name of a definition, and the namespace in force inside it."""
+    """Return the full name of a definition, and the namespace in force inside it."""
     space, name = value.get("namespace"), value.get("name")
     full_name, _, inside = qualify(
         name if isinstance(name, str) else "", space if isinstance(space, str) else namespace
@@ -237,7 +237,7 @@ def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | Non
 
 
 def _qualified(value: Any, namespace: str | None) -> Any:
-    """The definition with its namespace written out: it does not stand in it any more."""
+    """Return the definition with its namespace written out: it does not stand in it any more."""
     if not isinstance(value, dict) or isinstance(value.get("namespace"), str) or "." in value["name"]:
         return value
     spelled: dict[str, Any] = {}

@@ -23,7 +23,7 @@ def rendered(value: Any) -> str:
 
 
 def not_finite(value: Any, way: Tokens = ()) -> Iterator[Tokens]:
-    """The ways to the numbers in `value` that JSON does not have."""
+    """Yield the ways to the numbers in `value` that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         yield way
     elif isinstance(value, dict):
@@ -35,7 +35,7 @@ def not_finite(value: Any, way: Tokens = ()) -> Iterator[Tokens]:
 
 
 def bare_nulls(schema: Any, way: Tokens = ()) -> Iterator[Tokens]:
-    """The ways to every null in an Avro schema that stands where a type should: in YAML, `null` without quotes."""
+    """Yield the ways to every null in an Avro schema that stands where a type should: in YAML, `null` without quotes."""
     if schema is None:
         yield way
     elif isinstance(schema, list):

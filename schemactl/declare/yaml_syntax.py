@@ -92,7 +92,7 @@ _TAB: Final = re.compile(r" *\t\s*?(?=\S)")
 
 
 def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
-    """What PyYAML found wrong with `text`, in our words and at the place to look at."""
+    """Return what PyYAML found wrong with `text`, in our words and at the place to look at."""
     if isinstance(error, ReaderError):
         found = _UNPRINTABLE.search(text)
         at = found.start() if found else 0
@@ -155,14 +155,14 @@ def _too_deep(text: str, said: str, mark: yaml.Mark) -> tuple[int, str, str] | N
 
 
 def _source(path: str, text: str, mark: yaml.Mark) -> Source:
-    """The place of a mark; the parsers count a line more at the end of a text without line end."""
+    """Return the place of a mark; the parsers count a line more at the end of a text without line end."""
     if mark.line > text.count("\n"):
         return place(path, text, len(text))
     return Source(path, mark.line + 1, mark.column + 1)
 
 
 def tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem | None:
-    """The first line that a tab indents, outside of texts of several lines; the C parser lets some of them pass."""
+    """Return the first line that a tab indents, outside of texts of several lines; the C parser lets some of them pass."""
     lines = {number for number, line in enumerate(text.split("\n")) if _TAB.match(line)}
     for node in _scalars(nodes) if lines else ():
         first, last = node.start_mark, node.end_mark

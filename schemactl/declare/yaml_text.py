@@ -89,7 +89,7 @@ class YamlText:
     data: bytes = field(repr=False)
 
     def locate(self, document: int, parts: Tokens) -> Source:
-        """The nearest place to `parts` in the document of that number, counted from 0."""
+        """Return the nearest place to `parts` in the document of that number, counted from 0."""
         try:
             nodes = _composed(self.path, self.data)
         except DeclarationError:
@@ -97,12 +97,12 @@ class YamlText:
         return node_place(shown(self.path), node_at(nodes[document], parts))
 
     def node(self, document: int, parts: Tokens) -> yaml.Node:
-        """The node at `parts`, which exists."""
+        """Return the node at `parts`, which exists."""
         return node_at(_composed(self.path, self.data)[document], parts)
 
 
 def compose(path: str, data: bytes) -> list[yaml.Node]:
-    """The root nodes of the documents of a YAML file.
+    """Return the root nodes of the documents of a YAML file.
 
     Raises:
         DeclarationError: one problem: the file is no UTF-8 text, or not YAML.
@@ -165,7 +165,7 @@ class YamlDocument:
 def read_yaml(
     path: str, data: bytes, *, number_keys: bool = False
 ) -> tuple[list[YamlDocument], list[Problem]]:
-    """The documents of a YAML file, and what is wrong with them short of syntax: repeated keys, tags, keys of no text.
+    """Return the documents of a YAML file, and what is wrong with them short of syntax: repeated keys, tags, keys of no text.
 
     With `number_keys` a key may also be a whole number, which is kept as it is written.
 
@@ -194,7 +194,7 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 
 
 def plain(text: str) -> Any:
-    """The value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
+    """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
 
     Raises:
         ValueError: a number beyond what a double or Python's own limit on digits holds.
@@ -228,7 +228,7 @@ class _Builder:
         self._weight = 0
 
     def value(self, node: yaml.Node) -> Any:
-        """The value of `node`: a dict, list, str, int, float, bool or None."""
+        """Return the value of `node`: a dict, list, str, int, float, bool or None."""
         if self.aliases:
             return self._shared(node)
         return self._make(node)
@@ -262,7 +262,7 @@ class _Builder:
         return built
 
     def _key(self, node: yaml.Node) -> None:
-        """What is wrong with an unquoted key that may be no text."""
+        """Return what is wrong with an unquoted key that may be no text."""
         if node.tag is not None:
             self._make(node)
         elif node.value == "<<":
@@ -288,7 +288,7 @@ class _Builder:
             return 0
 
     def _shared(self, node: yaml.Node) -> Any:
-        """The value of `node`, built once however many aliases lead to it, and weighed every time.
+        """Return the value of `node`, built once however many aliases lead to it, and weighed every time.
 
         Raises:
             DeclarationError: the value contains itself, or written out the file would be larger than MAX_BYTES.
@@ -318,7 +318,7 @@ class _Builder:
 
 
 def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source:
-    """The place of the character at `offset` of a text in the file.
+    """Return the place of the character at `offset` of a text in the file.
 
     It is exact in `|` texts and in quotes on one line. In a folded text (`>`), or in quotes over several lines, it is where
     the text starts.

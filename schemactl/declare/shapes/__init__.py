@@ -74,7 +74,7 @@ def _schema_type(value: Any, location: tuple[str | int, ...]) -> str:
 
 
 def _shape_at(shape: type[Shape], location: tuple[str | int, ...]) -> type[Shape]:
-    """The shape of the mapping at pydantic's `location`, or the last one on the way."""
+    """Return the shape of the mapping at pydantic's `location`, or the last one on the way."""
     free_key = False
     for part in location:
         if free_key:
@@ -93,7 +93,7 @@ def _shape_at(shape: type[Shape], location: tuple[str | int, ...]) -> type[Shape
 
 
 def _inner(annotation: object) -> type[Shape] | None:
-    """The one shape in an annotation; None where there is none, or several (then a tag follows)."""
+    """Return the one shape in an annotation; None where there is none, or several (then a tag follows)."""
     if isinstance(annotation, type) and issubclass(annotation, Shape):
         return annotation
     if get_origin(annotation) in (dict, list):
@@ -106,7 +106,7 @@ def _keys(shape: type[Shape]) -> tuple[str, ...]:
 
 
 def editor_schema() -> dict[str, Any]:
-    """The JSON Schema of all files: a project, a namespace or a topic."""
+    """Return the JSON Schema of all files: a project, a namespace or a topic."""
     _, schema = models_json_schema([(shape, "validation") for shape in KINDS.values()], by_alias=True)
     _clean(schema)
     return {
@@ -118,7 +118,7 @@ def editor_schema() -> dict[str, Any]:
 
 
 def _clean(schema: Any) -> None:
-    """Takes out what pydantic adds and no editor needs: titles made from names, `default: null`."""
+    """Take out what pydantic adds and no editor needs: titles made from names, `default: null`."""
     if isinstance(schema, dict):
         if isinstance(schema.get("title"), str):
             del schema["title"]

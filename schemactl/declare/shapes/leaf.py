@@ -37,7 +37,7 @@ class Shape(BaseModel):
 
 
 def optional(description: str, **more: Any) -> Any:
-    """A key that may be absent. Without a value (`key:`) it is refused, as every wrong type is."""
+    """Return a key that may be absent. Without a value (`key:`) it is refused, as every wrong type is."""
     return Field(default=None, description=description, **more)
 
 
@@ -94,7 +94,7 @@ def choice(noun: str, choices: tuple[str, ...]) -> Leaf:
 
 
 def named(parse: Callable[[str], object], expected: str, pattern: str) -> Leaf:
-    """A name that `parse` accepts: at least every text in which `pattern` is found."""
+    """Return a name that `parse` accepts: at least every text in which `pattern` is found."""
 
     def check(value: object) -> None:
         if not isinstance(value, str):
@@ -105,7 +105,7 @@ def named(parse: Callable[[str], object], expected: str, pattern: str) -> Leaf:
 
 
 def whole(expected: str, least: int, *words: str) -> Leaf:
-    """A whole number from `least` on, or one of `words`."""
+    """Return a whole number from `least` on, or one of `words`."""
 
     def check(value: object) -> None:
         whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
@@ -184,5 +184,5 @@ References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
 
 
 def tag_of(shape: type[Shape]) -> str:
-    """The name of a union's branch in pydantic's locations; no key of ours looks like it."""
+    """Return the name of a union's branch in pydantic's locations; no key of ours looks like it."""
     return f"<{shape.__name__}>"
