@@ -14,9 +14,13 @@ from schemactl.model import Commit, SchemaInfo, SchemaType
 Json = dict[str, Any]
 
 
-def json_text(value: Json) -> str:
-    """`value` as indented JSON. Half a surrogate pair, which has no UTF-8, stays an escape."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+def json_text(value: Any) -> str:
+    """Return `value` as indented JSON, keys in their order. Half a surrogate pair, which has no UTF-8, stays an escape.
+
+    Raises:
+        ValueError: it holds a number that JSON does not have.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 

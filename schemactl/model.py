@@ -47,32 +47,8 @@ class SchemaType(Enum):
 AVRO_DESCRIBED = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
 """The types whose definition is an Avro schema in JSON."""
 
-AVRO_PAYLOADS = frozenset({SchemaType.AVRO, SchemaType.JSON})
-"""The types whose payloads hold what an Avro definition describes; PROTOBUF's are protobuf."""
-
 WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
 """The types of topics, clients and messages without schema."""
-
-PRIMITIVE = frozenset(
-    {
-        SchemaType.STRING,
-        SchemaType.BOOLEAN,
-        SchemaType.INT8,
-        SchemaType.INT16,
-        SchemaType.INT32,
-        SchemaType.INT64,
-        SchemaType.FLOAT,
-        SchemaType.DOUBLE,
-        SchemaType.DATE,
-        SchemaType.TIME,
-        SchemaType.TIMESTAMP,
-        SchemaType.INSTANT,
-        SchemaType.LOCAL_DATE,
-        SchemaType.LOCAL_TIME,
-        SchemaType.LOCAL_DATE_TIME,
-    }
-)
-"""The types that need no definition: their wire form is fixed by Pulsar."""
 
 CLIENT_SIDE = frozenset({SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH})
 """The types that exist only inside a client and are never stored."""

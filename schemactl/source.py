@@ -159,23 +159,9 @@ _STRING: Final = re.compile(_GOOD_STRING_PART.pattern + '"')
 SCALAR: Final = re.compile(
     _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])",
 )
-# What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
-_COMMENT: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+', re.DOTALL)
 _OTHER_LANGUAGES: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 _WORD: Final = re.compile(r"[\w.$+-]{1,40}")
-
-
-def without_comments(text: str) -> str:
-    """`text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
-    return _COMMENT.sub(_blank, text) if "/" in text else text
-
-
-def _blank(match: re.Match[str]) -> str:
-    found = match[0]
-    if found[0] == '"' or (found[1] == "*" and (len(found) < 4 or not found.endswith("*/"))):
-        return found
-    return re.sub(r"[^\r\n]", " ", found)
 
 
 def scan(text: str) -> Scan:

@@ -28,7 +28,17 @@ LAYERS: dict[str, set[str]] = {
     "broker": {"errors", "model", "verdicts", "formats"},
     "compat": {"errors", "model", "verdicts", "formats", "broker"},
     "wording": {"model", "verdicts"},
-    "declare": {"registry_url", "errors", "output", "rules", "model", "verdicts", "source", "formats"},
+    "declare": {
+        "registry_url",
+        "errors",
+        "output",
+        "rules",
+        "model",
+        "verdicts",
+        "source",
+        "formats",
+        "json_values",
+    },
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "early_exit": {"history"},
     "target_numbers": {
@@ -96,7 +106,7 @@ LAYERS: dict[str, set[str]] = {
         "target_numbers",
         "wording",
     },
-    "importing": {"errors", "model", "formats", "broker", "changes", "declare", "wording"},
+    "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "wording"},
     "apply": {"errors", "model", "changes", "plan", "registry"},
     "report": {
         "installation",

@@ -7,6 +7,7 @@ by two spaces, keys in the order they are written, no line end at its end.
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,13 +31,13 @@ from schemactl.declare.files import (
 from schemactl.declare.json_text import read_json
 from schemactl.declare.proto import gather
 from schemactl.declare.references import AvroFile, Inlined, defined_names, inline
-from schemactl.declare.rendering import bare_nulls, not_finite, rendered
 from schemactl.declare.yaml_text import scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS
 from schemactl.formats.base import Encoding
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
+from schemactl.json_values import json_text
 from schemactl.model import Locator, SchemaInfo
 from schemactl.source import JsonText, Tokens, place, tokens
 
@@ -328,7 +329,7 @@ class _Reading:
         """Return the definition as it is written, and its text; None for the text where there is none."""
         definition, yaml_text = self.declaration.definition, self.declaration.text
         if not isinstance(definition, str):
-            for way in bare_nulls(definition):
+            for way in _bare_nulls(definition):
                 self._tell("`null` without quotes is no type in YAML", "definition", *way, fix='write "null"')
             return AvroFile(
                 yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
@@ -391,9 +392,9 @@ class _Reading:
 
     def _rendered(self, value: Any) -> str:
         try:
-            return rendered(value)
+            return json_text(value)
         except ValueError:
-            for way in not_finite(value):
+            for way in _not_finite(value):
                 fix = "write a text instead"
                 self._tell("infinite numbers and .nan are not JSON", "definition", *way, fix=fix)
         return ""
@@ -430,3 +431,32 @@ def avro_source(declaration: SchemaDeclaration, path: str) -> Source:
 def _is_json(definition: str) -> bool:
     """Whether the text is a definition itself and not the path of one."""
     return definition.lstrip().startswith(("{", "[", '"'))
+
+
+def _not_finite(value: Any, way: Tokens = ()) -> Iterator[Tokens]:
+    """Yield the ways to the numbers in `value` that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield way
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _not_finite(each, (*way, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _not_finite(each, (*way, str(index)))
+
+
+def _bare_nulls(schema: Any, way: Tokens = ()) -> Iterator[Tokens]:
+    """Yield the ways to every null in an Avro schema that stands where a type should: in YAML, `null` without quotes."""
+    if schema is None:
+        yield way
+    elif isinstance(schema, list):
+        for index, branch in enumerate(schema):
+            yield from _bare_nulls(branch, (*way, str(index)))
+    elif isinstance(schema, dict):
+        for key in ("type", "items", "values"):
+            if key in schema:
+                yield from _bare_nulls(schema[key], (*way, key))
+        fields = schema.get("fields")
+        for index, each in enumerate(fields if isinstance(fields, list) else ()):
+            if isinstance(each, dict) and "type" in each:
+                yield from _bare_nulls(each["type"], (*way, "fields", str(index), "type"))

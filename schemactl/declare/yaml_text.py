@@ -1,4 +1,4 @@
-"""YAML files as values with places, by the rules of YAML 1.2's core schema.
+"""YAML files as values with places, by the rules of YAML 1.2's core schema; and values as YAML, for files that the tool writes.
 
 Values are built from composed nodes instead of with `yaml.load`. That is faster, knows the place of everything, sees
 repeated keys (`yaml.load` keeps the last), and leaves YAML 1.1 behind: `no` is a text, `12:30` and `2024-01-01` are
@@ -8,8 +8,10 @@ Anchors and aliases work, as long as the document written out would not exceed M
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -348,3 +350,41 @@ _UNIT: Final = {
     '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
 }
 """What stands for one character inside quotes."""
+
+
+Value = str | int | Sequence[str] | Mapping[str, "Value"]
+
+_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./:+-]*(?<!:)")
+_WORDS: Final = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n)")
+"""Other readers of YAML take some of these for no text."""
+
+_TO_ESCAPE: Final = re.compile(
+    "[^\n\r\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def yaml_text(values: Mapping[str, Value]) -> str:
+    """`values` as one YAML document, keys in their order. An empty mapping is left out."""
+    return "".join(f"{line}\n" for line in _lines(values, 0))
+
+
+def _lines(values: Mapping[str, Value], depth: int) -> Iterator[str]:
+    for key, value in values.items():
+        label = f"{'  ' * depth}{scalar(key)}:"
+        if isinstance(value, str | int):
+            yield f"{label} {scalar(value)}"
+        elif not isinstance(value, Mapping):
+            yield f"{label} [{', '.join(map(scalar, value))}]"
+        elif value:
+            yield label
+            yield from _lines(value, depth + 1)
+
+
+def scalar(value: str | int) -> str:
+    """`value` as YAML writes it on one line, in quotes where it needs them."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if _BARE.fullmatch(value) and not _WORDS.fullmatch(value):
+        return value
+    # JSON's text in quotes is YAML's, but for what YAML wants escaped and JSON does not.
+    return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))

@@ -9,14 +9,14 @@ from typing import Literal, TypeAlias
 
 from schemactl import declare
 from schemactl.changes import content_identity, unstamped
-from schemactl.declare.rendering import rendered
-from schemactl.declare.writing import Value, yaml_text
+from schemactl.declare.yaml_text import Value, yaml_text
 from schemactl.errors import InvalidSchema
 from schemactl.formats import declared as declared_as
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
+from schemactl.json_values import json_text
 from schemactl.model import (
     WITHOUT_SCHEMA,
     CompatibilityStrategy,
@@ -90,7 +90,7 @@ def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: b
 def _laid_out(info: SchemaInfo) -> bytes:
     """An Avro definition as the tool prints it: JSON, indented by two, keys in their order."""
     try:
-        return (rendered(read(decode(info.schema))) + "\n").encode()
+        return (json_text(read(decode(info.schema))) + "\n").encode()
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 

@@ -14,7 +14,7 @@ from typing import Final
 from schemactl import output
 from schemactl.changes import Contents, content_identity, unstamped
 from schemactl.declare.files import WorktreeFiles, shown
-from schemactl.declare.writing import scalar
+from schemactl.declare.yaml_text import scalar
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import key_value, spec
 from schemactl.model import SchemaInfo, SchemaVersion, TopicName, live

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from schemactl import formats
 from schemactl.compat import breakages
 from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats import protobuf_native
+from schemactl.formats import SPECS, protobuf_native
 from schemactl.formats.avro import foreign, parsed
 from schemactl.formats.avro.datum import encode
 from schemactl.formats.avro.sample import candidates
@@ -28,7 +28,6 @@ from schemactl.formats.key_value import join, split
 from schemactl.formats.misreading import misreading
 from schemactl.model import (
     CLIENT_SIDE,
-    PRIMITIVE,
     CompatibilityStrategy,
     SchemaInfo,
     SchemaType,
@@ -44,7 +43,7 @@ AVRO = SchemaInfo(SchemaType.AVRO, ORDER)
 JSON = SchemaInfo(SchemaType.JSON, ORDER)
 STRING = SchemaInfo(SchemaType.STRING)
 INT32 = SchemaInfo(SchemaType.INT32)
-PRIMITIVES = [SchemaInfo(kind) for kind in sorted(PRIMITIVE, key=lambda kind: kind.value)]
+PRIMITIVES = [SchemaInfo(kind) for kind in (kind for kind, each in SPECS.items() if each.payload == "value")]
 
 UNTOLD = sorted(CLIENT_SIDE | {SchemaType.PROTOBUF, SchemaType.EXTERNAL}, key=lambda kind: kind.value)
 """The types whose definition, if there is one, does not tell what their bytes are."""
