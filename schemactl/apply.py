@@ -1,4 +1,4 @@
-"""Carrying out a plan: one step after the other, each upload read back, and a word on what was left when one fails."""
+"""Carry out a plan step by step, read each upload back, and tell what is left when a step fails."""
 
 from __future__ import annotations
 
@@ -30,12 +30,7 @@ from schemactl.registry.base import Registry, Scope
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a plan.
-
-    Attributes:
-        done: how many of its steps were carried out, counted from the first.
-        failure: why it stopped before the last one; None: it did not.
-    """
+    """The outcome of a plan: how many of its steps were carried out, and why it stopped early, if it did."""
 
     plan: Plan
     done: int
@@ -43,12 +38,12 @@ class Result:
 
     @property
     def left(self) -> tuple[PlanStep, ...]:
-        """The steps not carried out; the first of them is the one that failed."""
+        """The steps that were not carried out; the first of them is the one that failed."""
         return self.plan.steps[self.done :]
 
 
 def as_planned(_state: RegistryState) -> None:
-    """The plan was made here, and needs no second look."""
+    """Accept the state without a review: the plan was made in this process."""
 
 
 def apply_plan(
@@ -58,15 +53,13 @@ def apply_plan(
     progress: Callable[[int, PlanStep], None],
     review: Callable[[RegistryState], None] = as_planned,
 ) -> Result:
-    """What became of `plan`: its steps carried out in order, stopping at the first that fails.
+    """Carry out the steps of `plan` in order, and stop at the first that fails.
 
-    A step that is found done already (by another `apply`) counts as done. A relaxed strategy is restored whatever
-    happens. `progress` is told each step when it is done, with its number from 1. `review` is shown what the registry holds
-    before the first step, and may raise.
+    A step that another `apply` has carried out already counts as done. A relaxed strategy is always restored. `progress` is
+    called after each step with its number from 1; `review` sees what the registry holds before the first step, and may raise.
 
     Raises:
-        StalePlan: the registry is no longer as it was when the plan was made. Nothing was changed, but topics that a killed
-            `apply` left relaxed are restored.
+        StalePlan: the registry is no longer as it was when the plan was made; only relaxed topics were restored.
         SchemactlError: the plan expects refusals. Nothing was changed.
         RegistryError: the registry cannot be read. Nothing was changed.
     """
@@ -108,7 +101,7 @@ def apply_plan(
 
 
 def _with_restored(error: SchemactlError, state: RegistryState, registry: Registry) -> SchemactlError:
-    """`error`, after topics that are relaxed in `state` were restored, with a word on that."""
+    """Restore the topics that are relaxed in `state`, and add that to the message of `error`."""
     restored = [told_restored(*each) for each in restore_left(registry, state.relaxed)]
     if restored:
         nothing = error.what.replace("nothing was changed", "nothing else was changed")
@@ -119,10 +112,9 @@ def _with_restored(error: SchemactlError, state: RegistryState, registry: Regist
 def restore_left(
     registry: Registry, names: Iterable[TopicName]
 ) -> Iterator[tuple[TopicName, CompatibilityStrategy]]:
-    """Those of `names` that a killed `apply` left relaxed are restored, one after the other; with their own strategy.
+    """Restore those of `names` that a killed `apply` left relaxed, and yield each with its own strategy.
 
-    Whatever else a command that writes would do there, or would refuse to do, this comes first: a topic must not go on
-    accepting everything.
+    This comes before anything else that a writing command does or refuses: a topic must not go on accepting everything.
     """
     for name in sorted(names):
         own = registry.relaxed(name)
@@ -132,13 +124,13 @@ def restore_left(
 
 
 def told_restored(name: TopicName, own: CompatibilityStrategy) -> str:
-    """What was restored, in words."""
+    """Say in a sentence what was restored."""
     return f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, and its own strategy is {own} again"
 
 
 @contextmanager
 def _relaxing(registry: Registry) -> Iterator[set[TopicName]]:
-    """A set for topics that are relaxed; whatever is still in it at the end is restored."""
+    """Provide a set for relaxed topics; whatever is still in it at the end is restored."""
     relaxed: set[TopicName] = set()
     try:
         yield relaxed
@@ -172,13 +164,10 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
 
 
 def _expect_known_schemas(name: NamespaceName, seen: Catalog, scope: Scope, registry: Registry) -> None:
-    """Nothing, if the new namespace came with the schemas that were seen before, mostly none.
+    """Raise RegistryError unless the new namespace has exactly the schemas that were seen before, usually none.
 
-    Those of a deleted namespace outlive it, and a broker may show them only when it is there again; then the numbers that
+    The schemas of a deleted namespace outlive it, and a broker may show them only when it exists again; then the numbers that
     the plan expects would be wrong.
-
-    Raises:
-        RegistryError: it came with others.
     """
     topics = frozenset(topic for topic in scope.topics if topic.namespace_name == name)
     for topic in registry.read(Scope(frozenset(), topics)).topics.values():
@@ -208,7 +197,7 @@ def _register(step: RegisterVersion, registry: Registry) -> None:
         )
     held = registry.get_schema(step.name, number)
     if held is None or held.info is None or content_identity(held.info) != content_identity(info):
-        raise RegistryError(f"{step.name}: v{number} reads back with another content than was uploaded")
+        raise RegistryError(f"{step.name}: v{number} reads back with other content than was uploaded")
 
 
 def _put(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
@@ -254,7 +243,7 @@ def _restore(registry: Registry, name: TopicName) -> None:
     except SchemactlError as error:
         why = error
     raise RegistryError(
-        f"{name} still has the strategy ALWAYS_COMPATIBLE, which was only meant for the time of the uploads"
+        f"{name} still has the strategy ALWAYS_COMPATIBLE, which was meant for the uploads only"
         + (f": {why.what}" if why else ""),
         fix="run apply again: it restores the topic's own",
     ) from why

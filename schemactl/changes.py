@@ -1,7 +1,7 @@
-"""What differs between two catalogs, as a flat list of values.
+"""The differences between two catalogs, as a flat list of values.
 
-One comparison serves every pair of sources: files (target) against history (base) is what `check` judges, history
-against the registry is what `plan` carries out, the registry against history is drift.
+One comparison serves every pair of sources: files (target) against history (base) for `check`, history against the registry for
+`plan`, the registry against history for `drift`.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _NOT_OWN = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
 
 
 def stamp(info: SchemaInfo | None) -> str | None:
-    """The id of the commit that an `apply` uploaded `info` from; None: something else did, whatever it wrote there."""
+    """Return the id of the commit that an `apply` uploaded `info` from; None if something else uploaded it."""
     said = info.properties.get(COMMIT_PROPERTY, "") if info else ""
     return said if _COMMIT_ID.fullmatch(said) else None
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceAdded:
-    """The target has a namespace that the base has not. Its policies follow as `PoliciesChanged`."""
+    """A namespace that only the target has. Its policies follow as `PoliciesChanged`."""
 
     name: NamespaceName
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRemoved:
-    """The base has a namespace that the target has not."""
+    """A namespace that only the base has."""
 
     name: NamespaceName
 
 
 @dataclass(frozen=True, slots=True)
 class TopicAdded:
-    """The target has a topic that the base has not (or no longer). Policies and schema follow as changes of their own."""
+    """A topic that only the target has (or has again). Policies and schema follow as changes of their own."""
 
     name: TopicName
     topic: Topic
@@ -64,7 +64,7 @@ class TopicAdded:
 
 @dataclass(frozen=True, slots=True)
 class TopicRemoved:
-    """The base has a topic that the target has not (or no longer); `topic` is the base's."""
+    """A topic that only the base has (or the target no longer has); `topic` is the base's."""
 
     name: TopicName
     topic: Topic
@@ -72,7 +72,7 @@ class TopicRemoved:
 
 @dataclass(frozen=True, slots=True)
 class PoliciesChanged:
-    """Policies that the target manages differ. Both sides hold those alone; the others are None."""
+    """Policies that the target manages and that differ. Both sides hold those only; the others are None."""
 
     name: NamespaceName | TopicName
     before: Policies
@@ -81,7 +81,7 @@ class PoliciesChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """The target asks for another number of partitions; `before` is None for a topic without partitions."""
+    """Another number of partitions in the target; `before` is None for a topic that is not partitioned."""
 
     name: TopicName
     before: int | None
@@ -89,7 +89,7 @@ class PartitionsChanged:
 
 
 class SchemaChange(StrEnum):
-    """What a registry that holds the base's versions makes of the target's definition."""
+    """The effect of the target's definition on a registry that holds the base's versions."""
 
     NEW_VERSION = "new version"
     TEXT_ONLY = "text only"
@@ -100,7 +100,7 @@ class SchemaChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanged:
-    """The target's definition in force says something else than the base's, if only in doc or properties.
+    """A definition in force that differs, if only in doc or properties.
 
     Attributes:
         before: the base's latest live version; None: this is the first.
@@ -117,7 +117,7 @@ class SchemaChanged:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRemoved:
-    """The base has a definition in force and the target none, though the topic itself was not removed just now."""
+    """A definition in force that only the base has, though the topic itself was not removed just now."""
 
     name: TopicName
     before: SchemaInfo
@@ -125,7 +125,7 @@ class SchemaRemoved:
 
 @dataclass(frozen=True, slots=True)
 class VersionsMissing:
-    """Versions of the target whose content the base does not hold, oldest first."""
+    """The versions of the target whose content the base does not hold, oldest first."""
 
     name: TopicName
     versions: tuple[SchemaVersion, ...]
@@ -133,7 +133,7 @@ class VersionsMissing:
 
 @dataclass(frozen=True, slots=True)
 class VersionsUnknown:
-    """Live versions of the base whose content the target does not know, oldest first."""
+    """The live versions of the base whose content the target does not know, oldest first."""
 
     name: TopicName
     versions: tuple[SchemaVersion, ...]
@@ -141,7 +141,7 @@ class VersionsUnknown:
 
 @dataclass(frozen=True, slots=True)
 class NumbersDiffer:
-    """Versions with one content and two numbers, as pairs (base, target) in the order of the base's."""
+    """The versions with one content and two numbers, as pairs (base, target) in the order of the base's."""
 
     name: TopicName
     pairs: tuple[tuple[int, int], ...]
@@ -163,11 +163,11 @@ Change = (
 
 
 def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
-    """Everything the target has otherwise than the base: namespaces first, then topics, each sorted by name.
+    """Return every difference of the target from the base: namespaces first, then topics, each sorted by name.
 
-    A topic marked `deleted` counts as absent, but its versions are still known: content that comes back is no new
-    version. A policy that is None in the target is not managed there and never differs. Contents are compared by
-    their format's identity, so a reformatted text is no change of versions.
+    A topic marked `deleted` counts as absent, but its versions are still known: content that comes back is no new version. A
+    policy that is None in the target never differs. Contents are compared by their format's identity, so reformatting changes
+    no version.
     """
     return tuple(_namespaces(base, target)) + tuple(_topics(base, target))
 
@@ -175,8 +175,7 @@ def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
 def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
     """Whether two definitions say the same, doc, aliases and properties included.
 
-    Layout does not count, nor the commit's stamp, nor the names that clients give to the halves of a KEY_VALUE, nor how the
-    client of a language spells a primitive.
+    Layout, the commit's stamp, clients' names for the halves of a KEY_VALUE and their spelling of a primitive do not count.
     """
     one, other = (formats.declared(replace(each, properties=_own(each))) for each in (one, other))
     if one == other:
@@ -188,7 +187,7 @@ def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
 
 
 def upload(version: SchemaVersion) -> SchemaInfo:
-    """The definition of `version` as it is sent to a registry: with the commit it came from as a property."""
+    """Return the definition of `version` as it is sent to a registry: with its commit as a property."""
     if version.info is None:
         raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
     if version.commit is None:
@@ -197,7 +196,7 @@ def upload(version: SchemaVersion) -> SchemaInfo:
 
 
 def unstamped(info: SchemaInfo) -> SchemaInfo:
-    """`info` without the commit that `upload` wrote beside it."""
+    """Return `info` without the commit property that `upload` adds."""
     if COMMIT_PROPERTY not in info.properties:
         return info
     own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
@@ -209,7 +208,7 @@ def _own(info: SchemaInfo) -> dict[str, str]:
 
 
 def content_identity(info: SchemaInfo) -> Hashable:
-    """Equal for two definitions exactly when they are one version; what does not parse is equal to its own bytes alone."""
+    """Return a value that is equal for two definitions exactly when they are one version; unparsable ones compare by bytes."""
     try:
         return formats.identity(info)
     except InvalidSchema:
@@ -217,7 +216,7 @@ def content_identity(info: SchemaInfo) -> Hashable:
 
 
 class Contents:
-    """The live versions of one topic, to be searched by content."""
+    """The live versions of one topic, searchable by content."""
 
     def __init__(self, versions: Sequence[SchemaVersion]) -> None:
         self.live = live(versions)
@@ -230,13 +229,13 @@ class Contents:
 
     @property
     def latest(self) -> SchemaVersion | None:
-        """The newest live version; None: there is none, or a tombstone is the newest."""
+        """The newest live version; None if there is none, or a tombstone is the newest entry."""
         return self.live[-1] if self.live else None
 
     def find(self, info: SchemaInfo) -> SchemaVersion | None:
-        """The version with the content of `info`: the one alike to the byte, else the oldest with its identity.
+        """Return the version with the content of `info`: with the same bytes, else the oldest with the same identity.
 
-        Failing these, the oldest that is the same primitive in another client's spelling, which a broker tells apart.
+        Otherwise the oldest that is the same primitive in another client's spelling, which a broker keeps apart.
         """
         # Nearly every version is found by its text; only the others have to be parsed.
         found = self._by_text.get(_text(info))

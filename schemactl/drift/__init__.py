@@ -1,8 +1,8 @@
-"""The registry against Git: what it holds that Git does not approve, and what Git approved that it does not hold.
+"""What the registry holds that Git did not approve, and what Git approved that the registry does not hold.
 
-Whatever `apply` left as Git wants it is no difference: a tombstone of a topic that is no longer declared, a definition whose
-doc alone was edited since. A registry's answers show content, type, time and policies. They never show who: a producer
-that registered its schema by connecting, an upload by hand and another tool leave the same entry.
+What `apply` leaves on purpose is no drift: a tombstone of a topic that is no longer declared, a definition of which only the
+doc was edited. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
+upload by hand and another tool leave the same entry.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemactl.drift.differences import Advice, DriftItem, DriftKind
-from schemactl.drift.surroundings import TopicAndPolicyDrift, unmanaged
+from schemactl.drift.topics import TopicAndPolicyDrift, unmanaged
 from schemactl.drift.versions import VersionDrift
 from schemactl.model import Catalog, Commit, Release, Target, TopicName
 from schemactl.plan import Origin, RegistryState, applicable
@@ -22,13 +22,13 @@ __all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """What a report tells.
+    """Everything that a drift report shows.
 
     Attributes:
-        origin: which registry was compared with what.
-        git: what was approved, by the target's names.
+        origin: which registry was compared with which history.
+        git: the approved history, by the target's names.
         held: what the registry holds of it, and of what else was asked for.
-        apart: the topics of which some number is not Git's.
+        apart: the topics with numbers that are not Git's.
     """
 
     origin: Origin
@@ -49,19 +49,19 @@ def find(
     apart: Sequence[TopicApart] = (),
     lost: Mapping[TopicName, Sequence[int]] | None = None,
 ) -> tuple[DriftItem, ...]:
-    """Everything in which the registry differs from the approved history `git`, in this order: policies and topics, versions, unmanaged.
+    """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
 
-    What the registry holds and `git` never declared counts as unmanaged: ask for it by putting it into `state`.
+    What `state` holds and `git` never declared is unmanaged.
 
     Args:
-        git: by the target's names.
-        state: what the registry shows.
-        target: for the commands that are advised.
-        ref: the one that `git` was read from, for the same.
-        release: the one whose answers it gives.
-        commit: the commit with an id, if this clone has it.
-        apart: the topics of which some number is not Git's; what is recorded of these is no difference.
-        lost: the recorded numbers that the registry does not have any more, by topic.
+        git: the approved history, by the target's names.
+        state: what the registry holds.
+        target: for the commands that the fixes name.
+        ref: the approved ref, likewise.
+        release: the Pulsar release whose answers are predicted.
+        commit: returns the commit with an id, if this clone has it.
+        apart: the topics with numbers that are not Git's; what is recorded of them is no drift.
+        lost: the recorded numbers that the registry no longer has, by topic.
     """
     words = Advice(
         f"--target {target.name}",

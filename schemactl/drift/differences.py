@@ -1,4 +1,4 @@
-"""What a difference is."""
+"""The value of one difference, and how its fix names target and topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemactl.wording import versions
 
 
 class DriftKind(StrEnum):
-    """What differs."""
+    """The kinds of drift."""
 
     FOREIGN_VERSION = "foreign version"
     UNEXPLAINED_VERSION = "unexplained version"
@@ -32,15 +32,15 @@ class DriftKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DriftItem:
-    """One thing that the registry has otherwise than Git approved.
+    """One difference of the registry from what Git approved.
 
     Attributes:
         name: by the target's names.
         message: what differs, in full sentences.
         cause: what the registry's answers tell of the cause, and what they cannot.
-        fix: what to do next; where there is a choice, every way.
-        version: the registry's entry that it is about; None: it is about none.
-        nearest: the version of Git's that is most like the entry.
+        fix: what to do next; every way, where there is a choice.
+        version: the registry's entry that differs; None if it is about none.
+        nearest: Git's version that is most like the entry.
     """
 
     name: NamespaceName | TopicName
@@ -53,19 +53,19 @@ class DriftItem:
 
 
 def listed(entries: Sequence[SchemaVersion]) -> str:
-    """`version 3` or `versions 0-3, 5`."""
+    """Return `version 3` or `versions 0-3, 5`."""
     return versions([entry.number for entry in entries])
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How the commands that are advised name the target and its topics.
+    """The target and its topics as the commands in a fix name them.
 
     Attributes:
         on: the option that names the target.
-        ref: the ref whose first-parent history is what was approved.
-        declared: its namespaces that Git knows by other names, with those.
-        lost: topics whose list ends before what is recorded of it does, with the recorded numbers that it lacks.
+        ref: the approved ref.
+        declared: Git's names of the target's renamed namespaces.
+        lost: by topic, the recorded numbers that the registry no longer has.
     """
 
     on: str
@@ -75,9 +75,9 @@ class Advice:
 
     @property
     def apply(self) -> str:
-        """The command that makes the registry what Git says; after a loss, the one that keeps to the recorded numbers."""
+        """The command that brings the registry to what Git approved; after a loss, the one that keeps recorded numbers."""
         return f"schemactl {'rebuild' if self.lost else 'apply'} {self.on}"
 
     def topic(self, name: TopicName) -> str:
-        """A topic as commands take it: by the name that Git declares, quoted for a shell."""
+        """Return a topic as commands take it: by the name that Git declares, quoted for a shell."""
         return quote(renamed_topic(name, self.declared).schema_id)

@@ -1,20 +1,23 @@
-"""What differs in versions, tombstones and numbers."""
+"""Drift of versions, tombstones and numbers, and which of Git's versions an unknown one is most like."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from difflib import unified_diff
 from shlex import quote
 
 from schemactl.broker import put
-from schemactl.changes import upload
+from schemactl.changes import unstamped, upload
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
-from schemactl.drift.nearest import nearest
+from schemactl.errors import InvalidSchema
+from schemactl.formats.outline import changes, lines
 from schemactl.model import (
     Catalog,
     Commit,
     CompatibilityStrategy,
     Release,
+    SchemaInfo,
     SchemaVersion,
     Topic,
     TopicName,
@@ -28,7 +31,7 @@ from schemactl.wording import cite, day, moment, numbers
 
 
 class VersionDrift:
-    """The list of each topic. `commit` gives the commit with an id, if this clone has it."""
+    """The comparison of each topic's list of versions."""
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class VersionDrift:
         self.commit = commit
 
     def differences(self) -> Iterator[DriftItem]:
-        """Versions, tombstones and numbers, by topic."""
+        """Yield the differences of versions, tombstones and numbers, by topic."""
         for name, topic in sorted(self.git.topics.items()):
             apart = self.apart.get(name, TopicApart(name, ()))
             yield from self._topic(name, topic, {each.registry for each in apart.numbers if each.recorded})
@@ -56,7 +59,7 @@ class VersionDrift:
                 yield self._apart(name, apart)
 
     def _topic(self, name: TopicName, topic: Topic, recorded: AbstractSet[int]) -> Iterator[DriftItem]:
-        """Versions and tombstones of a topic; what is `recorded` of its numbers is no difference."""
+        """Yield the differences in a topic's versions and tombstones, except for `recorded` numbers."""
         there = self.topics.get(name)
         entries = there.versions if there else ()
         pairs = pair_up(git=topic.versions, registry=entries)
@@ -77,7 +80,7 @@ class VersionDrift:
 
     def _foreign(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
         kind = entry.info.type.name if entry.info else ""
-        what = f"v{entry.number} ({kind}, uploaded {moment(entry.timestamp_ms)} UTC) has a content that Git does not know"
+        what = f"v{entry.number} ({kind}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
         like = nearest(entry, topic.versions)
         if pair.stamp:
             return self._unexplained(name, entry, what, pair.stamp, like)
@@ -86,9 +89,9 @@ class VersionDrift:
             DriftKind.FOREIGN_VERSION,
             what,
             f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
-            f"record it, as is said under `numbers apart`: its messages are then read with its own definition. To have readers that know "
+            f"record it, as described under `numbers apart`: its messages are then read with its own definition. To have readers that know "
             f"it, write it to the topic's definition (schemactl registry get {self.words.topic(name)} --version {entry.number} "
-            f"{self.words.on}), and have that approved, too. It cannot be taken away without every other version"
+            f"{self.words.on}), and have that approved, too. It can only be deleted together with all other versions"
             if topic.schema
             else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {self.words.topic(name)} --allow-delete {self.words.on}",
             version=entry,
@@ -129,7 +132,7 @@ class VersionDrift:
         return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
 
     def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion]) -> Iterator[DriftItem]:
-        """Numbers that clients can no longer read; a broker may not even list them."""
+        """Yield the numbers that clients can no longer read; a broker may not even list them."""
         held = live(entries)
         first = held[0].number if held else entries[-1].number + 1 if entries else 0
         if not first:
@@ -142,8 +145,8 @@ class VersionDrift:
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, nor messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
-            f"schemactl apply {self.words.on} registers what is missing under new numbers; to have the old ones back, everything has to "
-            f"go first: schemactl rebuild {self.words.on} --force-delete {self.words.topic(name)}",
+            f"schemactl apply {self.words.on} registers what is missing under new numbers; the old numbers are restored only after everything is "
+            f"deleted: schemactl rebuild {self.words.on} --force-delete {self.words.topic(name)}",
             version=tombstone,
         )
 
@@ -204,3 +207,38 @@ class VersionDrift:
             f"record it: schemactl drift {self.words.on} --accept --reason TEXT --topic {self.words.topic(name)}; commit what it "
             f"writes, and have it approved. schemactl log {self.words.topic(name)} {self.words.on} shows both numbers",
         )
+
+
+def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
+    """Return the version with the fewest differences from `entry`, the newest of several; None if there is none."""
+    best: tuple[float, SchemaVersion] | None = None
+    for version in versions:
+        if entry.info and version.info:
+            count = _distance(old=version.info, new=entry.info)
+            if best is None or count <= best[0]:
+                best = count, version
+    return best[1] if best else None
+
+
+def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
+    """Return what differs, each with a sign (`+`, `-`, `~`): by fields, or by lines where fields do not tell."""
+    try:
+        found = list(changes(old=unstamped(old), new=unstamped(new)))
+    except InvalidSchema:
+        found = []
+    if found:
+        return found
+    text = unified_diff(lines(old), lines(new), lineterm="", n=0)
+    return [
+        (line[0], line[1:].strip()) for line in text if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    ]
+
+
+def text_diff(*, old: SchemaInfo, new: SchemaInfo) -> list[str]:
+    """Return a unified diff of the two texts, laid out the same."""
+    return list(unified_diff(lines(old), lines(new), "git", "registry", lineterm=""))
+
+
+def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:
+    # Another type is another schema, however alike the texts are.
+    return float("inf") if old.type is not new.type else len(differences(old=old, new=new))

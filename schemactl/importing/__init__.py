@@ -1,7 +1,7 @@
-"""From a registry to declarations: what it holds, as files that declare the same, version by version.
+"""Declarations of what a registry holds, version by version.
 
-Whatever is written has been read back first, as `declare` reads it, and has the registry's content by the identity that
-makes versions. What cannot be declared so is left out and told.
+Every file is read back, as `declare` reads it, before it is written, and must have the registry's content. What cannot be
+declared is left out and reported.
 """
 
 from schemactl.importing.catalog import ImportNote, ImportResult, Revision, import_catalog

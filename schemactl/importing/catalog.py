@@ -1,4 +1,4 @@
-"""Which declarations a registry's topics become, in which order, and what of them has to be left out."""
+"""The choice and order of declarations for a registry's topics, and what has to be left out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schemactl.wording import versions
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:
-    """Something to know about a namespace or topic."""
+    """A note for the user about a namespace or topic."""
 
     name: NamespaceName | TopicName
     message: str
@@ -42,14 +42,14 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What is to be written.
+    """The files to write.
 
     Attributes:
         namespace_files: the files of namespaces, and of topics without schema.
         revisions: the versions of all topics, oldest first.
-        notes: by name.
+        notes: sorted by name.
         counts: how many namespaces and topics are declared.
-        apart: the topics whose version numbers will not be Git's when all revisions are committed one by one.
+        apart: the topics whose version numbers will not be Git's when every revision is a commit of its own.
     """
 
     namespace_files: Mapping[str, bytes]
@@ -60,7 +60,7 @@ class ImportResult:
 
     @property
     def latest(self) -> dict[str, bytes]:
-        """All files as they are in the end."""
+        """All files after the last revision."""
         files: dict[str, bytes | None] = dict(self.namespace_files)
         for revision in self.revisions:
             files |= revision.files
@@ -76,15 +76,15 @@ def import_catalog(
     exists: Callable[[str], bool],
     every_version: bool,
 ) -> ImportResult:
-    """The declarations of everything in `held` that `declared` does not have.
+    """Return declarations of everything in `held` that `declared` does not have.
 
     Args:
         held: what the registry holds, by the names it is to be declared under.
         root: the folder for declarations, relative to the repository's top level.
-        release: the registry's.
-        declared: what is declared already, and stays as it is.
+        release: the registry's Pulsar release.
+        declared: what is declared already, and is left alone.
         exists: whether there is something at a path.
-        every_version: all versions of each topic that can be read; else the latest alone.
+        every_version: declare every readable version of a topic, not only the latest.
     """
     importer = _Importer(held, Paths(root, exists), root, release)
     importer.namespaces(declared)
@@ -111,14 +111,14 @@ class _Importer:
         self.namespace_count = self.topic_count = 0
 
     def namespaces(self, declared: Catalog) -> None:
-        """`namespace_files` has every namespace that is not declared."""
+        """Add a file for every namespace that is not declared."""
         for name, namespace in sorted(self.held.namespaces.items()):
             if name not in declared.namespaces:
                 self.namespace_files[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(namespace)
                 self.namespace_count += 1
 
     def topics(self, declared: Catalog, *, every_version: bool) -> None:
-        """`namespace_files` and `revisions` have every topic that is not declared and can be."""
+        """Add files for every topic that is not declared and can be."""
         stems: dict[TopicName, str] = {}
         lists: dict[TopicName, list[SchemaVersion]] = {}
         for topic in self._wanted({name.schema_id for name in declared.topics}):
@@ -149,7 +149,7 @@ class _Importer:
                 self._compare(name, [version for version, _ in found])
 
     def _wanted(self, declared: set[str]) -> Iterator[Topic]:
-        """The topics to declare."""
+        """Yield the topics to declare."""
         told = set(declared)
         # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
         for name, topic in sorted(
@@ -172,13 +172,13 @@ class _Importer:
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
-            message = f"declared without `schema`: the registry holds one of type {kind}, which is none, and locks out typed clients"
+            message = f"declared without `schema`: the registry holds a schema of type {kind}, which describes no messages and keeps typed clients out"
             self.notes.append(ImportNote(topic.name, message))
 
     def _made(
         self, layer: Mapping[TopicName, SchemaVersion], stems: Mapping[TopicName, str], *, strictly: bool
     ) -> dict[TopicName, Files]:
-        """The files of these versions, each read back; what cannot be declared is told."""
+        """Return the files of these versions, each read back; note what cannot be declared."""
         made: dict[TopicName, Files] = {}
         why: dict[TopicName, str] = {}
         for printed in (True, False):
@@ -205,17 +205,17 @@ class _Importer:
         self.notes.append(ImportNote(name, f"{what}: {why}"))
 
     def _compare(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
-        """`apart` has the topic, if Git will not count its versions, of which `kept` are declared, as the registry does."""
+        """Add the topic to `apart` if Git will not number its versions, of which `kept` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
         contents = {content_identity(spelled(version.info)) for version in kept if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
             self.apart.append(name)
 
     def _tell(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
-        """What about a declared topic is not as one would expect."""
+        """Note what is unexpected about a declared topic."""
         topic = self.held.topics[name]
         if topic.policies.schema_validation_enforced:
-            message = "schema_validation_enforced is set on the topic itself; it is a namespace's to declare, and stays as it is"
+            message = "schema_validation_enforced is set on the topic itself; only namespaces can declare it, so it stays as it is"
             self.notes.append(ImportNote(name, message))
         current = live(topic.versions)
         if current[0].number:
@@ -247,7 +247,7 @@ def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) ->
 
 
 def _in_time(topics: Sequence[Sequence[Revision]]) -> list[Revision]:
-    """All revisions by time of upload, those of one topic in order of number whatever the registry's clock said."""
+    """Sort all revisions by time of upload; those of one topic stay in order of number, whatever the registry's clock said."""
     timed = []
     for revisions in topics:
         latest_ms = 0

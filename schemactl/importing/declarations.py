@@ -1,4 +1,4 @@
-"""What a registry holds of a topic or a namespace, as the files that declare the same."""
+"""Files that declare what a registry holds of a topic or a namespace, and the check that they do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Files: TypeAlias = Mapping[str, bytes]
 
 
 def namespace_text(namespace: Namespace) -> bytes:
-    """The declaration of a namespace with every policy that is set on it."""
+    """Return the declaration of a namespace with every policy that is set on it."""
     managed: dict[str, Value] = {}
     for policy in fields(namespace.policies):
         value = getattr(namespace.policies, policy.name)
@@ -46,13 +46,10 @@ def namespace_text(namespace: Namespace) -> bytes:
 
 
 def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bool = True) -> Files:
-    """The declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
+    """Return the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
 
-    `printed`: definitions are laid out, protobuf's as `.proto` files; else they are as they stand, protobuf's as a
-    descriptor set.
-
-    Raises:
-        InvalidSchema: the definition cannot be taken apart, or not be printed.
+    With `printed`, definitions are laid out, protobuf's as `.proto` files; else they stay as they are, protobuf's as a
+    descriptor set. Raise InvalidSchema for a definition that cannot be parsed or printed.
     """
     told: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
@@ -67,7 +64,7 @@ def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bo
 
 
 def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: bool) -> dict[str, Value]:
-    """The `schema` of a declaration; the files it names are put into `beside`."""
+    """Return the `schema` of a declaration, and add the files it names to `beside`."""
     properties = dict(info.properties)
     told: dict[str, Value] = {"type": info.type.name}
     name = stem.rpartition("/")[2]
@@ -88,7 +85,7 @@ def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: b
 
 
 def _laid_out(info: SchemaInfo) -> bytes:
-    """An Avro definition as the tool prints it: JSON, indented by two, keys in their order."""
+    """Return an Avro definition as the tool prints it: JSON, indented by two, keys in their order."""
     try:
         return (json_text(read(decode(info.schema))) + "\n").encode()
     except (ValueError, RecursionError) as error:
@@ -96,7 +93,7 @@ def _laid_out(info: SchemaInfo) -> bytes:
 
 
 def _protobuf(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> dict[str, Value]:
-    """The root's file beside the declaration, and what it imports in a folder under the names it is imported by."""
+    """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
     if not load("compile").has_protoc():
         raise InvalidSchema("what is printed could not be compiled again")
     definition, text = load("wrapper").parse(info.schema), load("printing").proto_text
@@ -136,7 +133,7 @@ _SUFFIXES = (
 
 
 class Paths:
-    """Paths below `root` that nothing else has, on file systems that fold case, too."""
+    """Unused paths below `root`, also on file systems that ignore case."""
 
     def __init__(self, root: str, exists: Callable[[str], bool]) -> None:
         self._root = root
@@ -144,11 +141,11 @@ class Paths:
         self._taken: set[str] = set()
 
     def of_namespace(self, name: NamespaceName) -> str:
-        """The path of the namespace's file, without suffix."""
+        """Return the path of the namespace's file, without suffix."""
         return self._free(f"{self._folder(name)}/{NAMESPACE_FILE}")
 
     def of_topic(self, name: TopicName) -> str:
-        """What the paths of all the topic's files start with."""
+        """Return the common start of the paths of all the topic's files."""
         local = _plain(name.topic)
         return self._free(
             f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}"
@@ -168,7 +165,7 @@ class Paths:
 
 
 def _plain(part: str) -> str:
-    """`part` in characters that need no quotes; a hidden file it must not be, nor a topic's second half (`x.key`)."""
+    """Return `part` in characters that need no quotes; neither a hidden file nor a topic's second half (`x.key`)."""
     plain = _OTHER.sub("_", part)
     if plain.startswith((".", "-")):
         plain = f"_{plain[1:]}"
@@ -197,9 +194,9 @@ class MemoryFiles:
 def misread(
     made: Mapping[TopicName, tuple[Files, SchemaInfo | None]], *, root: str, release: Release, strictly: bool
 ) -> dict[TopicName, str]:
-    """Why the files of a topic do not declare the definition beside them; topics whose files do are not in it.
+    """Return, by topic, why its files do not declare the definition that they were made from; {} if all do.
 
-    `strictly`: nor may they have what `check` would not let pass, such as a default that does not fit.
+    With `strictly`, they must not have what `check` rejects either, such as a default that does not fit.
     """
     owners = {path: name for name, (files, _) in made.items() for path in files}
     contents = {path: text for files, _ in made.values() for path, text in files.items()}
@@ -212,7 +209,7 @@ def misread(
         elif (read.schema and content_identity(read.schema)) != (
             info and content_identity(declared_as(info))
         ):
-            found[name] = "read back, it is another content"
+            found[name] = "its declaration would have another content"
     for problem in reversed(declared.problems):
         owner = owners.get(problem.source.path)
         if owner and (strictly or owner in found):
@@ -221,6 +218,6 @@ def misread(
 
 
 def project_text(*, root: str, target: str, registry: str, release: Release) -> bytes:
-    """A project that declares what is in the folder `root`, with one target."""
+    """Return a project file that declares what is in the folder `root`, with one target."""
     targets = {target: {"registry": registry}}
     return yaml_text({"version": 1, "roots": [root], "pulsar": release.value, "targets": targets}).encode()

@@ -1,4 +1,4 @@
-"""Plans: what has to be done to a registry, with the answer expected for every step."""
+"""Plans: the steps that bring a registry to what Git approved, with the answer expected for each."""
 
 from __future__ import annotations
 

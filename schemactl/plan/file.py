@@ -1,4 +1,4 @@
-"""A plan as JSON: what `plan --out` writes, `plan --format json` prints and `apply` reads back."""
+"""Plans as JSON: what `plan --out` writes, `plan --format json` prints and `apply` reads back."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
 
 
 def document(plan: Plan) -> Json:
-    """`plan` as JSON values; the last key is the digest of all the others."""
+    """Return `plan` as JSON values; the last key is the digest of all the others."""
     told: Json = {
         "format_version": FORMAT_VERSION,
         "schemactl": version(),
@@ -145,13 +145,13 @@ def document(plan: Plan) -> Json:
 
 
 def plan_digest(plan: Plan) -> str:
-    """What a plan is approved by: equal for two plans exactly when they say the same, whoever made them and when."""
+    """Return the digest by which a plan is approved: equal for two plans exactly when they say the same."""
     digest: str = document(plan)["digest"]
     return digest
 
 
 def step_document(step: PlanStep) -> Json:
-    """One step as JSON values."""
+    """Return one step as JSON values."""
     match step:
         case CreateNamespace(name):
             return {"action": "create_namespace", "namespace": str(name)}
@@ -183,16 +183,12 @@ def step_document(step: PlanStep) -> Json:
 
 
 def write(plan: Plan, path: Path, *, below: str | None = None) -> None:
-    """`plan` is in the file at `path`, whole: no link below `below` leads there (`output.write`)."""
+    """Write `plan` to the file at `path`, whole, and follow no link below `below` (`output.write`)."""
     write_json(document(plan), path, below=below)
 
 
 def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
-    """`value` is in the file at `path`, whole, as indented JSON; no link below `below` leads there (`output.write`).
-
-    Raises:
-        SchemactlError: the file cannot be written.
-    """
+    """Write `value` to the file at `path` as indented JSON, as `write` does; raise SchemactlError where that is impossible."""
     text = json_text(value) + "\n"
     try:
         output.write(path, text.encode(), below=below, mode=output.OWN, make_folders=False)
@@ -203,10 +199,10 @@ def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
 
 
 def read(path: Path) -> Plan:
-    """The plan that `write` put into the file at `path`.
+    """Read the plan that `write` put into the file at `path`.
 
     Raises:
-        SchemactlError: there is no such file, it is no plan, another format, or not as it was written.
+        SchemactlError: there is no such file, it is not a plan, has another format, or was changed since.
     """
     again = f"make it again: schemactl plan --out {path}"
     try:
@@ -253,7 +249,7 @@ def _digest(told: Json) -> str:
 
 
 def _policies(policies: Policies, managed: Policies) -> Json:
-    """The managed policies alone, as the namespace file spells them."""
+    """Return the policies that `managed` sets, as the namespace file spells them."""
     names = [name for name, value in asdict(managed).items() if value is not None]
     return {name: getattr(policies, name) for name in names}
 

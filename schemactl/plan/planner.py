@@ -1,4 +1,4 @@
-"""From what a registry holds and what Git approved to the steps between them. Pure: the same input gives the same plan."""
+"""The steps between what a registry holds and what Git approved. Pure: the same input gives the same plan."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Permissions:
     Attributes:
         delete: topics whose schema may be deleted softly, if Git no longer declares it.
         force_delete: likewise, leaving nothing.
-        relax: approved versions that today's strategy would refuse may be registered under ALWAYS_COMPATIBLE.
+        relax: approved versions that today's strategy refuses may be registered under ALWAYS_COMPATIBLE.
     """
 
     delete: frozenset[TopicName] = frozenset()
@@ -89,14 +89,11 @@ def make_plan(
     permissions: Permissions,
     numbers: TargetNumbers | None = None,
 ) -> Plan:
-    """The steps that make a registry in the state `base` hold the approved history `target`.
+    """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
-    Every step's answer is the one after all the steps before it: policies first, then versions oldest first. Carrying
-    the plan out and planning again gives no steps and the same notes. `numbers` is what is recorded of the registry's version
-    numbers, by its own names.
-
-    Raises:
-        UsageError: a permission names a topic that Git never declared.
+    Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
+    carried out, planning again gives no steps and the same notes. `numbers` is the record of the registry's version numbers, by
+    its own names. Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
@@ -124,7 +121,7 @@ def make_plan(
 
 
 def applicable(target: Catalog) -> Catalog:
-    """`target` without drafts, and with the namespaces that its topics need but no file declares."""
+    """Return `target` without drafts, and with the namespaces that its topics need but no file declares."""
     topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
     return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics)
@@ -135,7 +132,7 @@ def _is_draft(topic: Topic) -> bool:
 
 
 class Planner:
-    """The registry's state as it is after the steps so far."""
+    """The registry's state after the steps so far."""
 
     def __init__(
         self, base: RegistryState, target: Catalog, origin: Origin, permissions: Permissions
@@ -155,7 +152,7 @@ class Planner:
         self.versions = {topic.name.schema_id: topic.versions for topic in there.values()}
 
     def work_out(self) -> None:
-        """`steps` and `refusals` are complete."""
+        """Compute the steps and refusals."""
         self.steps += [RestoreStrategy(name, own) for name, own in sorted(self.base.relaxed.items())]
         deletions: list[PlanStep] = []
         self.changes = find_changes(self.base.catalog, self.target)
@@ -180,7 +177,7 @@ class Planner:
         self.steps += deletions
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
-        """What still differs when all steps have been carried out; `apart` are the numbers that are not Git's."""
+        """Yield what still differs after all steps; `apart` are the numbers that are not Git's."""
         refused = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in find_changes(self._catalog(), self.target) if self.steps else self.changes:
@@ -205,7 +202,7 @@ class Planner:
                     yield from self._kept(name)
 
     def apart(self, git: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
-        """The topics of which some number will not be Git's when all steps have been carried out."""
+        """Return the topics with numbers that will not be Git's after all steps."""
         return find_apart(git, self._catalog(), numbers)
 
     def apart_now(self, git: Catalog, numbers: TargetNumbers | None) -> bool:
@@ -245,7 +242,7 @@ class Planner:
         self.topics[name] = replace(self.topics[name], partitions=after)
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
-        """`steps` upload the versions that are missing, in this order; or `refusals` say why they cannot."""
+        """Add the uploads of the missing versions in this order, or the refusal that prevents them."""
         strategy = self.strategy(name)
         before = self.versions.get(name.schema_id, ())
         steps, refusal = self._upload(name, missing, strategy)
@@ -267,7 +264,7 @@ class Planner:
     def _upload(
         self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
     ) -> tuple[list[PlanStep], PlanRefusal | None]:
-        """The uploads that will be accepted one after the other, and the first that will not."""
+        """Return the uploads that will be accepted one after the other, and the first refusal."""
         steps: list[PlanStep] = []
         for version in missing:
             info = upload(version)
@@ -281,7 +278,7 @@ class Planner:
         return steps, None
 
     def strategy(self, name: TopicName) -> CompatibilityStrategy:
-        """The one in force for uploads to the topic."""
+        """Return the strategy in force for uploads to the topic."""
         topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
         own = strategy_of(topic.policies if topic else None, space.policies if space else None)
         return own or self.base.default_strategies[name.namespace_name]
@@ -297,7 +294,7 @@ class Planner:
         self.versions[name.schema_id] = () if force else (*versions, tombstone)
 
     def _deletable(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """The live versions of a topic whose schema Git declared once and no longer does."""
+        """Return the live versions of a topic whose schema Git declared once and no longer does."""
         twin = self._twin(name)
         if not self.target.topics[name].versions or (twin and twin.schema):
             return ()
@@ -315,11 +312,11 @@ class Planner:
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _twin(self, name: TopicName) -> Topic | None:
-        """The topic of the other domain, which shares the list of schemas, if Git declares it."""
+        """Return the topic of the other domain, which shares the list of schemas, if Git declares it."""
         return self.target.topics.get(twin_of(name))
 
     def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
-        """Those of `versions` that the topic's twin does not know either."""
+        """Return those of `versions` that the topic's twin does not know either."""
         twin = self._twin(name)
         known = Contents(twin.versions if twin else ())
         return tuple(version for version in versions if version.info and not known.find(version.info))
@@ -380,7 +377,7 @@ def _refused(
 def _reason(
     version: SchemaVersion, stored: tuple[SchemaVersion, ...], answer: Answer, strategy: CompatibilityStrategy
 ) -> str:
-    """The nearest thing that breaks, in words for people; the broker's own where data would not break."""
+    """Explain the nearest breakage; in the broker's own words where no data would break."""
     new = upload(version)
     for breakage in breakages(stored, new, strategy, by_any_release=True):
         old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
@@ -391,7 +388,7 @@ def _reason(
 
 
 def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[PlanRefusal]:
-    """Versions that an `apply` uploaded from a commit, but whose content the approved history does not have."""
+    """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
     for version in versions:
         commit = stamp(version.info)
         if commit:

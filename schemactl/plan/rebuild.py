@@ -1,7 +1,7 @@
 """Plans that give a registry which lost its schemas the same numbers back, so that old messages decode again.
 
-A number is got back by uploading the content that had it after everything that came before it. What could no longer be read
-when the registry was lost, the numbers up to its last tombstone, is not uploaded again: soft deletions take those numbers.
+A number is restored by uploading its content after everything that came before it. Numbers up to the last tombstone could not
+be read when the registry was lost; soft deletions take them again.
 """
 
 from __future__ import annotations
@@ -34,21 +34,19 @@ def make_rebuild(
     permissions: Permissions,
     numbers: TargetNumbers | None = None,
 ) -> Plan:
-    """The steps that give a registry in the state `base` the lists that it had.
+    """Return the steps that give a registry in the state `base` the version lists that it had.
 
-    For a topic that is not in `lists`, Git's versions are taken for all there ever was: exact where nothing but `apply`
-    wrote to it. What Git approved since the lists were written follows them, as `apply` would have added it.
-    Namespaces, topics and policies that are missing come first, as in any plan.
+    A topic without a list gets Git's versions, which is exact where only `apply` wrote to it. What Git approved since the lists
+    were written follows them, as `apply` would add it. Missing namespaces, topics and policies come first.
 
     Args:
-        base: of the topics of `git` and of `lists`.
+        base: the state of the topics of `git` and of `lists`.
         git: the approved history, by the target's names.
         lists: see `Lists`.
-        interrupted: topics that had no schema in Git for a time: a deletion may have taken a number then, so that
-            without a list nobody knows their numbers.
+        interrupted: topics that had no schema in Git for a time: a deletion may have taken a number, so that they need a list.
         origin: what the plan is for.
-        permissions: `force_delete` lets what is there now be deleted first; `relax` as in any plan.
-        numbers: what is recorded of the registry's version numbers, by its own names.
+        permissions: `force_delete` deletes first what is there now; `relax` as in any plan.
+        numbers: the record of the registry's version numbers, by its own names.
     """
     approved = applicable(git)
     rebuilder = _Rebuilder(base, without_versions(approved, lists), origin, permissions)
@@ -71,14 +69,10 @@ def make_rebuild(
 
 
 def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[NumberPair, ...]]:
-    """The lists that the record tells of: of each topic that Git declares a schema for, and that it lists numbers of.
+    """Return the lists that the record implies, for each topic with a declared schema and recorded numbers.
 
-    A list has every number up to the last recorded one. Nobody can tell which content a number had that was deleted, or stands for
-    nothing: soft deletions take it, and with it what comes before, as clients could not read that either.
-
-    Args:
-        git: the approved history.
-        numbers: what is recorded of the registry's version numbers. Both go by the target's names.
+    A list has every number up to the last recorded one. A soft deletion takes the place of a number whose content is unknown,
+    and of all before it, which clients could not read either. Both arguments go by the target's names.
     """
     found = {}
     for name, recorded in numbers.topics.items() if numbers else ():
@@ -100,7 +94,7 @@ def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicNam
 
 
 def _recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> NumberPair | None:
-    """What a number gets back; None: nobody can tell."""
+    """Return what a number gets back; None if that is unknown."""
     if meant is None or meant.deleted:
         return None
     foreign = entry.foreign if entry else None
@@ -109,7 +103,7 @@ def _recorded_pair(meant: TargetVersion | None, entry: NumberEntry | None) -> Nu
 
 
 def without_versions(git: Catalog, lists: Lists) -> Catalog:
-    """`git` without versions, so that a plan for it sees to everything else; with every topic that has a list."""
+    """Return `git` without versions, so that a plan for it handles everything else, and with every topic that has a list."""
     topics = {name: replace(topic, schema=None, versions=()) for name, topic in git.topics.items()}
     others = {
         name: Topic(name, deleted=True) for name, pairs in lists.items() if pairs and name not in topics
@@ -118,21 +112,21 @@ def without_versions(git: Catalog, lists: Lists) -> Catalog:
 
 
 def covered(git: Catalog, lists: Lists) -> frozenset[TopicName]:
-    """The topics whose versions are seen to: those with a list, and those that Git declares a schema for."""
+    """Return the topics whose versions are rebuilt: those with a list, and those that Git declares a schema for."""
     declared = {name for name, topic in git.topics.items() if topic.schema}
     return frozenset(declared | {name for name, pairs in lists.items() if pairs})
 
 
 class _Rebuilder(Planner):
-    """A planner that sees to everything but versions, and then restores lists."""
+    """A planner that handles everything but versions, and then restores lists."""
 
     def restore(
         self, name: TopicName, kept: Sequence[NumberPair], git: Sequence[SchemaVersion], *, interrupted: bool
     ) -> None:
-        """`steps` give the topic its list and then what Git has beyond it, or `refusals` say why that cannot be.
+        """Add the steps that give the topic its list and then what Git has beyond it, or the refusal that prevents them.
 
-        A topic that lost nothing of its list gets only what Git has beyond it. Without a list that is a topic that has all
-        of Git's versions, whatever their numbers.
+        A topic that lost nothing of its list gets only what Git has beyond it; without a list, that is one with all of Git's
+        versions, whatever their numbers.
         """
         self._delete_by_force(name)
         if kept:
@@ -149,7 +143,7 @@ class _Rebuilder(Planner):
                 self._upload_rest(name, entries)
 
     def _gets_back(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
-        """Whether the topic has the list that was kept, after the steps so far."""
+        """Add the steps that restore the list; return whether the topic has it afterwards."""
         first, wanted = _wanted(kept)
         if why := self._obstacle(name, first, wanted):
             self._refuse(name, *why)
@@ -181,12 +175,12 @@ class _Rebuilder(Planner):
         self.refusals.append(PlanRefusal(name, None, None, message, fix))
 
     def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-        """Those of Git's versions that cannot be read."""
+        """Return those of Git's versions that cannot be read."""
         there = Contents(self._held(name))
         return tuple(version for version in git if version.info and there.find(version.info) is None)
 
     def _obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
-        """What stands in the way of the list, and what to do about it."""
+        """Return what prevents the list, and what to do about it."""
         if name.namespace_name not in self.namespaces:
             return (
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
@@ -197,14 +191,14 @@ class _Rebuilder(Planner):
         if not current and taken <= first:
             return None
         if not current:
-            what = f"tombstones have taken {listed(range(taken))} by now, where the first version was {first}"
+            what = f"tombstones have taken the numbers {listed(range(taken))} since, and the first version was {first}"
         elif current[0].number == first and _agree(current, wanted):
             return None
         else:
             what = f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
         return (
-            f"{what}: the numbers cannot be had back beside that",
-            f"--force-delete {name.schema_id} deletes what is there first; messages written with it since can then not be read",
+            f"version numbers cannot be restored: {what}",
+            f"--force-delete {name.schema_id} deletes what is there first; messages written with it can then not be read",
         )
 
 
@@ -219,7 +213,7 @@ _INDISTINGUISHABLE = (
 
 
 def _wanted(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
-    """The number from which on a list could be read, and the pairs from there."""
+    """Return the first readable number of a list, and the pairs from there."""
     readable = tuple(pair for pair in pairs if pair.readable)
     if readable and readable[0].registry:
         return readable[0].registry.number, readable
@@ -228,12 +222,12 @@ def _wanted(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
 
 
 def _only_apply_wrote(version: SchemaVersion) -> NumberPair:
-    """The entry that `apply` made of Git's version."""
+    """Return the entry that `apply` made of Git's version."""
     return NumberPair(replace(version, info=upload(version)), version, readable=True)
 
 
 def _went_on(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
-    """Whether the registry counts on from the list, all of which was deleted since: then nothing was lost."""
+    """Whether the registry continues after the list, all of which was deleted since: then nothing was lost."""
     last = kept[-1].registry
     if not held or last is None:
         return False
@@ -245,7 +239,7 @@ def _went_on(held: Sequence[SchemaVersion], kept: Sequence[NumberPair]) -> bool:
 def _agree(
     current: Sequence[SchemaVersion], wanted: Sequence[NumberPair], *, all_of_it: bool = False
 ) -> bool:
-    """Whether what is there is what is wanted, as far as both go; `all_of_it`: and nothing is missing."""
+    """Whether what is there equals what is wanted, as far as both go; with `all_of_it`, nothing may be missing."""
     if all_of_it and len(current) < len(wanted):
         return False
     return all(
@@ -258,6 +252,6 @@ def _agree(
 
 
 def _uploaded(pair: NumberPair) -> SchemaVersion:
-    """What to upload: Git's version, so that it gets its stamp; or the entry as it was kept."""
+    """Return what to upload: Git's version, so that it gets its stamp; or the entry as it was kept."""
     entry = cast("SchemaVersion", pair.registry)
     return pair.git if pair.git and upload(pair.git) == entry.info else entry

@@ -1,4 +1,4 @@
-"""What a registry holds at one moment, and which part of it a plan speaks of."""
+"""The state of a registry at one moment, and the choice and names of the topics that a plan covers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from schemactl.target_numbers import TargetNumbers
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """What a registry showed when it was asked.
+    """What a registry held when it was read.
 
     Attributes:
-        catalog: what it holds. A relaxed topic is shown with the strategy it had before.
-        default_strategies: by namespace, what holds where neither topic nor namespace sets a strategy.
-        relaxed: the topics that a killed `apply` left relaxed, with what they said themselves before.
+        catalog: what it holds. A relaxed topic has the strategy it had before.
+        default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
+        relaxed: the topics that a killed `apply` left relaxed, with their own strategy before.
     """
 
     catalog: Catalog
@@ -41,7 +41,7 @@ class RegistryState:
 
 
 def observe(registry: Registry, scope: Scope) -> RegistryState:
-    """What `registry` holds of `scope` now."""
+    """Return what `registry` holds of `scope` now."""
     catalog = registry.read(scope)
     relaxed: dict[TopicName, CompatibilityStrategy] = {}
     for name, topic in catalog.topics.items():
@@ -61,7 +61,7 @@ def observe(registry: Registry, scope: Scope) -> RegistryState:
 
 
 def digest(state: RegistryState) -> str:
-    """SHA-256 of everything in `state` that decides a plan. Times and commit stamps of versions take no part."""
+    """Return the SHA-256 of everything in `state` that decides a plan; times and commit stamps of versions do not."""
     told = {
         "namespaces": {
             str(name): _policies(space.policies) for name, space in state.catalog.namespaces.items()
@@ -83,7 +83,7 @@ def digest(state: RegistryState) -> str:
 
 
 def scope_of(catalog: Catalog) -> Scope:
-    """Every namespace and topic of `catalog`, the namespaces of its topics included."""
+    """Return every namespace and topic of `catalog`, the namespaces of its topics included."""
     spaces = {name.namespace_name for name in catalog.topics}
     return Scope(frozenset(catalog.namespaces.keys() | spaces), frozenset(catalog.topics))
 
@@ -95,12 +95,10 @@ def select(
     namespaces: Sequence[str] = (),
     known: Collection[TopicName] = (),
 ) -> Catalog:
-    """The part of `catalog` whose topics match one of the globs `topics` and one of `namespaces`; empty: all.
+    """Return the part of `catalog` whose topics match one of the globs `topics` and one of `namespaces`; empty means all.
 
-    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
-
-    Raises:
-        UsageError: a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
+    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for. Raise
+    UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
     """
     wanted = {name: topic for name, topic in catalog.topics.items() if matches(name, topics, namespaces)}
     for pattern in topics:
@@ -118,11 +116,7 @@ def select(
 
 
 def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName]) -> Catalog:
-    """`catalog` under a target's names for its namespaces; those without another name keep theirs.
-
-    Raises:
-        UsageError: two namespaces would become one.
-    """
+    """Return `catalog` under a target's names for its namespaces; raise UsageError if two would become one."""
     if not namespaces:
         return catalog
     taken: dict[NamespaceName, NamespaceName] = {}
@@ -141,7 +135,7 @@ def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName])
 
 
 def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceName]) -> TopicName:
-    """The target's name of the topic declared as `name`."""
+    """Return the target's name of the topic declared as `name`."""
     space = namespaces.get(name.namespace_name, name.namespace_name)
     return replace(name, tenant=space.tenant, namespace=space.name)
 
@@ -149,7 +143,7 @@ def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceN
 def renamed_numbers(
     numbers: TargetNumbers | None, namespaces: Mapping[NamespaceName, NamespaceName]
 ) -> TargetNumbers | None:
-    """A target's record of version numbers, which goes by declared names, under the target's own."""
+    """Return a target's record of version numbers by the target's own names instead of the declared ones."""
     if numbers is None or not namespaces:
         return numbers
     topics = {renamed_topic(name, namespaces): recorded for name, recorded in numbers.topics.items()}
@@ -165,7 +159,7 @@ def _topic(topic: Topic, namespaces: Mapping[NamespaceName, NamespaceName]) -> T
 
 
 def matches(name: TopicName, topics: Sequence[str], namespaces: Sequence[str]) -> bool:
-    """Whether `name` matches one of the globs `topics` and is in one of `namespaces`; empty: any."""
+    """Whether `name` matches one of the globs `topics` and is in one of `namespaces`; empty means any."""
     if namespaces and str(name.namespace_name) not in namespaces:
         return False
     return not topics or any(

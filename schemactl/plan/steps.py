@@ -1,4 +1,4 @@
-"""What a plan consists of: frozen values, no behaviour beyond their own shape."""
+"""The parts of a plan: frozen values without behaviour."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CreateNamespace:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicies:
-    """Set policies of a namespace or topic. Both sides hold the changed ones alone; the others are None."""
+    """Set policies of a namespace or topic. Both sides hold the changed ones only; the others are None."""
 
     name: NamespaceName | TopicName
     before: Policies
@@ -55,12 +55,7 @@ class GrowPartitions:
 
 @dataclass(frozen=True, slots=True)
 class RegisterVersion:
-    """Upload a version that Git has and the registry has not.
-
-    Attributes:
-        version: Git's: its number, content and commit.
-        answer: what the registry is expected to answer; its number is the registry's own.
-    """
+    """Upload a version that the registry lacks: Git's, with the answer expected, whose number is the registry's own."""
 
     name: TopicName
     version: SchemaVersion
@@ -69,7 +64,7 @@ class RegisterVersion:
 
 @dataclass(frozen=True, slots=True)
 class RelaxStrategy:
-    """Let uploads pass whatever the strategy says, until `RestoreStrategy`. `strategy` is the one in force."""
+    """Accept every upload until `RestoreStrategy`; `strategy` is the one in force."""
 
     name: TopicName
     strategy: CompatibilityStrategy
@@ -87,9 +82,7 @@ class RestoreStrategy:
 class DeleteSchema:
     """Delete the schema of a topic; the topic and its messages stay.
 
-    Attributes:
-        versions: the numbers that can then no longer be read.
-        force: nothing is left, and numbering starts again at 0; otherwise a tombstone takes the next number.
+    With `force` numbering starts again at 0, else a tombstone takes the next number; `versions` can then no longer be read.
     """
 
     name: TopicName
@@ -99,7 +92,7 @@ class DeleteSchema:
 
 @dataclass(frozen=True, slots=True)
 class TakeNumber:
-    """Let a tombstone take the next number, which is `number`, because no version is to have it."""
+    """Write a tombstone so that no version gets the next number, which is `number`."""
 
     name: TopicName
     number: int
@@ -119,7 +112,7 @@ PlanStep = (
 
 
 class PlanNoteKind(StrEnum):
-    """What a note tells of: a difference between Git and the registry that applying the plan leaves."""
+    """The kinds of difference between Git and the registry that applying the plan leaves."""
 
     NOT_STORED = "not stored"
     OLD_VERSION = "old version"
@@ -141,13 +134,13 @@ class PlanNote:
 
 @dataclass(frozen=True, slots=True)
 class PlanRefusal:
-    """Why the plan cannot be applied as it stands.
+    """Why the plan cannot be applied.
 
     Attributes:
-        number: Git's, of the version that would be refused; None where it is not about one of Git's versions.
-        answer: the registry's expected answer; None where it would not come to one.
+        number: Git's number of the version that would be refused; None if it is not about one version.
+        answer: the registry's expected answer; None if nothing would be uploaded.
         message: what would happen and why, in full sentences.
-        fix: the way out.
+        fix: what to do instead.
     """
 
     name: TopicName
@@ -162,11 +155,10 @@ class Origin:
     """What a plan was made for and from.
 
     Attributes:
-        target: the name that the project file gives the registry.
-        registry: its URL.
+        target: the name of the registry in the project file, and `registry`, its URL.
         release: the Pulsar release whose answers are predicted.
-        ref: the approved ref; `tip` is the commit it was at, None in a repository without commits.
-        version: the release that the registry says it is, "" where it does not tell.
+        ref: the approved ref; `tip` is its commit, None in a repository without commits.
+        version: the release that the registry reports, "" where it does not tell.
     """
 
     target: str
@@ -179,7 +171,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps that make a registry hold what Git approved.
+    """The steps that bring a registry to what Git approved.
 
     Attributes:
         scope: the namespaces and topics looked at, by the target's names.
@@ -187,8 +179,8 @@ class Plan:
         steps: in the order to be carried out.
         notes: what stays different afterwards, by topic.
         refusals: why it cannot be applied; with any of these, no step is carried out.
-        lists: of a rebuild, the lists that it gives back, as `correspondence.file` writes them; None: it is none.
-        apart: the topics of which some number will not be Git's when all steps have been carried out.
+        lists: of a rebuild, the lists to restore, as `target_numbers.pairs` writes them; None for other plans.
+        apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
     """
 
@@ -204,5 +196,5 @@ class Plan:
 
     @property
     def misread(self) -> tuple[TopicApart, ...]:
-        """The topics whose numbers will not be what the target's record says, so that messages would be misread."""
+        """The topics with numbers that will not be what is recorded, so that messages would be misread."""
         return tuple(each for each in self.apart if not each.recorded)

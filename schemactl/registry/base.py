@@ -1,4 +1,4 @@
-"""The slot for a registry: the embedded one and a real Pulsar answer the same questions."""
+"""The interface of a registry: the embedded one and a real Pulsar implement it."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ Warn = Callable[[str], None]
 
 
 def no_warning(_text: str) -> None:
-    """Nobody is told."""
+    """Ignore a warning."""
 
 
 def no_progress(_done: int, _total: int) -> None:
-    """Nobody is told of progress."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which namespaces and topics a command speaks of. The registry need not be asked about anything else."""
+    """The namespaces and topics that a command covers. The registry is not asked about anything else."""
 
     namespaces: frozenset[NamespaceName]
     topics: frozenset[TopicName]
 
 
 class Registry(Protocol):
-    """A schema registry with the policies and topics around it.
+    """A schema registry with the policies and topics that belong to it.
 
-    Everything that fails raises `RegistryError`; the registry's own "no" to an upload raises `SchemaRefused` with the
-    broker's outcome and words. Every method is safe to repeat after a lost answer, `delete_schema` (soft) excepted.
+    Every failure is a `RegistryError`; the registry's refusal of an upload is a `SchemaRefused` with the broker's outcome and
+    message. Every method may be repeated after a lost response, except a soft `delete_schema`.
     """
 
     url: str
 
     @property
     def version(self) -> str:
-        """The release that the registry says it is, such as "4.0.7"; "" where it does not tell."""
+        """The release that the registry reports, such as "4.0.7"; "" where it does not tell."""
         ...
 
     @property
@@ -76,45 +76,44 @@ class Registry(Protocol):
         ...
 
     def read(self, scope: Scope) -> Catalog:
-        """What it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.
+        """Return what it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.
 
-        `Topic.schema` is the latest live version (None: none, or a tombstone is latest). `Topic.versions` holds every
-        entry still stored, tombstones among them with `info=None`; a registry that no longer tells what stands before
-        the last tombstone shows that as tombstones, too. A topic that does not exist but has schemas (an
-        upload needs no topic) is in the catalog with `deleted=True`. A strategy that is not set is UNDEFINED, never None.
+        `Topic.schema` is the latest live version (None: none, or a tombstone is latest). `Topic.versions` holds every stored
+        entry, tombstones with `info=None`; what a registry no longer tells before the last tombstone is a tombstone, too. A
+        topic that does not exist but has schemas has `deleted=True`. A strategy that is not set is UNDEFINED, never None.
         """
         ...
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
-        """The namespaces that exist, only those of `namespaces` (None: all), and all topics in them.
+        """Return the existing namespaces among `namespaces` (None: all), and all topics in them.
 
-        Without the broker's own (system namespaces, `__change_events` and the like). A topic that exists only by its
-        schemas is in it where the registry can list such.
+        The broker's own are left out (system namespaces, `__change_events` and the like). A topic that exists only by its
+        schemas is included where the registry can list those.
         """
         ...
 
     def create_namespace(self, name: NamespaceName) -> None:
-        """The namespace, and its tenant, exist afterwards."""
+        """Create the namespace and its tenant where they are missing."""
         ...
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        """Each policy that is not None is in force afterwards, and has been read back."""
+        """Set each policy that is not None, and read it back."""
         ...
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """The topic exists afterwards, with `partitions` partitions (None: not partitioned)."""
+        """Create the topic with `partitions` partitions (None: not partitioned)."""
         ...
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
-        """The topic has `partitions` partitions afterwards; they never shrink."""
+        """Add partitions up to `partitions`; their number never shrinks."""
         ...
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        """Each policy that is not None is in force for the topic afterwards, and has been read back."""
+        """Set each policy that is not None on the topic, and read it back."""
         ...
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
-        """The version number the registry gives to the upload: a new one, or the old one of an equal schema.
+        """Return the number that the upload gets: a new one, or the old one of an equal schema.
 
         Raises:
             SchemaRefused: the registry answered incompatible, invalid or error; nothing was stored.
@@ -122,47 +121,47 @@ class Registry(Protocol):
         ...
 
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
-        """The live version with that number (None: the latest); None: there is none."""
+        """Return the live version with that number (None: the latest); None if there is none."""
         ...
 
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
-        """What the compatibility endpoint says. Stores nothing."""
+        """Return the answer of the compatibility endpoint. Stores nothing."""
         ...
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
-        """Soft: a tombstone is appended and its number returned. Force: everything is gone, None is returned."""
+        """Soft: append a tombstone and return its number. Force: delete everything and return None."""
         ...
 
     def delete_topic(self, topic: TopicName) -> None:
-        """The topic is gone, and so are its schemas: numbering starts again at 0."""
+        """Delete the topic and its schemas: numbering starts again at 0."""
         ...
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
-        """The strategy in force for uploads to `topic`: topic, then namespace, then `default_strategy`."""
+        """Return the strategy in force for uploads to `topic`: topic, then namespace, then `default_strategy`."""
         ...
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
-        """The strategy in force where neither topic nor namespace sets one.
+        """Return the strategy in force where neither topic nor namespace sets one.
 
-        That is the namespace's deprecated auto-update strategy, mapped, or else the registry's own setting.
+        It is the namespace's deprecated auto-update strategy, mapped, or else the registry's own setting.
         """
         ...
 
     def relax(self, topic: TopicName) -> None:
-        """The topic's own strategy is ALWAYS_COMPATIBLE afterwards, and what it was is kept with the topic.
+        """Set the topic's own strategy to ALWAYS_COMPATIBLE, and keep the former one with the topic.
 
-        Whoever finds the topic so later, after a killed `apply`, can `restore` it. A second call changes nothing.
+        A later command can `restore` it after a killed `apply`. A second call changes nothing.
         """
         ...
 
     def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
-        """The topic's own strategy before `relax`; None: it is not relaxed."""
+        """Return the topic's own strategy before `relax`; None if it is not relaxed."""
         ...
 
     def restore(self, topic: TopicName) -> None:
-        """The topic's own strategy is again what it was before `relax`, and has been read back."""
+        """Give the topic the strategy it had before `relax`, and read it back."""
         ...
 
     def close(self) -> None:
-        """Connections and files are released."""
+        """Release connections and files."""
         ...

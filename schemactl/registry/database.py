@@ -1,4 +1,4 @@
-"""One SQLite file that several processes may use at once, or a database in memory."""
+"""An SQLite database, in a file that several processes may use at once or in memory, and the schema storage in it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ CREATE TABLE schemas (
 class Database:
     """Transactions on the file at `path`, safe from any thread and any number of processes.
 
-    The file is made by the first write, with its folders; until then there is nothing to read. A process killed at any
-    moment leaves what its last finished transaction wrote. A transaction inside another of the same thread is part of it.
+    The first write creates the file and its folders; until then there is nothing to read. A process killed at any moment leaves
+    what its last finished transaction wrote. A nested transaction of the same thread joins the outer one.
     """
 
     def __init__(self, path: str) -> None:
@@ -66,7 +66,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that sees one state of the database throughout."""
+        """Begin a transaction that sees one state of the database throughout."""
         with self._lock, self._translated():
             if self._current is not None:
                 yield self._current
@@ -82,7 +82,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that no other writer interleaves with; an exception undoes all of it. Never begun inside a `read`."""
+        """Begin a transaction without other writers; an exception undoes all of it. Never begun inside a `read`."""
         with self._lock, self._translated():
             if self._current is not None:
                 yield self._current
@@ -100,7 +100,7 @@ class Database:
             self._current = None
 
     def close(self) -> None:
-        """The file is released; it opens again on the next use."""
+        """Release the file; it opens again on the next use."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -142,7 +142,7 @@ class Database:
 
 
 class _NotOurs(Exception):
-    """The database is sound but not one this program may write to."""
+    """A sound database that this program may not write to."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
@@ -167,7 +167,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """The tables are there and are ours; two processes may come here with the same new file."""
+    """Create the tables unless they exist; two processes may do so at once with the same new file."""
     with _transaction(connection, "BEGIN"):
         if _is_ours(connection):
             return
@@ -180,9 +180,9 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the tables are there already; False for an empty file. Raises `_NotOurs` for anything else.
+    """Whether the tables exist; False for an empty file. Raise `_NotOurs` for anything else.
 
-    Has to be asked in a transaction: another process may be making the tables just now.
+    To be called in a transaction: another process may be creating the tables just now.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -207,7 +207,7 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Readers no longer wait for a writer, where the file system allows it; without, everything is right but slower."""
+    """Let readers work while a writer does, where the file system allows it; elsewhere it is only slower."""
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if mode != "wal":
         # Fails at once while another process holds a lock; whoever opens the file next tries again.
@@ -220,7 +220,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegistryError(
-            f"the folder {folder} for the registry cannot be made: {error.strerror}",
+            f"the folder {folder} for the registry cannot be created: {error.strerror}",
             fix="name another path after `sqlite:` in the project file",
         ) from error
 
@@ -234,7 +234,7 @@ def _advice(error: sqlite3.OperationalError) -> str:
 
 
 class SqliteStorage:
-    """A `SchemaStorage` over a `Database`: what it does is part of the transaction under way there, if there is one."""
+    """A `SchemaStorage` over a `Database`; it joins the transaction that has begun there, if one has."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""A registry of its own, in one SQLite file or any schema storage, that answers as Pulsar's does."""
+"""A registry in one SQLite file, or over any schema storage, that answers as Pulsar's does."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ LARGEST_BYTES = 5_242_710
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since the epoch, as a broker stamps its schemas."""
+    """Return the milliseconds since the epoch, with which a broker stamps its schemas."""
     return time.time_ns() // 1_000_000
 
 
 class EmbeddedRegistry:
     """Implements `Registry`, and what else a broker's admin API does to schemas.
 
-    Schemas belong to `tenant/namespace/topic` alone: an upload needs no topic, deleting a topic drops them, deleting a
-    namespace leaves them behind (as seen on Pulsar 4.0).
+    Schemas belong to `tenant/namespace/topic` only: an upload needs no topic, deleting a topic drops them, deleting a namespace
+    leaves them behind (as seen on Pulsar 4.0).
 
     Attributes:
         metadata: tenants, namespaces, topics, policies.
@@ -61,7 +61,7 @@ class EmbeddedRegistry:
         defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """The registry in the SQLite file at `path`; in `storage`, if given, are the schemas."""
+        """Open the registry in the SQLite file at `path`; schemas are in `storage`, if given."""
         self.url = url or f"sqlite:{path}"
         self._database = Database(path)
         self.metadata = Metadata(self._database)
@@ -78,7 +78,7 @@ class EmbeddedRegistry:
 
     @property
     def defaults(self) -> BrokerDefaults:
-        """What stands for a broker's own settings."""
+        """The settings that stand for a broker's own."""
         return self._defaults
 
     @property
@@ -87,13 +87,13 @@ class EmbeddedRegistry:
         return self._release
 
     def close(self) -> None:
-        """Files and connections are released."""
+        """Release files and connections."""
         self._storage.close()
         self._database.close()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """No other thread or process changes the registry meanwhile. An exception undoes what was done to its own file."""
+        """Keep other threads and processes from changing the registry. An exception undoes changes to its own file."""
         with self._database.write():
             yield
 
@@ -121,14 +121,13 @@ class EmbeddedRegistry:
         return Scope(frozenset(found), frozenset(name for name in topics if name.namespace_name in found))
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
-        """Every version still stored, oldest first, tombstones among them."""
+        """Return every stored version, oldest first, tombstones among them."""
         return tuple(version(stored) for stored in self._storage.get_all(topic.schema_id))
 
     def version_of_message(self, topic: TopicName, schema_version: bytes) -> SchemaVersion | None:
-        """The live version that a message's `schema_version` names, as a client asks for it; None: there is none.
+        """Return the live version that a message's `schema_version` names; None if there is none.
 
-        Raises:
-            ValueError: the bytes hold no version.
+        Raise ValueError where the bytes hold no version.
         """
         number = self._storage.version_from_bytes(schema_version)
         return next((found for found in live(self.versions(topic)) if found.number == number), None)
@@ -138,7 +137,7 @@ class EmbeddedRegistry:
         self.metadata.create_namespace(name)
 
     def delete_namespace(self, name: NamespaceName) -> None:
-        """The namespace and its topics are gone; their schemas stay, and reappear when it is created again."""
+        """Delete the namespace and its topics; their schemas stay, and reappear when it is created again."""
         self.metadata.delete_namespace(name)
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
@@ -146,7 +145,7 @@ class EmbeddedRegistry:
         self.metadata.set_namespace_policies(name, policies)
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
-        """The namespace's deprecated auto-update strategy, already mapped, is `strategy`; None unsets it."""
+        """Set the namespace's deprecated auto-update strategy, already mapped; None unsets it."""
         self.metadata.set_auto_update_strategy(name, strategy)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
@@ -193,7 +192,7 @@ class EmbeddedRegistry:
         return known[-1] if number is None else number
 
     def judge(self, topic: TopicName, info: SchemaInfo) -> Answer:
-        """What an upload would be answered. Stores nothing."""
+        """Return what an upload would be answered. Stores nothing."""
         return self._judged(topic, info)[1]
 
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
@@ -214,10 +213,10 @@ class EmbeddedRegistry:
         consumers: int = 0,
         has_data: bool = False,
     ) -> Decision:
-        """Whether a client is let in, and its schema registered where the broker would do that (`broker.admit`).
+        """Decide whether a client is let in, and register its schema where the broker would (`broker.admit`).
 
-        The topic exists afterwards, as brokers create topics on demand. The registry has no clients and messages of its
-        own: how many producers and consumers are connected, and whether there are messages, has to be told.
+        The topic is created, as brokers create topics on demand. The registry has no clients and messages of its own, so the
+        caller says how many producers and consumers are connected, and whether there are messages.
         """
         with self._database.write():
             if self.metadata.topic(topic) is None:
@@ -239,7 +238,7 @@ class EmbeddedRegistry:
         return self.tested(topic, info)[0]
 
     def tested(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
-        """What the compatibility endpoint says, and the strategy that it judged by."""
+        """Return the answer of the compatibility endpoint, and the strategy that it judged by."""
         with self._database.read():
             self.metadata.need_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
@@ -289,7 +288,7 @@ class EmbeddedRegistry:
     def _judged(
         self, topic: TopicName, info: SchemaInfo
     ) -> tuple[tuple[CompatibilityStrategy, tuple[StoredSchema, ...]], Answer]:
-        """The strategy and the entries of the topic as they are now, and what is said to an upload then."""
+        """Return the topic's strategy and entries now, and the answer to an upload then."""
         with self._database.read():
             self.metadata.need_namespace(topic.namespace_name)
             now = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))

@@ -1,4 +1,4 @@
-"""What the registry writes into the opaque entries of a storage: JSON, so that anyone can read what is stored."""
+"""The entries of a schema storage: JSON, so that anyone can read what is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemactl.registry.storage import StoredSchema
 
 
 def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
-    """The entry of a version registered at `timestamp_ms`; `info` None is a tombstone."""
+    """Return the entry of a version registered at `timestamp_ms`; `info` None is a tombstone."""
     if info is None:
         return _json({"deleted": True, "timestamp": timestamp_ms})
     try:
@@ -26,11 +26,7 @@ def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
 
 
 def version(stored: StoredSchema) -> SchemaVersion:
-    """The version that an entry holds.
-
-    Raises:
-        RegistryError: it was not written by `entry`.
-    """
+    """Return the version in an entry; raise RegistryError if `entry` did not write it."""
     try:
         told = json.loads(stored.data)
         info = None if told.get("deleted") else _info(told)

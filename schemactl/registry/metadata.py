@@ -1,4 +1,4 @@
-"""Tenants, namespaces, topics and their policies: what a Pulsar cluster keeps in its metadata store, beside the schemas."""
+"""Tenants, namespaces, topics and their policies: what a Pulsar cluster keeps in its metadata store, except schemas."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ UNDEFINED = CompatibilityStrategy.UNDEFINED
 
 @dataclass(frozen=True, slots=True)
 class StoredTenant:
-    """A tenant. `admin_roles` None: never said."""
+    """A tenant. `admin_roles` None: not given."""
 
     admin_roles: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredNamespace:
-    """A namespace's policies; `auto_update_strategy` is the deprecated one, already mapped to what it means."""
+    """A namespace's policies; `auto_update_strategy` is the deprecated one, already mapped to its meaning."""
 
     policies: Policies
     auto_update_strategy: CompatibilityStrategy | None
@@ -32,7 +32,7 @@ class StoredNamespace:
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic."""
+    """A topic's policies, partitions and properties."""
 
     policies: Policies
     partitions: int | None
@@ -40,7 +40,7 @@ class StoredTopic:
 
     @property
     def relaxed_from(self) -> CompatibilityStrategy | None:
-        """The topic's own strategy before `Registry.relax`; None: it is not relaxed, whatever mark it still has."""
+        """The topic's own strategy before `Registry.relax`; None if it is not relaxed, whatever mark it still has."""
         mark = self.properties.get(RELAXED_FROM)
         relaxed = self.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
         return CompatibilityStrategy(mark) if mark is not None and relaxed else None
@@ -53,12 +53,12 @@ class Metadata:
         self._database = database
 
     def tenants(self) -> Sequence[str]:
-        """Every tenant, in order of name."""
+        """Return every tenant, sorted by name."""
         with self._database.read() as rows:
             return [name for (name,) in rows.execute("SELECT tenant FROM tenants ORDER BY tenant")]
 
     def tenant(self, name: str) -> StoredTenant | None:
-        """The tenant; None: there is none."""
+        """Return the tenant; None if there is none."""
         with self._database.read() as rows:
             row = rows.execute("SELECT admin_roles FROM tenants WHERE tenant = ?", (name,)).fetchone()
         if row is None:
@@ -67,23 +67,23 @@ class Metadata:
         return StoredTenant(None if roles is None else tuple(roles))
 
     def put_tenant(self, name: str, admin_roles: Sequence[str] | None) -> None:
-        """The tenant exists, with these roles."""
+        """Create the tenant, or replace its roles."""
         with self._database.write() as rows:
             rows.execute("INSERT OR REPLACE INTO tenants VALUES (?, ?)", (name, json.dumps(admin_roles)))
 
     def delete_tenant(self, tenant: str) -> None:
-        """The tenant is gone. Whether it still has namespaces is for the caller to ask."""
+        """Delete the tenant. The caller checks that it has no namespaces."""
         with self._database.write() as rows:
             rows.execute("DELETE FROM tenants WHERE tenant = ?", (tenant,))
 
     def namespaces(self) -> Sequence[NamespaceName]:
-        """Every namespace, in order of name."""
+        """Return every namespace, sorted by name."""
         with self._database.read() as rows:
             found = rows.execute("SELECT namespace FROM namespaces ORDER BY namespace")
             return [NamespaceName.parse(name) for (name,) in found]
 
     def namespace(self, name: NamespaceName) -> StoredNamespace | None:
-        """The namespace; None: there is none."""
+        """Return the namespace; None if there is none."""
         with self._database.read() as rows:
             row = rows.execute("SELECT * FROM namespaces WHERE namespace = ?", (str(name),)).fetchone()
         if row is None:
@@ -99,37 +99,33 @@ class Metadata:
         )
 
     def need_namespace(self, name: NamespaceName) -> StoredNamespace:
-        """The namespace.
-
-        Raises:
-            RegistryError: there is none.
-        """
+        """Return the namespace; raise RegistryError if there is none."""
         found = self.namespace(name)
         if found is None:
             raise RegistryError(f"namespace {name} does not exist in the registry")
         return found
 
     def create_namespace(self, name: NamespaceName) -> None:
-        """The namespace and its tenant exist."""
+        """Create the namespace and its tenant where they are missing."""
         with self._database.write() as rows:
             rows.execute("INSERT OR IGNORE INTO tenants (tenant) VALUES (?)", (name.tenant,))
             rows.execute("INSERT OR IGNORE INTO namespaces (namespace) VALUES (?)", (str(name),))
 
     def delete_namespace(self, name: NamespaceName) -> None:
-        """The namespace and its topics are gone."""
+        """Delete the namespace and its topics."""
         with self._database.write() as rows:
             rows.execute("DELETE FROM topics WHERE namespace = ?", (str(name),))
             rows.execute("DELETE FROM namespaces WHERE namespace = ?", (str(name),))
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        """Each policy that is not None is set; RegistryError without the namespace."""
+        """Set each policy that is not None; raise RegistryError without the namespace."""
         with self._database.write() as rows:
             self.need_namespace(name)
             for column, value in _set_values(policies).items():
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
-        """The deprecated auto-update strategy, already mapped, is `strategy`; None unsets it."""
+        """Set the deprecated auto-update strategy, already mapped; None unsets it."""
         with self._database.write() as rows:
             self.need_namespace(name)
             rows.execute(
@@ -138,7 +134,7 @@ class Metadata:
             )
 
     def topics(self, namespace: NamespaceName | None = None) -> Sequence[TopicName]:
-        """Every topic, of one namespace or all, in order of name."""
+        """Return every topic, of one namespace or all, sorted by name."""
         with self._database.read() as rows:
             found = rows.execute(
                 "SELECT topic FROM topics WHERE ?1 IS NULL OR namespace = ?1 ORDER BY topic",
@@ -147,24 +143,20 @@ class Metadata:
             return [TopicName.parse(name) for (name,) in found]
 
     def topic(self, name: TopicName) -> StoredTopic | None:
-        """The topic; None: there is none."""
+        """Return the topic; None if there is none."""
         with self._database.read() as rows:
             row = rows.execute("SELECT * FROM topics WHERE topic = ?", (str(name),)).fetchone()
         return None if row is None else _topic(row)
 
     def need_topic(self, name: TopicName) -> StoredTopic:
-        """The topic.
-
-        Raises:
-            RegistryError: there is none.
-        """
+        """Return the topic; raise RegistryError if there is none."""
         found = self.topic(name)
         if found is None:
             raise RegistryError(f"topic {name} does not exist in the registry")
         return found
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """The topic exists; one that did keeps what it has. RegistryError without the namespace."""
+        """Create the topic unless it exists; raise RegistryError without the namespace."""
         with self._database.write() as rows:
             self.need_namespace(name.namespace_name)
             rows.execute(
@@ -173,17 +165,17 @@ class Metadata:
             )
 
     def set_partitions(self, name: TopicName, partitions: int) -> None:
-        """The topic has that many partitions."""
+        """Set how many partitions the topic has."""
         with self._database.write() as rows:
             rows.execute("UPDATE topics SET partitions = ? WHERE topic = ?", (partitions, str(name)))
 
     def delete_topic(self, name: TopicName) -> None:
-        """The topic is gone."""
+        """Delete the topic."""
         with self._database.write() as rows:
             rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        """Each policy that is not None is set; RegistryError without the topic."""
+        """Set each policy that is not None; raise RegistryError without the topic."""
         with self._database.write() as rows:
             self.need_topic(name)
             for column, value in _set_values(policies).items():
@@ -192,7 +184,7 @@ class Metadata:
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
-        """Each property has its value, None: is gone; the topic's others stay. RegistryError without the topic."""
+        """Set each property, or delete it where the value is None; the topic's others stay. RegistryError without the topic."""
         with self._database.write() as rows:
             merged = {**self.need_topic(name).properties, **properties}
             text = json.dumps({key: value for key, value in merged.items() if value is not None})

@@ -1,7 +1,7 @@
-"""The slot for a schema storage, in the words of Pulsar's own (org.apache.pulsar.common.protocol.schema.SchemaStorage).
+"""The interface of a schema storage, in the terms of Pulsar's own (org.apache.pulsar.common.protocol.schema.SchemaStorage).
 
-A storage keeps an append-only list of opaque entries under each key. It knows nothing of schemas, tombstones or
-compatibility: those are the registry's, which writes what it needs into the entries (`registry.entries`).
+A storage keeps an append-only list of opaque entries under each key. Schemas, tombstones and compatibility belong to the
+registry, which writes what it needs into the entries (`registry.entries`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """One entry under a key: the bytes that were put, and the number they were given."""
+    """One entry under a key: the bytes that were put, and their number."""
 
     data: bytes
     version: int
@@ -26,58 +26,53 @@ Decide = Callable[[Sequence[StoredSchema]], bytes | None]
 
 
 class SchemaStorage(Protocol):
-    """Where schemas are kept. Every method may be called from any thread, after `start` and before `close`.
+    """A place for schemas. Every method may be called from any thread, after `start` and before `close`.
 
-    A fault raises `RegistryError`. `registry.storage_contract` holds what every storage must do, as tests to run.
+    A fault is a `RegistryError`. `registry.storage_contract` has what every storage must do, as tests to run.
     """
 
     def start(self) -> None:
-        """The storage can be used. Nothing has to exist before the first `put`."""
+        """Prepare the storage for use. Nothing has to exist before the first `put`."""
         ...
 
     def put(self, key: str, decide: Decide) -> int | None:
-        """The number given to the entry that `decide` makes of what is stored; None when it makes none.
+        """Store the entry that `decide` makes of what is stored, and return its number; None when it makes none.
 
-        The first entry of a key has number 0, each next one follows its predecessor. No other `put` or `delete` of the key,
-        by any thread or process, comes between what `decide` sees and what is stored; to that end a storage may call it
-        again. What `decide` raises is raised, and nothing is stored.
+        The first entry of a key has number 0, each next one follows its predecessor. No other `put` or `delete` of the key, by
+        any thread or process, comes between what `decide` sees and what is stored; a storage may call it again for that. What
+        `decide` raises is raised, and nothing is stored.
         """
         ...
 
     def get(self, key: str, version: int | None = None) -> StoredSchema | None:
-        """The entry with that number, or the latest; None where there is none."""
+        """Return the entry with that number, or the latest; None if there is none."""
         ...
 
     def get_all(self, key: str) -> Sequence[StoredSchema]:
-        """Every entry under `key`, oldest first."""
+        """Return every entry under `key`, oldest first."""
         ...
 
     def delete(self, key: str) -> bool:
-        """Nothing is stored under `key` afterwards, and its numbers start again at 0. False: there was nothing before."""
+        """Delete everything under `key`, so that its numbers start again at 0. Return False if there was nothing."""
         ...
 
     def keys(self) -> Iterable[str]:
-        """Every key with an entry. Pulsar's storages cannot tell; without, a registry could not be imported."""
+        """Return every key with an entry. Pulsar's storages cannot list them; without, a registry could not be imported."""
         ...
 
     def version_from_bytes(self, version: bytes) -> int:
-        """The number in a message's `schema_version`; `number_of` reads what `EmbeddedRegistry` gives out.
-
-        Raises:
-            ValueError: the bytes hold none.
-        """
+        """Return the number in a message's `schema_version`, or raise ValueError; `number_of` reads `EmbeddedRegistry`'s."""
         ...
 
     def close(self) -> None:
-        """Connections and files are released."""
+        """Release connections and files."""
         ...
 
 
 def number_of(version: bytes) -> int:
-    """The number in a message's `schema_version`: eight bytes, big-endian; before Pulsar 2.4 a buffer of 64 that begins so.
+    """Return the number in a message's `schema_version`: eight bytes, big-endian, or before Pulsar 2.4 a buffer of 64.
 
-    Raises:
-        ValueError: another length (BookkeeperSchemaStorage.versionFromBytes).
+    Raise ValueError for another length (BookkeeperSchemaStorage.versionFromBytes).
     """
     if len(version) not in (8, 64):
         raise ValueError(f"a schema version has 8 or 64 bytes, found {len(version)}")
@@ -86,7 +81,7 @@ def number_of(version: bytes) -> int:
 
 
 class MemoryStorage:
-    """A `SchemaStorage` that is gone with its process."""
+    """A `SchemaStorage` that ends with its process."""
 
     def __init__(self) -> None:
         self._lock = Lock()

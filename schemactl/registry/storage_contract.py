@@ -1,4 +1,4 @@
-"""What every `SchemaStorage` must do, as tests to run against one's own (docs/how-to/storage.md shows how)."""
+"""The requirements of every `SchemaStorage`, as tests to run against one's own (docs/how-to/storage.md shows how)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from schemactl.registry.storage import Decide, SchemaStorage, StoredSchema
 
 
 class StorageContract:
-    """Derive a test class for pytest from it. Each test works on a storage of its own."""
+    """Base for a pytest class of one's own. Each test works on a storage of its own."""
 
     def open_storage(self) -> SchemaStorage:
-        """A new storage with nothing in it, not yet started."""
+        """Return a new, empty storage that has not been started."""
         raise NotImplementedError
 
     def open_again(self, closed: SchemaStorage) -> SchemaStorage | None:
-        """A storage, not yet started, with what `closed` held; None where that is gone with `closed`."""
+        """Return a storage, not started, with what `closed` held; None where that is gone with `closed`."""
         del closed
         return None
 
@@ -149,7 +149,7 @@ class StorageContract:
 
 
 class _Refused(Exception):
-    """Nothing a storage would raise by itself."""
+    """An exception that no storage raises by itself."""
 
 
 def _add(data: bytes) -> Decide:

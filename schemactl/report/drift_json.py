@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemactl.drift import DriftItem, DriftReport
-from schemactl.drift.nearest import differences, text_diff
+from schemactl.drift.versions import differences, text_diff
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion

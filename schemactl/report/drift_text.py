@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from schemactl.drift import DriftItem, DriftKind, DriftReport
-from schemactl.drift.nearest import differences
+from schemactl.drift.versions import differences
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint

@@ -1,7 +1,7 @@
-"""The embedded registry behind Pulsar's admin REST paths, with a broker's own statuses, words and bodies.
+"""The embedded registry behind Pulsar's admin REST paths, with a broker's statuses, messages and bodies.
 
-What a broker has that no schema needs is left out: messages, subscriptions, other policies, authentication. The reason
-phrase of a status line is HTTP's own, not Pulsar's text (ASGI has no place for one); the text is in the body.
+What schemas do not need is left out: messages, subscriptions, other policies, authentication. The reason phrase of a status
+line is HTTP's own (ASGI has no place for another); Pulsar's text is in the body.
 """
 
 from schemactl.serve.app import build_app

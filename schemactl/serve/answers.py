@@ -1,4 +1,4 @@
-"""Answers in the forms a broker gives them: Pulsar's JSON, Jersey's plain words, Jetty's error pages."""
+"""Responses in a broker's forms: Pulsar's JSON, Jersey's plain text, Jetty's error pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_PAGE = ("GET", "HEAD", "POST")
 
 
 class RestError(Exception):
-    """The request is answered with `status` and a JSON reason (RestException)."""
+    """A response with `status` and a JSON reason (RestException)."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -29,15 +29,15 @@ class RestError(Exception):
 
 
 class BadRequest(Exception):
-    """The body cannot be read as what the endpoint takes; Jersey answers with Jackson's words."""
+    """A body that the endpoint cannot read; Jersey answers with Jackson's message."""
 
 
 class NoBody(Exception):
-    """The request lacks the body that its endpoint needs."""
+    """A request without the body that its endpoint needs."""
 
 
 class Unexpected(Exception):
-    """A Java exception nobody catches, with its message ("" where it has none) and its class."""
+    """A Java exception that nobody catches, with its message ("" where it has none) and its class."""
 
     def __init__(self, message: str, exception: str = "java.lang.RuntimeException") -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class Unexpected(Exception):
 
 
 class ErrorPage(Exception):
-    """The request is answered with `status` and one of Jetty's pages, or, if it asks for that, its JSON."""
+    """A response with `status` and one of Jetty's pages, or their JSON if the request asks for it."""
 
     def __init__(self, status: int, message: str = "") -> None:
         super().__init__(message)
@@ -55,36 +55,36 @@ class ErrorPage(Exception):
 
 
 def ok(value: Any, status: int = 200) -> Response:
-    """`value` as JSON, in the order of its keys."""
+    """Return `value` as JSON, in the order of its keys."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     # A lone surrogate has no UTF-8; the question mark is what Java writes.
     return Response(text.encode(errors="replace"), status, media_type=JSON)
 
 
 def plain(text: str, status: int = 200) -> Response:
-    """A bare text that is announced as the JSON it is not, as Pulsar's are."""
+    """Return a bare text under the content type JSON, as Pulsar does."""
     return Response(text, status, media_type=JSON)
 
 
 def nothing(status: int = 204) -> Response:
-    """A status alone."""
+    """Return a status without a body."""
     return Response(status_code=status)
 
 
 def refused(status: int, reason: str) -> Response:
-    """Pulsar's ErrorData."""
+    """Return Pulsar's ErrorData."""
     return ok({"reason": reason}, status)
 
 
 def unexpected(no: Unexpected) -> Response:
-    """What RestException makes of a Java exception; the stack trace ends after its first line, the rest is a broker's own."""
+    """Return what RestException makes of a Java exception; the stack trace ends after its first line."""
     thrown = f"{no.exception}: {no.message}" if no.message else no.exception
     head = "\n --- An unexpected error occurred in the server ---\n\n"
     return refused(500, f"{head}Message: {no.message or 'null'}\n\nStacktrace:\n\n{thrown}\n")
 
 
 def bad_request(words: str) -> Response:
-    """Jersey's answer to a body that Jackson cannot read."""
+    """Return Jersey's response to a body that Jackson cannot read."""
     response = Response(words.encode(errors="replace"), 400)
     # Set by itself: Starlette would add a character set.
     response.headers["Content-Type"] = "text/plain"
@@ -94,7 +94,7 @@ def bad_request(words: str) -> Response:
 def error_page(
     request: Request, status: int, message: str, headers: dict[str, str] | None = None
 ) -> Response:
-    """Jetty's page for an error: HTML, or JSON where the client wants that rather; empty where it would be too long."""
+    """Return Jetty's error page: HTML, or JSON where the client prefers that; empty where it would be too long."""
     path = request.scope["path"]
     if request.method not in _WITH_PAGE:
         return Response(status_code=status, headers=headers)
@@ -113,7 +113,7 @@ def error_page(
 
 
 def accepts_json(request: Request) -> bool:
-    """Whether the client takes JSON, which is all that the endpoints give."""
+    """Whether the client accepts JSON, which is all that the endpoints give."""
     accepted = _accepted(request)
     return not accepted or any(kind in (JSON, "application/*", "*/*") for kind in accepted)
 

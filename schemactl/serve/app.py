@@ -1,4 +1,4 @@
-"""The ASGI application: which endpoint answers which path, and what becomes of a request before and after it."""
+"""The ASGI application: which endpoint answers which path, and the checks before it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
 
 
 def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> ASGIApp:
-    """Pulsar's admin REST paths in front of `registry`, for who calls it by a name of loopback or of `allowed_hosts`."""
+    """Build the admin REST API of `registry`, for clients that call it by a loopback name or one of `allowed_hosts`."""
     room = _Room()
     routes = [
         Route(f"/admin/v2{path}", _Resource(registry, path, methods, room))
@@ -142,7 +142,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
 
 
 class _Room:
-    """What requests may take up at once."""
+    """The limits on what requests use at once."""
 
     def __init__(self) -> None:
         self.bodies_bytes = 0
@@ -150,7 +150,7 @@ class _Room:
 
 
 class _Resource:
-    """What answers one path, whatever the method."""
+    """The endpoints of one path, by method."""
 
     def __init__(
         self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint], room: _Room
@@ -184,7 +184,7 @@ class _Resource:
             self._room.bodies_bytes -= len(body)
 
     async def _answer_to(self, endpoint: Endpoint, request: Request, body: bytearray) -> Response:
-        """The answer to a request whose body is still to be read into `body`."""
+        """Answer a request whose body is still to be read into `body`."""
         announced = request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced[:_LONGEST_NUMBER]) > LARGEST_BODY_BYTES:
             return error_page(request, 413, "Request Entity Too Large")
@@ -243,7 +243,7 @@ def _starlettes_no(request: Request, error: Exception) -> Response:
 
 
 class _WithoutLastSlash:
-    """A path means the same with a slash at its end, as it does to Jersey."""
+    """Middleware that ignores a slash at the end of a path, as Jersey does."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

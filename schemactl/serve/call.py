@@ -17,15 +17,15 @@ _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class AdminCall:
-    """What an endpoint gets to see of a request.
+    """What an endpoint sees of a request.
 
     Attributes:
-        registry: the one that is served.
+        registry: the registry that is served.
         path: decoded.
-        names: the parts of the path that stand in braces in its pattern, decoded.
-        query: the parameters behind the question mark, the last one of a name.
+        names: the parts of the path that are in braces in its pattern, decoded.
+        query: the query parameters, the last one of a name.
         body: as it was sent.
-        host: that the client addressed, with the port.
+        host: the host and port that the client addressed.
     """
 
     registry: EmbeddedRegistry
@@ -41,11 +41,7 @@ class AdminCall:
 
     @property
     def namespace(self) -> NamespaceName:
-        """The namespace in the path.
-
-        Raises:
-            RestError: its name is not one.
-        """
+        """The namespace in the path; RestError if its name is not valid."""
         try:
             return NamespaceName.parse(f"{self.names['tenant']}/{self.names['namespace']}")
         except ValueError:
@@ -53,18 +49,14 @@ class AdminCall:
 
     @property
     def topic(self) -> TopicName:
-        """The topic in the path; of a partition, the topic that it belongs to.
-
-        Raises:
-            RestError: its name is not one.
-        """
+        """The topic in the path, of a partition the topic it belongs to; RestError if its name is not valid."""
         return self._topic(self.partition[0])
 
     @property
     def partition(self) -> tuple[str, int | None]:
-        """The local name of the topic in the path without the partition, and the partition's number.
+        """The topic's local name in the path without the partition, and the partition's number.
 
-        What is no number as Java writes it, say 01, names no partition (TopicName.getPartitionIndex).
+        What Java does not write as a number, say 01, names no partition (TopicName.getPartitionIndex).
         """
         name = self.names["topic"]
         found = _PARTITION.fullmatch(name)

@@ -42,7 +42,7 @@ def health(call: AdminCall) -> Response:
 
 
 def configuration(call: AdminCall) -> Response:
-    """GET brokers/configuration/runtime: what speaks of schemas."""
+    """GET brokers/configuration/runtime: the settings about schemas."""
     defaults = call.registry.defaults
     return ok(
         {
@@ -121,7 +121,7 @@ def _need_cluster(call: AdminCall) -> None:
 
 
 def _roles(call: AdminCall) -> list[str] | None:
-    """The roles in a TenantInfo, whose clusters have to be this one."""
+    """Return the roles in a TenantInfo, whose clusters have to be this one."""
     told: dict[str, Any] | None = read_object(call.body, "org.apache.pulsar.common.policies.data.TenantInfo")
     if told is None:
         raise RestError(412, "TenantInfo is null")

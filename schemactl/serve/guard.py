@@ -1,7 +1,7 @@
-"""Who may speak to a server without authentication: those who call it by a name that the user has given it.
+"""The protection of a server without authentication: it answers only to names that the user has given it.
 
-A web page can make a name of its own lead to this machine (DNS rebinding), or send requests of its own here. Browsers put the
-name into `Host` and the page's origin into `Origin`, and let no page change either.
+A web page can make a name of its own lead to this machine (DNS rebinding), or send requests here. Browsers put the name into
+`Host` and the page's origin into `Origin`, and let no page change either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_loopback(name: str) -> bool:
 
 
 def host_name(text: str) -> str:
-    """The name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`, in small letters; "" where there is none."""
+    """Return the lowercased name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`; "" if there is none."""
     try:
         parts = urlsplit(f"//{text}")
         _ = parts.port
@@ -39,14 +39,14 @@ def host_name(text: str) -> str:
 
 
 class Guard:
-    """Lets requests through that name this machine, or one of the `allowed` hosts, and come from no other's page."""
+    """Middleware that admits requests for this machine or an `allowed` host, and from no other host's page."""
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str] = ()) -> None:
         self._app = app
         self._allowed = frozenset(name.lower() for name in allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application."""
+        """Answer as an ASGI application."""
         answer = self._refusal(scope) if scope["type"] == "http" else None
         await (answer or self._app)(scope, receive, send)
 
@@ -57,8 +57,8 @@ class Guard:
             named = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
             return refused(
                 _MISDIRECTED,
-                f"schemactl serve: the request names {named}, and this server answers to no such name. Call it localhost or by "
-                "its loopback address, or start it with --allow-host NAME",
+                f"schemactl serve: the request names {named}, which is not a name of this server. Use localhost or its loopback "
+                "address, or start the server with --allow-host NAME",
             )
         for name, value in told:
             if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):

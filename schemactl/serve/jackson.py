@@ -1,4 +1,7 @@
-"""Bodies as Jackson reads them for Pulsar: lenient with scalars, strict with JSON; an empty body is null."""
+"""Request bodies as Jackson reads them for Pulsar: lenient with scalars, strict with JSON; an empty body is null.
+
+Each function raises BadRequest for a value that Jackson rejects.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,13 @@ _ORDINAL = re.compile(r"[0-9]{1,9}")
 
 
 class Number(str):
-    """A JSON number as it is written: where a text is wanted, Jackson takes it letter by letter."""
+    """A JSON number as it is written: where text is wanted, Jackson takes its characters."""
 
     __slots__ = ()
 
 
 def read(body: bytes) -> Any:
-    """The JSON value; None for an empty body. Numbers are `Number`.
-
-    Raises:
-        BadRequest: it is not JSON.
-    """
+    """Return the JSON value; None for an empty body. Numbers are `Number`."""
     if not body.strip():
         return None
     try:
@@ -44,23 +43,14 @@ def read(body: bytes) -> Any:
 
 
 def read_needed(body: bytes) -> Any:
-    """The JSON value for an endpoint that takes a boolean or a number.
-
-    Raises:
-        BadRequest: it is not JSON.
-        NoBody: there is none.
-    """
+    """Return the JSON value for an endpoint that takes a boolean or a number; raise NoBody if there is none."""
     if not body.strip():
         raise NoBody
     return read(body)
 
 
 def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
-    """The JSON object in `body`, which is to become a Java object of class `kind`; None for null or no body.
-
-    Raises:
-        BadRequest: it is something else.
-    """
+    """Return the JSON object that is to become a Java object of class `kind`; None for null or no body."""
     value = read(body)
     if value is not None and not isinstance(value, dict):
         raise _mismatch(kind, value)
@@ -68,11 +58,7 @@ def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
 
 
 def text(value: Any) -> str | None:
-    """A String: numbers and booleans are taken as they are written.
-
-    Raises:
-        BadRequest: an object or array.
-    """
+    """Return a String: numbers and booleans as they are written."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, str):
@@ -81,11 +67,7 @@ def text(value: Any) -> str | None:
 
 
 def texts(value: Any) -> dict[str, str | None] | None:
-    """A Map of String to String.
-
-    Raises:
-        BadRequest: no object, or it holds an object or array.
-    """
+    """Return a Map of String to String."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -94,11 +76,7 @@ def texts(value: Any) -> dict[str, str | None] | None:
 
 
 def strings(value: Any) -> list[str]:
-    """A Set of String, in its order; null is empty.
-
-    Raises:
-        BadRequest: no array, or it holds an object or array.
-    """
+    """Return a Set of String, in its order; null is empty."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -108,11 +86,7 @@ def strings(value: Any) -> list[str]:
 
 
 def boolean(value: Any) -> bool:
-    """A boolean: null is false, a whole number is true unless 0.
-
-    Raises:
-        BadRequest: nothing that can be taken for one.
-    """
+    """Return a boolean: null is false, a whole number is true unless 0."""
     if value is None or isinstance(value, bool):
         return bool(value)
     if isinstance(value, Number) and value.lstrip("-").isdecimal():
@@ -131,12 +105,7 @@ def boolean(value: Any) -> bool:
 
 
 def integer(value: Any) -> int:
-    """An int: null is 0, a fraction is cut off.
-
-    Raises:
-        BadRequest: nothing that can be taken for one.
-        ErrorPage: beyond 32 bits, which Jersey does not take for Jackson's doing.
-    """
+    """Return an int: null is 0, a fraction is cut off; raise ErrorPage beyond 32 bits, where Jackson itself fails."""
     if value is None:
         return 0
     if isinstance(value, str):
@@ -156,11 +125,7 @@ def integer(value: Any) -> int:
 
 
 def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
-    """One of an enum's `names`, in the order of their ordinals; None for null and for what it does not know.
-
-    Raises:
-        BadRequest: an object, array, boolean or fraction.
-    """
+    """Return one of an enum's `names`, in the order of their ordinals; None for null and for what it does not know."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -196,13 +161,13 @@ AUTO_UPDATE_NAMES: Final = {strategy: name for name, strategy in AUTO_UPDATE_STR
 
 
 def read_strategy(value: Any) -> CompatibilityStrategy:
-    """The strategy in a request's JSON; UNDEFINED for null and for what is no strategy's name."""
+    """Return the strategy in a request's JSON; UNDEFINED for null and unknown names."""
     # The order of the ordinals is the same, too.
     name = constant(value, tuple(_S), f"{_DATA}.SchemaCompatibilityStrategy")
     return _S(name) if name else _S.UNDEFINED
 
 
 def read_auto_update(value: Any) -> CompatibilityStrategy | None:
-    """The strategy that a deprecated auto-update policy in a request's JSON means; None for null and unknown names."""
+    """Return the strategy that a deprecated auto-update policy in a request means; None for null and unknown names."""
     name = constant(value, tuple(AUTO_UPDATE_STRATEGIES), f"{_DATA}.SchemaAutoUpdateCompatibilityStrategy")
     return AUTO_UPDATE_STRATEGIES[name] if name else None

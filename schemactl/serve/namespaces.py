@@ -1,4 +1,4 @@
-"""The endpoints of Namespaces: namespaces and those of their policies that speak of schemas."""
+"""The endpoints of Namespaces: namespaces and their policies about schemas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_tenant(call: AdminCall) -> Response:
 
 
 def policies(call: AdminCall) -> Response:
-    """GET namespaces/{tenant}/{namespace}: all policies, those that have nothing to do with schemas as Pulsar sets them."""
+    """GET namespaces/{tenant}/{namespace}: all policies; those that do not concern schemas as Pulsar sets them."""
     name = call.namespace
     found = _need(call, name)
     mapped = found.auto_update_strategy
@@ -104,12 +104,12 @@ def delete(call: AdminCall) -> Response:
 
 
 def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
-    """Whether the topic keeps its namespace from being deleted: one that is kept nowhere does not."""
+    """Whether the topic keeps its namespace from being deleted: one that is stored nowhere does not."""
     return name.domain == "persistent" or (topic is not None and topic.partitions is not None)
 
 
 def delete_bundle(call: AdminCall) -> Response:
-    """DELETE namespaces/{tenant}/{namespace}/{bundle}: where the deletion of a policy ends up on Pulsar."""
+    """DELETE namespaces/{tenant}/{namespace}/{bundle}: where Pulsar routes the deletion of a policy."""
     _need(call, call.namespace)
     raise RestError(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
 

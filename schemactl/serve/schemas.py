@@ -79,7 +79,7 @@ def delete(call: AdminCall) -> Response:
 
 
 def compatibility(call: AdminCall) -> Response:
-    """POST compatibility: never says no, but fails."""
+    """POST compatibility: an incompatible schema is an error 500."""
     payload, topic = _payload(call), call.topic
     _need_namespace(call.registry, topic)
     info = _info(call, payload)
@@ -115,7 +115,7 @@ def _properties(payload: dict[str, Any] | None) -> dict[str, str | None]:
 
 
 def _info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
-    """The uploaded schema. An upload looks at the data before the type, the other endpoints after it."""
+    """Return the uploaded schema. An upload looks at the data before the type, the other endpoints after it."""
     if payload is None:
         raise Unexpected(f'Cannot invoke "{_PAYLOAD}.getType()" because "payload" is null')
     kind = text(payload.get("type"))

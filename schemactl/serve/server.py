@@ -1,4 +1,4 @@
-"""The process that serves: a socket, uvicorn, and an orderly end."""
+"""The server process: a socket, uvicorn, and an orderly end."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def serve(
     ready: Callable[[str], None],
     allowed_hosts: Iterable[str] = (),
 ) -> None:
-    """`registry` has been served until SIGINT or SIGTERM came, and requests under way were answered.
+    """Serve `registry` until SIGINT or SIGTERM comes and requests under way are answered.
 
     Args:
-        registry: the one to serve; it is not closed.
+        registry: it is not closed.
         host: the address to listen on.
-        port: likewise; 0 is any that is free.
+        port: likewise; 0 is any free one.
         allowed_hosts: the names, besides loopback's, by which clients may call the server.
         ready: called with the URL as soon as requests are answered.
 
@@ -82,7 +82,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise SchemactlError(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}",
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
             fix="name another port with --port, or 0 for one that is free",
         ) from error
     return listening

@@ -1,4 +1,4 @@
-"""The endpoints of PersistentTopics and NonPersistentTopics: topics and those of their policies that speak of schemas."""
+"""The endpoints of PersistentTopics and NonPersistentTopics: topics and their policies about schemas."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MOST_PARTITIONS = 10_000
 
 
 def listed(registry: EmbeddedRegistry, names: Iterable[TopicName], domain: str) -> list[str]:
-    """The topics of `domain` among `names` as clients see them: each partition, in place of the partitioned topic.
+    """Return the topics of `domain` among `names` as clients see them: partitions instead of a partitioned topic.
 
-    Partitions of a non-persistent topic come into being with their first client, and here there are none.
+    Partitions of a non-persistent topic are created by their first client, and here there are none.
     """
     found: list[str] = []
     for name in names:
@@ -239,7 +239,7 @@ def _create(call: AdminCall, count: int | None) -> Response:
 
 
 def _addressed(call: AdminCall) -> str:
-    """The topic or partition in the path, by its whole name."""
+    """Return the full name of the topic or partition in the path."""
     index = call.partition[1]
     return str(call.topic) if index is None else f"{call.topic}-partition-{index}"
 
@@ -266,7 +266,7 @@ def _need_namespace(call: AdminCall, name: TopicName) -> None:
 
 
 def _need_whole(call: AdminCall, name: TopicName) -> StoredTopic:
-    """The topic, whose policies are asked for."""
+    """Return the topic whose policies are asked for."""
     if call.partition[1] is not None:
         raise RestError(412, "Not allowed to set/get topic policy for a partition")
     found = _need(call, name)

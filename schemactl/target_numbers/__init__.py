@@ -1,12 +1,8 @@
-"""Which version of Git's each version number of a target stands for, where the two do not count alike.
+"""Which version of Git's each version number of a target stands for, where the two differ.
 
-A target's numbers differ from Git's where something else than `apply` took a number: somebody's upload, or a deletion. What
-differs is recorded in the target's numbers file, which is read from the approved ref. Whatever reads messages of a target
-goes by `target_versions`, never by Git's numbers alone.
-
-    numbers = numbers_of(target, project, repository, approved)
-    for version in target_versions(topic, numbers):
-        version.number, version.info, version.unreadable
+They differ where something else than `apply` took a number: somebody's upload, or a deletion. The difference is recorded in the
+target's numbers file, which is read from the approved ref. Whatever reads messages of a target goes by `target_versions`, never
+by Git's numbers alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a registry's numbers are not Git's, and whether the target's record says exactly that."""
+"""The numbers of a registry that are not Git's, and whether the target's record says exactly that."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class NumberApart:
 
     Attributes:
         registry: the number, as a message carries it.
-        git: Git's version with its content; None: Git does not know it, or nobody does.
-        state: `deleted` is what a tombstone came after, and the registry still shows; `tombstone`, what it does not show;
-            `unexplained`, what an `apply` uploaded from a commit that the approved history does not have.
+        git: Git's version with its content; None if Git does not know it, or nobody does.
+        state: `deleted`: before a tombstone, and still shown; `tombstone`: not shown; `unexplained`: uploaded by an `apply`
+            from a commit that the approved history does not have.
         recorded: whether the target's record says just that, or what the number was before.
     """
 
@@ -50,7 +50,7 @@ class NumberApart:
 
 @dataclass(frozen=True, slots=True)
 class TopicApart:
-    """A topic of which some numbers are not Git's."""
+    """A topic with numbers that are not Git's."""
 
     name: TopicName
     numbers: tuple[NumberApart, ...]
@@ -62,7 +62,7 @@ class TopicApart:
 
     @property
     def unexplained(self) -> bool:
-        """Whether the approved history lacks what an `apply` uploaded, so that it cannot be recorded, but must come back."""
+        """Whether the approved history lacks what an `apply` uploaded, which must come back instead of being recorded."""
         return any(each.state == "unexplained" and not each.recorded for each in self.numbers)
 
     @property
@@ -71,7 +71,7 @@ class TopicApart:
         return any(each.git == each.registry and not each.recorded for each in self.numbers)
 
     def __str__(self) -> str:
-        """The numbers that are not recorded, or all of them."""
+        """List the numbers that are not recorded, or all of them."""
         told = [each for each in self.numbers if not each.recorded] or self.numbers
         shown = ", ".join(str(each) for each in told[:_SHOWN])
         return shown + (f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else "")
@@ -82,12 +82,9 @@ _SHOWN = 8
 
 
 def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
-    """The topics of Git of which some number in the registry is not Git's, sorted by name.
+    """Return the topics of Git with numbers in the registry that are not Git's, sorted by name.
 
-    Args:
-        git: the approved history.
-        registry: what the registry holds of it.
-        numbers: the target's record. All three go by the target's names.
+    `numbers` is the target's record; all three go by the target's names.
     """
     found = []
     for name, topic in sorted(git.topics.items()):
@@ -106,14 +103,9 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
 def lost_numbers(
     git: Catalog, registry: Catalog, numbers: TargetNumbers | None
 ) -> dict[TopicName, tuple[int, ...]]:
-    """The recorded numbers that the registry's lists do not reach any more, by topic: its schemas were lost.
+    """Return the recorded numbers that the registry's lists no longer reach, by topic: its schemas were lost.
 
-    Only of topics that Git declares a schema for; that whole list may be gone. What would be uploaded next, took another's number.
-
-    Args:
-        git: the approved history.
-        registry: what the registry holds of it.
-        numbers: the target's record. All three go by the target's names.
+    Only of topics with a declared schema: a new upload would take another version's number. All three go by the target's names.
     """
     found = {}
     for name, recorded in numbers.topics.items() if numbers else ():
@@ -132,14 +124,14 @@ def topic_apart(
     twin: Topic | None = None,
     spellings: bool = False,
 ) -> TopicApart:
-    """Which of `entries`, a registry's list of the topic, do not have Git's number.
+    """Return which of `entries`, a registry's list of the topic, do not have Git's number.
 
     Args:
         topic: with Git's versions; one that never had any has no readers, so nothing of it is apart.
         entries: in order of number, tombstones among them.
-        recorded: what the target's record says of the topic.
+        recorded: the target's record of the topic.
         twin: the topic of the other domain, which shares the registry's list.
-        spellings: numbers count, too, that need not be recorded (see `other_spellings`).
+        spellings: include numbers that need not be recorded (see `other_spellings`).
     """
     if not topic.versions:
         return TopicApart(topic.name, ())
@@ -150,7 +142,7 @@ def topic_apart(
 
 
 def twin_of(name: TopicName) -> TopicName:
-    """The same topic in the other domain."""
+    """Return the same topic in the other domain."""
     domain: Literal["persistent", "non-persistent"]
     domain = "non-persistent" if name.domain == "persistent" else "persistent"
     return replace(name, domain=domain)
@@ -159,15 +151,10 @@ def twin_of(name: TopicName) -> TopicName:
 def other_spellings(
     topic: Topic, entries: Sequence[SchemaVersion], meant: Sequence[TargetVersion]
 ) -> tuple[TargetVersion, ...]:
-    """What the registry's numbers beyond `meant` stand for, as far as they hold a primitive of Git's in another client's spelling.
+    """Return the meaning of numbers beyond `meant` that hold a primitive of Git's in another client's spelling.
 
-    A broker counts the spellings of one STRING as versions of their own. Where Git has no version of such a number, nobody
-    takes its messages for something else, and it need not be recorded.
-
-    Args:
-        topic: with Git's versions.
-        entries: the registry's list of it.
-        meant: what is known of the target's numbers.
+    A broker counts the spellings of one STRING as versions. Where Git has no version of such a number, its messages cannot be
+    misread, and it need not be recorded. `entries` is the registry's list of `topic`.
     """
     git = Contents(topic.versions)
     held = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
@@ -185,7 +172,7 @@ def other_spellings(
 
 
 class _Judge:
-    """One topic's entries beside what is recorded of it."""
+    """The comparison of one topic's entries with its record."""
 
     def __init__(
         self,
@@ -252,7 +239,7 @@ class _Judge:
 
 
 def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
-    """Every number that is not Git's: what it is instead, and whether that is recorded."""
+    """Return every number that is not Git's as JSON, the same in plans, drift reports and `log`; keys are never renamed."""
     return [
         {
             "topic": str(topic.name),
@@ -267,7 +254,7 @@ def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
 
 
 def read_apart(values: Iterable[Json]) -> tuple[TopicApart, ...]:
-    """What `apart_values` told."""
+    """Read what `apart_values` returned."""
     found: dict[TopicName, list[NumberApart]] = {}
     for each in values:
         number = NumberApart(each["registry"], each["git"], each["state"], each["recorded"])

@@ -1,4 +1,4 @@
-"""A numbers file, read strictly: every problem with its place and what to write instead."""
+"""The reader of numbers files: every problem with its place and what to write instead."""
 
 from __future__ import annotations
 
@@ -31,19 +31,17 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def numbers_path(project: Project, target: Target) -> str:
-    """Where the target's numbers file is, relative to the repository's top level.
+    """Return the path of the target's numbers file, relative to the repository's top level.
 
-    Raises:
-        ValueError: the target's name makes no file's name, and the project file names no file for it.
+    Raise ValueError if the target's name is no file name, and the project file names no file for it.
     """
     return target.numbers or resolve(project.folder, f"numbers/{target.name}.yaml")
 
 
 def read_numbers(files: Files, project: Project, target: Target) -> TargetNumbers | None:
-    """What the target's numbers file among `files` records; None: there is no such file.
+    """Return what the target's numbers file among `files` records; None if there is no such file.
 
-    Raises:
-        DeclarationError: all problems of the file.
+    Raise DeclarationError with all problems of the file.
     """
     try:
         path = numbers_path(project, target)
@@ -70,7 +68,7 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
 
 
 class _Reader:
-    """One run over a file; `problems` collects what is wrong with it."""
+    """A single read of a file; `problems` collects what is wrong with it."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
@@ -79,7 +77,7 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def topics(self, document: YamlDocument) -> dict[TopicName, TopicNumbers]:
-        """The document's topics; none where it is empty."""
+        """Return the document's topics; none if it is empty."""
         found_topics: dict[TopicName, TopicNumbers] = {}
         if document.value is None:
             return found_topics
@@ -139,7 +137,7 @@ class _Reader:
     def _check(
         self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]
     ) -> None:
-        """Tell what is wrong with the values of an entry whose keys are known."""
+        """Report what is wrong with the values of an entry whose keys are known."""
         for name, (fits, expected) in _VALUES.items():
             if name in nodes and not fits(value[name]):
                 self._tell(nodes[name], f"expected {expected}, found {found(value[name])}", "")
@@ -158,7 +156,7 @@ class _Reader:
             self._tell(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
 
     def _foreign(self, node: yaml.Node, value: Mapping[str, Any]) -> tuple[SchemaInfo | None, str | None]:
-        """The foreign definition and its path; without it where that is a problem."""
+        """Return the foreign definition and its path; None where that is a problem."""
         written = value["foreign"]
         try:
             path = resolve(self.folder, written)
@@ -189,7 +187,7 @@ class _Reader:
     def _items(
         self, node: yaml.Node, value: Any, what: str
     ) -> Iterator[tuple[yaml.ScalarNode, yaml.Node, Any]]:
-        """The keys of a mapping with their values; the repeated ones were told when the file was read."""
+        """Yield the keys of a mapping with their values; repeated ones were reported when the file was read."""
         if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
             self._tell(node, f"expected {what} as a mapping, found {found(value)}", "")
             return
@@ -204,7 +202,7 @@ class _Reader:
 
 
 def _info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
-    """The definition in the file `path`: for KEY_VALUE the admin API's text, unless the file is a `.bin`."""
+    """Return the definition in the file `path`: the admin API's text, unless the file is a `.bin`."""
     if SPECS[kind].language == "pair" and not path.endswith(".bin"):
         read = key_value.from_text(data.decode(), properties)
         return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
@@ -247,10 +245,9 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 def numbers_of(
     target: Target, project: Project, repository: Repository, approved: History
 ) -> TargetNumbers | None:
-    """What is recorded for `target` at the tip of the approved history; None: nothing.
+    """Return the record of `target` at the tip of the approved history; None if there is none.
 
-    Raises:
-        DeclarationError: all problems of the numbers file.
+    Raise DeclarationError with all problems of the numbers file.
     """
     if approved.tip is None:
         return None
@@ -260,12 +257,9 @@ def numbers_of(
 def recorded_elsewhere(
     topics: Iterable[TopicName], project: Project, repository: Repository, approved: History
 ) -> dict[TopicName, tuple[str, ...]]:
-    """Those of `topics` that some target counts otherwise than Git, with the names of these targets.
+    """Return those of `topics` whose numbers differ on some target, with the names of these targets.
 
-    Messages of such a topic can be read only by who says which target they come from.
-
-    Raises:
-        DeclarationError: all problems of a numbers file.
+    Reading their messages needs `--target`. Raise DeclarationError with all problems of a numbers file.
     """
     records = [
         recorded

@@ -1,4 +1,4 @@
-"""The numbers files of a project before they are approved: what is wrong with them, by the files and by Git's history alone."""
+"""The check of numbers files before they are approved, from the files and Git's history alone."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _VERSION: Final = "write the number of a version of Git's, or `foreign` with the
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The numbers files among the judged files.
+    """The numbers files among the checked files.
 
     Attributes:
-        records: what they say, one for each target that has one without problems.
-        problems: everything that is wrong with them by themselves.
-        paths: of those that there are, and of their foreign definitions.
+        records: one for each target whose file has no problems.
+        problems: everything that is wrong with a file by itself.
+        paths: the existing files and their foreign definitions.
         places: the same, and where the other targets would have theirs.
     """
 
@@ -39,7 +39,7 @@ class Judged:
 
 
 def judge_files(files: Files, project: Project) -> Judged:
-    """The numbers files of all targets among `files`, with the definitions that they name."""
+    """Read the numbers files of all targets among `files`, with the definitions that they name."""
     records: list[TargetNumbers] = []
     problems: set[Problem] = set()
     paths: set[str] = set()
@@ -68,11 +68,11 @@ def judge_files(files: Files, project: Project) -> Judged:
 def contradictions(
     records: Iterable[TargetNumbers], declared: Catalog, histories: Iterable[Catalog]
 ) -> tuple[Problem, ...]:
-    """What `records` say of topics and versions of Git's that there never were, nor will be.
+    """Return the problems of records that name topics or versions that Git neither has nor gets.
 
     Args:
         records: the numbers files.
-        declared: what the files declare; each new definition is the next version.
+        declared: the declared files; each new definition is the next version.
         histories: the approved history, and what it may become.
     """
     catalogs = tuple(histories)
@@ -102,7 +102,7 @@ def _no_version(name: TopicName, entry: NumberEntry, known: frozenset[int]) -> s
 
 
 def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
-    """The numbers of Git's versions of the topic, with the one that what is declared brings."""
+    """Return the numbers of Git's versions of the topic, with the one that the declaration brings."""
     topic = declared.topics.get(name)
     schema = topic.schema if topic else None
     found: set[int] = set()
@@ -116,7 +116,7 @@ def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) 
 
 
 def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
-    """Foreign definitions that no message can be read with, unless they are what a registry held when it was accepted."""
+    """Yield a problem for each foreign definition that cannot read messages, unless `drift --accept` wrote it."""
     for _, entry in _entries(numbers):
         if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
             continue
@@ -133,7 +133,7 @@ def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
 def _is_accepted(entry: NumberEntry, foreign: SchemaInfo) -> bool:
     """Whether the definition's file has the name that `drift --accept` gives it, which ends with the digest of its bytes.
 
-    A registry may hold anything, and what it holds has to be recordable.
+    A registry may hold anything, and what it holds must be recordable.
     """
     stem = posixpath.splitext(entry.path or "")[0]
     return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")

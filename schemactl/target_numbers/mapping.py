@@ -1,4 +1,4 @@
-"""From a record to the meaning of every number of a target, and back."""
+"""The meaning of every number of a target, from its record, and back."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from schemactl.model import Commit, SchemaInfo, SchemaVersion, Topic, TopicName
 
 @dataclass(frozen=True, slots=True)
 class NumberEntry:
-    """What one number of a target is recorded to stand for.
+    """The recorded meaning of one number of a target.
 
     Attributes:
         number: the target's, as a message carries it.
-        git: Git's version with the same content; None: Git has none, or nobody knows the content.
-        foreign: the definition of a version that Git does not have, with the place of its file.
-        deleted: the registry no longer shows it. With `git` or `foreign` its messages can be read all the same.
-        reason: why that was accepted, in somebody's words.
+        git: Git's version with the same content; None if Git has none, or nobody knows the content.
+        foreign: the definition of a version that Git does not have.
+        deleted: the registry no longer shows it. With `git` or `foreign` its messages can still be read.
+        reason: why that was accepted.
         accepted: the day (UTC).
         source: its place in the numbers file.
-        path: of the file with the foreign definition, relative to the repository's top level.
+        path: the file with the foreign definition, relative to the repository's top level.
     """
 
     number: int
@@ -39,7 +39,7 @@ class NumberEntry:
 
 @dataclass(frozen=True, slots=True)
 class TopicNumbers:
-    """What is recorded of one topic, by number, and its place in the numbers file."""
+    """The record of one topic, by number, and its place in the numbers file."""
 
     entries: Mapping[int, NumberEntry] = field(default_factory=dict)
     source: Source | None = field(default=None, compare=False)
@@ -47,13 +47,7 @@ class TopicNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TargetNumbers:
-    """What a numbers file records.
-
-    Attributes:
-        target: the target's name.
-        path: of the file, relative to the repository's top level.
-        topics: by the names that Git declares, never the target's own.
-    """
+    """The content of a numbers file: the target's name, the file's path, and the topics by their declared names."""
 
     target: str
     path: str
@@ -66,10 +60,10 @@ class TargetVersion:
 
     Attributes:
         number: the target's, as a message carries it.
-        git: Git's version that it stands for; None: none.
+        git: Git's version that it stands for, if any.
         info: the definition that wrote the messages; None: they are rejected.
         commit: the one that brought `git`.
-        unreadable: why messages are rejected, a clause without full stop; "": they are not.
+        unreadable: why messages are rejected, a clause without full stop; "" if they are not.
         deleted: the registry no longer shows the number: nothing new is written with it.
     """
 
@@ -82,17 +76,11 @@ class TargetVersion:
 
 
 def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[TargetVersion, ...]:
-    """What each number of the target stands for, in order of number.
+    """Return what each number of the target stands for, in order of number; without a record, Git's own.
 
-    A number that is not listed and lies below the highest listed one is Git's own; where Git has none, nothing stands for it, and
-    its messages are rejected. Above the highest listed, Git's remaining
-    versions follow in order: those that no number up to there stands for. A number that was deleted does not count there,
-    because the target gets its content once more under a new one. What was foreign when it was recorded, and was approved
-    since, stands for Git's version.
-
-    Args:
-        topic: as Git declares it, with its versions.
-        numbers: the target's record; None: its numbers are Git's.
+    Below the highest recorded number, one that is not recorded is Git's own; where Git has none, its messages are rejected.
+    Above it follow those of Git's versions in order that no number so far stands for; a deleted number does not count, because
+    the target gets its content again under a new one. What was foreign and was approved since is Git's version.
     """
     recorded = numbers.topics.get(topic.name) if numbers else None
     return meanings(topic.versions, recorded, numbers.target if numbers else "")
@@ -101,7 +89,7 @@ def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[Target
 def meanings(
     git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str
 ) -> tuple[TargetVersion, ...]:
-    """The same of one topic, whatever it is called: of Git's versions and what is recorded for `target`."""
+    """Return the same for one topic of any name, from Git's versions and its record for `target`."""
     if recorded is None or not recorded.entries:
         return tuple(_of_git(version.number, version) for version in git)
     known = {version.number: version for version in git}
@@ -120,24 +108,18 @@ def meanings(
 
 
 def git_number(versions: Sequence[TargetVersion], number: int) -> int | None:
-    """Git's number of what the target's `number` stands for; None: it stands for nothing of Git's.
+    """Return Git's number of what the target's `number` stands for; None if it is nothing of Git's.
 
-    Args:
-        versions: of one topic, from `target_versions`.
-        number: the target's.
+    `versions` are one topic's, from `target_versions`.
     """
     found = next((each for each in versions if each.number == number), None)
     return found.git.number if found and found.git else None
 
 
 def target_number(versions: Sequence[TargetVersion], git: int) -> int | None:
-    """The target's number for Git's version `git`: the newest that can be read and is not deleted, else the newest that can be read.
+    """Return the target's newest number for Git's version `git`, preferably one that is not deleted; None if there is none.
 
-    None: no number of the target stands for it.
-
-    Args:
-        versions: of one topic, from `target_versions`.
-        git: Git's number.
+    `versions` are one topic's, from `target_versions`.
     """
     readable = [each for each in versions if each.info and each.git and each.git.number == git]
     return max(readable, key=lambda each: (not each.deleted, each.number)).number if readable else None
@@ -175,7 +157,7 @@ def _recorded(
 
 
 def unusable(info: SchemaInfo) -> str:
-    """What is wrong with a foreign definition; "": messages can be read with it."""
+    """Return what is wrong with a foreign definition; "" if messages can be read with it."""
     if formats.spec(info).payload == "unknown":
         return f"messages of the type {info.type.name} cannot be decoded"
     try:

@@ -1,7 +1,6 @@
-"""Which number in a registry is which version of Git's, worked out from contents; nothing of it is kept anywhere.
+"""Which number in a registry is which version of Git's, found by content; also as the JSON that `rebuild` reads.
 
-The two differ where something else than `apply` took a number: a producer that registered its own schema, or a deletion,
-whose tombstone takes one.
+The two differ where something else than `apply` took a number: a producer that registered its schema, or a deletion.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class NumberPair:
 
     @property
     def state(self) -> PairState:
-        """How the entry stands: `deleted` is what a tombstone came after, `missing` what the registry does not have."""
+        """The state of the entry: `deleted` if a tombstone came after it, `missing` if the registry does not have it."""
         if self.registry is None:
             return "missing"
         if self.registry.info is None:
@@ -45,7 +44,7 @@ class NumberPair:
 
     @property
     def stamp(self) -> str | None:
-        """The id of the commit that an `apply` uploaded the entry from; None: something else uploaded it."""
+        """The id of the commit that an `apply` uploaded the entry from; None if something else uploaded it."""
         return stamp(self.registry.info) if self.registry else None
 
     @property
@@ -55,9 +54,9 @@ class NumberPair:
 
 
 def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
-    """Every entry of the registry's list in order, then the versions of Git's that are not readable there.
+    """Return a pair for every entry of the registry's list in order, then for Git's versions that are not readable there.
 
-    A registry may hold one version of Git's twice, where it compares bytes and Git's number follows their meaning.
+    A registry may hold one version of Git's twice, where it compares bytes and Git compares meaning.
     """
     known = Contents(git)
     readable = {version.number for version in live(registry)}
@@ -74,19 +73,19 @@ FORMAT_VERSION = 1
 
 
 def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
-    """Every topic of both catalogs that has a version in one of them, sorted by name."""
+    """Return every topic of both catalogs that has a version in one of them, sorted by name."""
     names = sorted(git.topics.keys() | registry.topics.keys())
     pairs = {name: _pairs(git.topics.get(name), registry.topics.get(name)) for name in names}
     return [topic_value(name, each) for name, each in pairs.items() if each]
 
 
 def topic_value(name: TopicName, pairs: Iterable[NumberPair]) -> Json:
-    """One topic's list."""
+    """Return one topic's list as JSON."""
     return {"topic": str(name), "versions": [pair_value(pair) for pair in pairs]}
 
 
 def pair_value(pair: NumberPair) -> Json:
-    """One entry. `schema` is there where Git alone could not bring back exactly what the registry holds."""
+    """Return one entry as JSON, with `schema` where Git alone could not restore exactly what the registry holds."""
     entry, version = pair.registry, pair.git
     info = entry.info if entry else version.info if version else None
     told: Json = {
@@ -108,15 +107,15 @@ def _pairs(git: Topic | None, registry: Topic | None) -> Sequence[NumberPair]:
 
 
 def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
-    """What each topic's list in the registry was, from a file that `apply --result` or `drift --format json` wrote.
+    """Read each topic's list in the registry from a file of `apply --result` or `drift --format json`.
 
     Args:
         path: of the file.
-        target: the name of the target that it must have been written for.
-        git: the approved history, by the target's names; contents that the file does not hold come from there.
+        target: the target that it must have been written for.
+        git: the approved history, by the target's names, for contents that the file does not hold.
 
     Raises:
-        SchemactlError: it is no such file, or for another target; or the history does not have what it refers to.
+        SchemactlError: it is no such file, or for another target; or the history lacks what it refers to.
     """
     value = _read(path)
     if value["target"] != target:
@@ -133,10 +132,9 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
 
 
 def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
-    """What `topic_value` wrote, read again from the file at `path`; what is Git's has Git's content.
+    """Read what `topic_value` wrote into the file at `path`; what is Git's gets Git's content.
 
-    Raises:
-        SchemactlError: it is nothing of the kind, or the history does not have what it refers to.
+    Raise SchemactlError if it is something else, or the history lacks what it refers to.
     """
     try:
         return {(name := TopicName.parse(each["topic"])): _list(name, each, git) for each in values}
@@ -153,7 +151,7 @@ def _read(path: Path) -> Json:
     except (ValueError, RecursionError) as error:
         raise SchemactlError(f"{path} is not JSON", fix=expected) from error
     if not isinstance(value, dict) or not {"format_version", "target", "topics"} <= value.keys():
-        raise SchemactlError(f"{path} is no file of numbers", fix=expected)
+        raise SchemactlError(f"{path} is not a file with version numbers", fix=expected)
     if value["format_version"] != FORMAT_VERSION:
         raise SchemactlError(
             f"{path} has format {value['format_version']!r}; this schemactl reads {FORMAT_VERSION}"

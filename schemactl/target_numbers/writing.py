@@ -1,4 +1,4 @@
-"""A numbers file and its foreign definitions, written into the working tree: all of it, or nothing that counts."""
+"""The writer of numbers files and their foreign definitions, and what a record should say of a registry."""
 
 from __future__ import annotations
 
@@ -28,15 +28,10 @@ _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
 def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
-    """Write the numbers file, and the foreign definitions that are not there yet, below `top`.
+    """Write the numbers file, and missing foreign definitions, below `top`; return their paths, relative to `top`.
 
-    The definitions come first and the file is replaced as a whole, so that it never names what is not there.
-
-    Returns:
-        The paths that were written, relative to `top`.
-
-    Raises:
-        SchemactlError: a path leads through a link, or cannot be written.
+    The definitions come first, so that the file never names what does not exist. Raise SchemactlError if a path leads through a
+    link, or cannot be written.
     """
     files = WorktreeFiles(str(top))
     top = top.resolve()
@@ -60,7 +55,7 @@ def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
 
 
 def numbers_text(numbers: TargetNumbers) -> str:
-    """The file's text: a line for each number."""
+    """Return the file's text: a line for each number."""
     lines = [_HEAD.format(target=shown(numbers.target))]
     folder = posixpath.dirname(numbers.path)
     for name, recorded in numbers.topics.items():
@@ -92,14 +87,14 @@ def _properties(properties: Mapping[str, str]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """A text in quotes; half a surrogate pair, which has no UTF-8, becomes a question mark."""
+    """Return a text in quotes; half a surrogate pair, which has no UTF-8, becomes a question mark."""
     plain = text.encode(errors="replace").decode()
     written = scalar(plain)
     return written if written.startswith('"') else f'"{written}"'
 
 
 def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> NumberEntry:
-    """The entry with the path of its foreign definition, a new one where it has none yet."""
+    """Return the entry with the path of its foreign definition, a new one where it has none yet."""
     if entry.foreign is None or entry.path:
         return entry
     parts = (numbers.target, name.tenant, name.namespace, name.topic)
@@ -128,7 +123,7 @@ def _content(info: SchemaInfo, path: str) -> bytes:
 
 
 def _pair_text(info: SchemaInfo) -> bytes:
-    """The admin API's text of a KEY_VALUE definition; nothing where that would not bring back its bytes."""
+    """Return the admin API's text of a definition; nothing where that would not restore its bytes."""
     try:
         text = key_value.to_text(info)
         same = key_value.from_text(text, info.properties).schema == info.schema
@@ -154,12 +149,11 @@ def accept(
     reason: str,
     today: date,
 ) -> TopicNumbers | None:
-    """The record of a topic that says what its registry holds; None: its numbers are Git's, so nothing is to be recorded.
+    """Return the record of a topic that says what its registry holds; None if its numbers are Git's.
 
-    Every number whose meaning is not Git's own is listed, and with any of these the last number of all, so that what comes
-    later is counted from there. Of a number that the registry does not show, the record says only that it was deleted: the list may
-    have been lost and begun anew since it was looked at last, so that what stood there before need not be what was deleted.
-    An entry that says the same as before stays as it is, and so does what somebody recorded of a deleted number.
+    Every number whose meaning is not Git's own is listed, and with these the last number of all, so that later ones count from
+    there. A number that the registry does not show is only recorded as deleted: the list may have begun anew, so that what was
+    recorded before need not be what was deleted. An entry that still holds stays as it is.
 
     Args:
         git: Git's versions.
@@ -188,7 +182,7 @@ def accept(
 
 
 def _saying(entry: NumberEntry, git: int | None, held: SchemaVersion) -> NumberEntry:
-    """`entry` with what its number stands for: Git's version, else the definition that is held."""
+    """Return `entry` with what its number stands for: Git's version, else the definition that is held."""
     foreign = unstamped(held.info) if git is None and held.info else None
     return NumberEntry(
         entry.number,

@@ -243,7 +243,7 @@ def test_too_many_tombstones_are_in_the_way(estate: Estate, capsys: pytest.Captu
     estate.put(None)
     capsys.readouterr()
     assert estate.run("rebuild") == 100
-    assert "tombstones have taken 0 by now, where the first version was 0" in capsys.readouterr().out
+    assert "tombstones have taken the numbers 0 since" in capsys.readouterr().out
 
 
 def test_a_strategy_that_would_refuse_an_old_version_stands_in_the_way(
@@ -323,7 +323,7 @@ def test_a_rewritten_history_cannot_stand_for_what_was_kept(
     ("text", "message"),
     [
         ("", "is not JSON"),
-        ("[]", "is no file of numbers"),
+        ("[]", "is not a file with version numbers"),
         ('{"format_version": 9, "target": "local", "topics": []}', "has format 9; this schemactl reads 1"),
         ('{"format_version": 1, "target": "prod", "topics": []}', "was written for the target prod"),
         ('{"format_version": 1, "target": "local", "topics": null}', "holds no numbers"),

@@ -324,7 +324,7 @@ def test_what_cannot_be_declared_is_told(
     put(registry, name("odd"), SchemaInfo(SchemaType.INT8, properties=odd))
     said = settled(run, capsys, "--commit-each-version").splitlines()
     told = {line.split("/")[4].split(":")[0]: line for line in said if line.count("://") and "/" in line}
-    assert "declared without `schema`: the registry holds one of type NONE" in told["plain"]
+    assert "declared without `schema`: the registry holds a schema of type NONE" in told["plain"]
     assert "python" not in told  # it is STRING, as the Python client spells it
     assert "left out: version 0" in told["bad"]
     assert "default" in told["bad"]

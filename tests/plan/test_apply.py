@@ -250,7 +250,7 @@ def test_another_content_read_back_stops_the_apply() -> None:
     with closing(Garbling(":memory:")) as registry:
         result = apply(plan_for(registry, TARGET), registry)
     assert result.failure is not None
-    assert "v0 reads back with another content than was uploaded" in result.failure.what
+    assert "v0 reads back with other content than was uploaded" in result.failure.what
 
 
 def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(disturbed: Disturb) -> None:

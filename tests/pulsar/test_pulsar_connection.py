@@ -136,7 +136,7 @@ def test_another_broker_of_the_list_is_asked_when_one_is_down() -> None:
 
 def test_a_web_page_is_no_admin_api() -> None:
     page = Said(200, b"<html>welcome</html>", "text/html")
-    with serving(lambda _: page) as server, pytest.raises(RegistryError, match="something that is not JSON"):
+    with serving(lambda _: page) as server, pytest.raises(RegistryError, match="does not answer with JSON"):
         get(server.url)
 
 
@@ -151,7 +151,7 @@ def test_json_of_another_shape_is_one_clear_error(value: Any) -> None:
             lambda: registry.read(Scope(frozenset({name}), frozenset({ORDERS}))),
         ]
         for ask in asked:
-            with pytest.raises(RegistryError, match="something else than Pulsar does"):
+            with pytest.raises(RegistryError, match="does not answer as Pulsar does"):
                 ask()
 
 

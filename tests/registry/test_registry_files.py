@@ -159,7 +159,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(RegistryError, match=r"the folder .* cannot be made"):
+    with pytest.raises(RegistryError, match=r"the folder .* cannot be created"):
         make(tmp_path / "file" / "registry.db")
 
 

@@ -79,7 +79,7 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
         taken.listen()
         done = shop.schemactl(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 1
-    assert "cannot be listened on" in done.stderr
+    assert "cannot listen on" in done.stderr
     assert "--port" in done.stderr
 
 

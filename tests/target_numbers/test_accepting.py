@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from estate import ORDERS, avro
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemactl.changes import Contents, content_identity
@@ -185,6 +185,7 @@ class Life:
         return {each.registry for each in found if not each.recorded}
 
 
+@settings(deadline=None)
 @given(lives())
 def test_no_number_that_was_accepted_is_read_as_something_else(steps: list[tuple[str, int]]) -> None:
     life = Life(topic(0))
@@ -198,6 +199,7 @@ def test_no_number_that_was_accepted_is_read_as_something_else(steps: list[tuple
             assert accepted(life.git, life.held, life.record) == life.record
 
 
+@settings(deadline=None)
 @given(lives())
 def test_what_apply_adds_after_a_record_has_the_number_that_readers_expect(
     steps: list[tuple[str, int]],

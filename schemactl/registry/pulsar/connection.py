@@ -105,10 +105,7 @@ class AdminConnection:
     def get(self, path: str, shape: Any, **absent: Any) -> Any:
         """Return the JSON value at `path` below `/admin/v2/`, of that `shape` (see `shape_error`); None for an empty reply.
 
-        With `absent=value`, that value is returned for a 404.
-
-        Raises:
-            RegistryError: no response, an error, or not what Pulsar answers.
+        With `absent=value`, that value is returned for a 404. Raise RegistryError for no response, an error, or another shape.
         """
         reply = self.send("GET", path)
         if reply.status == 404 and absent:
@@ -117,25 +114,20 @@ class AdminConnection:
         return self.json(reply, f"GET {path}", shape)
 
     def json(self, reply: Reply, what: str, shape: Any) -> Any:
-        """Return the JSON value of the reply to `what`, of that `shape` (see `shape_error`).
-
-        Raises:
-            RegistryError: it has another shape, or is not JSON.
-        """
+        """Return the JSON value of the reply to `what`; raise RegistryError if it does not have that `shape`."""
         fix = "check that `registry` of the target is the address of Pulsar's admin API"
         try:
             value = reply.json()
         except (ValueError, RecursionError):
-            raise RegistryError(f"{self.url}: {what} answers something that is not JSON", fix=fix) from None
+            raise RegistryError(f"{self.url}: {what} does not answer with JSON", fix=fix) from None
         if shape_error(value, shape):
-            raise RegistryError(f"{self.url}: {what} answers something else than Pulsar does", fix=fix)
+            raise RegistryError(f"{self.url}: {what} does not answer as Pulsar does", fix=fix)
         return value
 
     def send(self, method: str, path: str, body: Any = None) -> Reply:
         """Return the reply to a request that is safe to repeat: the first that a retry would not change.
 
-        Raises:
-            RegistryError: no response came before the deadline for retries.
+        Raise RegistryError when no response comes before the deadline for retries.
         """
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         start_s = time.monotonic()
@@ -182,10 +174,9 @@ class AdminConnection:
         )
 
     def expect(self, reply: Reply, what: str, *, of: object = "") -> None:
-        """Raise RegistryError unless `reply` is a success; with `of`, a 404 means that this does not exist.
+        """Raise RegistryError with the broker's message unless `reply` is a success.
 
-        Raises:
-            RegistryError: the broker's message, and the next step where it is known.
+        With `of`, a 404 means that it does not exist.
         """
         if reply.fine:
             return

@@ -1,4 +1,4 @@
-"""What proves to a broker who asks. Nothing in here shows a secret, and the texts of errors are cleared of them."""
+"""Credentials for a broker. Nothing in this module shows a secret, and error messages are redacted."""
 
 from __future__ import annotations
 
@@ -41,11 +41,7 @@ class Bearer(Protocol):
     """A source of bearer tokens."""
 
     def token(self) -> str:
-        """The token to send now.
-
-        Raises:
-            RegistryError: there is none.
-        """
+        """Return the token to send now; raise RegistryError if there is none."""
         ...
 
     def renew(self, refused: str) -> bool:
@@ -54,13 +50,13 @@ class Bearer(Protocol):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Everything that was or could have been sent so far. Nobody is asked for it."""
+        """Everything that was or could have been sent so far; reading it sends no request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a target says of `token_env`, `token_file`, `oauth2`, `cert_file` with `key_file`, and `ca_file`."""
+    """What a target says in `token_env`, `token_file`, `oauth2`, `cert_file` with `key_file`, and `ca_file`."""
 
     bearer: Bearer | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -68,10 +64,9 @@ class Credentials:
 
     @classmethod
     def of(cls, written: Mapping[str, Any], folder: Path) -> Credentials:
-        """As written in the project file; relative paths start at `folder`.
+        """Read the credentials of the project file; relative paths start at `folder`.
 
-        Raises:
-            RegistryError: a file cannot be used, or an environment variable is not set.
+        Raise RegistryError if a file cannot be used, or an environment variable is not set.
         """
         tls = _tls(written, folder)
         bearer: Bearer | None = None
@@ -86,11 +81,11 @@ class Credentials:
 
     @property
     def has_secret(self) -> bool:
-        """There is something that only the cluster may see."""
+        """Whether there is something that only the cluster may see."""
         return self.bearer is not None or self.has_certificate
 
     def redact(self, text: str) -> str:
-        """`text` without the secrets, should somebody's answer quote them."""
+        """Return `text` without the secrets, should somebody's answer quote them."""
         for secret in self.bearer.secrets if self.bearer else ():
             text = text.replace(secret, "***")
         return text
@@ -262,7 +257,7 @@ def _checked(token: str, where: str) -> str:
 
 
 def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
-    """How to speak TLS; None: as the system does by default."""
+    """Return how to use TLS; None for the system's default."""
     if not {"ca_file", "cert_file"} & written.keys():
         return None
     context = ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""HTTP whose answers end, whatever a server sends: their size, compressed or not, and the time they take are limited."""
+"""HTTP with limited responses: in size, compressed or not, and in time, whatever a server sends."""
 
 from __future__ import annotations
 
@@ -27,30 +27,27 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS
 
 
 class ResponseLimitError(urllib3.exceptions.HTTPError):
-    """An answer that would never end, or not fit; asking again would not help."""
+    """A response beyond a limit; a retry would not help."""
 
 
 class _Limit(OSError):
-    """Raised where a file is read, and turned into `ResponseLimitError` above urllib3."""
+    """A limit reached while reading from a socket; becomes `ResponseLimitError` above urllib3."""
 
 
 def manager(**options: Any) -> urllib3.PoolManager:
-    """A pool of connections whose answers are read within the limits; `options` are PoolManager's."""
+    """Return a pool of connections that reads responses within the limits; `options` are PoolManager's."""
     made = urllib3.PoolManager(**options)
     made.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
     return made
 
 
 def body_of(response: urllib3.BaseHTTPResponse, *, most: int = MAX_ANSWER_BYTES, cut: bool = False) -> bytes:
-    """The body, decompressed.
+    """Return the decompressed body of a response that has not been read.
 
-    Args:
-        response: an answer whose body has not been read.
-        most: how many bytes it may have.
-        cut: it ends there without more ado; what is left is not read, and the connection is closed.
+    With `cut`, a body of more than `most` bytes ends there, and the connection is closed.
 
     Raises:
-        ResponseLimitError: it has more.
+        ResponseLimitError: it has more than `most` bytes.
         HTTPError: it cannot be read, or is compressed in a way that was not asked for.
     """
     decode = _decoder(response.headers.get("Content-Encoding", ""), most)
@@ -66,7 +63,7 @@ def body_of(response: urllib3.BaseHTTPResponse, *, most: int = MAX_ANSWER_BYTES,
 
 
 def limit_reached(error: BaseException) -> str:
-    """What is said of an error that comes of a limit; "" for any other."""
+    """Return the message of an error that comes from a limit; "" for any other."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, (ResponseLimitError, _Limit)):
@@ -77,7 +74,7 @@ def limit_reached(error: BaseException) -> str:
 
 
 def _decoder(encoding: str, most: int) -> Callable[[bytes], bytes]:
-    """What decompresses the next bytes, never to many more than `most` of them at once."""
+    """Return a function that decompresses the next bytes, never to many more than `most` at once."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return bytes
@@ -95,7 +92,7 @@ def _decoder(encoding: str, most: int) -> Callable[[bytes], bytes]:
 
 
 class _Raw(io.RawIOBase):
-    """What comes from a socket, until the time or the number of bytes is up."""
+    """A socket's data, until the time or the number of bytes is used up."""
 
     def __init__(self, raw: io.RawIOBase, settimeout: Callable[[float], None], until_s: float) -> None:
         super().__init__()
@@ -131,7 +128,7 @@ def _late() -> _Limit:
 
 
 class _Answer(http.client.HTTPResponse):
-    """Reads its head and body within the limits."""
+    """A response whose head and body are read within the limits."""
 
     def __init__(self, sock: Any, *arguments: Any, until_s: float, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)

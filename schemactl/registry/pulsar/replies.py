@@ -75,7 +75,7 @@ def strategy_named(text: str | None) -> CompatibilityStrategy:
         return CompatibilityStrategy.UNDEFINED if text is None else CompatibilityStrategy(text)
     except ValueError:
         raise RegistryError(
-            f"the registry has a compatibility strategy that is not known here: {(text or '')[:60]!r}",
+            f"the registry has a compatibility strategy that this version does not know: {(text or '')[:60]!r}",
             fix="upgrade schemactl",
         ) from None
 

@@ -1,4 +1,4 @@
-"""Schemas: what is stored of a topic, uploads, tests and deletions."""
+"""Schemas of a topic over the admin API: stored versions, uploads, tests and deletions."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _RESPONSE = {
 
 
 def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion, ...]:
-    """Every entry stored of the topic, in order of number.
+    """Return every stored entry of the topic, in order of number.
 
-    Pulsar tells the contents of those behind the last tombstone alone. What stands before can no longer be read by
-    anybody, so it counts as tombstones, too.
+    Pulsar shows only the contents after the last tombstone. What stands before can no longer be read, so it counts as
+    tombstones, too.
     """
     answer = connection.get(
         f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE]}, absent={"getSchemaResponses": ()}
@@ -69,27 +69,27 @@ def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion
 
 @lru_cache(maxsize=MAX_VERSIONS)
 def _tombstone(number: int) -> SchemaVersion:
-    """One for all topics: what a registry only claims to have should cost nothing."""
+    """Return a tombstone, one for all topics: what a registry only claims to have should cost nothing."""
     return SchemaVersion(number, None)
 
 
 def get(connection: AdminConnection, topic: TopicName, number: int | None) -> SchemaVersion | None:
-    """The readable version with that number (None: the latest); None: there is none."""
+    """Return the readable version with that number (None: the latest); None if there is none."""
     where = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
     answer = connection.get(where, _RESPONSE, absent=None)
     return None if answer is None else _version(topic, answer)
 
 
 def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
-    """The number that the registry gives to the upload.
+    """Return the number that the registry gives to the upload.
 
     Raises:
-        SchemaRefused: the registry's own "no".
-        RegistryError: there is no answer, or the upload would do harm that Pulsar does not prevent.
+        SchemaRefused: the registry refuses it.
+        RegistryError: there is no response, or the upload would do harm that Pulsar does not prevent.
     """
     if info.type in WITHOUT_SCHEMA:
         raise RegistryError(
-            f"{topic}: a {info.type.name} schema is not uploaded: Pulsar would store it, and then refuse every other one",
+            f"{topic}: a {info.type.name} schema is not uploaded: Pulsar would store it and then refuse all others",
             fix="declare the topic without `schema`",
         )
     payload = _payload(info)
@@ -111,7 +111,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
 
 
 def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
-    """What the compatibility endpoint says; a refusal is an unexpected error there."""
+    """Return the answer of the compatibility endpoint, where a refusal is an unexpected error."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(info))
     if reply.fine:
         return Answer(Outcome.OK)
@@ -122,7 +122,7 @@ def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Ans
 
 
 def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int | None:
-    """The number of the tombstone; None after a forced deletion, which leaves nothing."""
+    """Return the number of the tombstone; None after a forced deletion, which leaves nothing."""
     where = f"{_path(topic)}/schema"
     if force:
         connection.expect(connection.send("DELETE", f"{where}?force=true"), f"DELETE {where}")
@@ -153,17 +153,13 @@ def _path(topic: TopicName) -> str:
 
 
 def _next_number(connection: AdminConnection, topic: TopicName) -> int:
-    """One more than the number of the last entry, tombstones included."""
+    """Return one more than the number of the last entry, tombstones included."""
     told = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
     return _number(topic, told["info"]["version"]) + 1 if told else 0
 
 
 def _number(topic: TopicName, told: int) -> int:
-    """The version number that the registry tells.
-
-    Raises:
-        RegistryError: no list of versions can be so long.
-    """
+    """Return a version number that the registry sent; raise RegistryError if no list of versions can be so long."""
     if not 0 <= told < MAX_VERSIONS:
         raise RegistryError(
             f"{topic}: the registry says there is a version {told}, but it cannot list so many",
@@ -189,15 +185,15 @@ def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
         kind = SchemaType[answer["type"]]
     except KeyError:
         raise RegistryError(
-            f"{topic}: v{answer['version']} has the schema type {answer['type'][:60]!r}, which is not known here",
+            f"{topic}: v{answer['version']} has the schema type {answer['type'][:60]!r}, which this version does not know",
             fix="upgrade schemactl",
         ) from None
     number, moment_ms = _number(topic, answer["version"]), answer.get("timestamp")
     text, properties = answer.get("data") or "", answer.get("properties") or {}
     if not all(isinstance(value, str) for value in properties.values()):
-        raise RegistryError(f"{topic}: v{number} has a property that is no text")
+        raise RegistryError(f"{topic}: v{number} has a property that is not text")
     if isinstance(moment_ms, bool) or (moment_ms is not None and abs(moment_ms) > _LATEST_MS):
-        raise RegistryError(f"{topic}: v{number} has no time as its timestamp")
+        raise RegistryError(f"{topic}: v{number} has a timestamp that is not a time")
     try:
         info = SPECS[kind].from_text(kind, text, properties)
     except (InvalidSchema, ValueError) as error:
@@ -206,7 +202,7 @@ def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
 
 
 def _outcome(reply: Reply) -> Outcome | None:
-    """What the answer to an upload says of the definition; None: nothing, it speaks of something else."""
+    """Return what the reply to an upload says about the definition; None if it is about something else."""
     if reply.status == _CONFLICT and not is_concurrent_modification(reply):
         return Outcome.INCOMPATIBLE
     if reply.status == _INVALID:
@@ -216,7 +212,7 @@ def _outcome(reply: Reply) -> Outcome | None:
 
 
 def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
-    """The strategy that the compatibility endpoint names for `topic`, which need not exist; None: it may not be asked."""
+    """Return the strategy that the compatibility endpoint names; None if it may not be asked. `topic` need not exist."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
     if not reply.fine:
         return None

@@ -1,4 +1,4 @@
-"""What differs around the versions: namespaces, topics, policies, partitions."""
+"""Drift of namespaces, topics, policies and partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemactl.wording import partitioned, policy_words
 
 
 class TopicAndPolicyDrift:
-    """Policies, partitions, and what is there at all. `words` are for the commands that are advised."""
+    """The comparison of everything but versions."""
 
     def __init__(self, git: Catalog, state: RegistryState, words: Advice) -> None:
         self.git = git
@@ -32,13 +32,13 @@ class TopicAndPolicyDrift:
         self.words = words
 
     def differences(self) -> Iterator[DriftItem]:
-        """Everything but versions."""
+        """Yield every difference except those of versions."""
         for relaxed, own in sorted(self.relaxed.items()):
             yield DriftItem(
                 relaxed,
                 DriftKind.RELAXED,
-                f"the topic is set to ALWAYS_COMPATIBLE for the time of an `apply`; its own strategy is {own}",
-                "an `apply` that was killed leaves a topic so, and so does one that is running now",
+                f"the topic accepts every upload (ALWAYS_COMPATIBLE, set by an `apply`); its own strategy is {own}",
+                "an `apply` was killed, or is running now",
                 f"{self.words.apply}: it restores the strategy first",
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
@@ -133,7 +133,7 @@ class TopicAndPolicyDrift:
 
 
 def unmanaged(git: Catalog, state: RegistryState, words: Advice) -> Iterator[DriftItem]:
-    """What `git` never declared; a draft is declared."""
+    """Yield what `git` never declared; a draft counts as declared."""
     told = {name.schema_id for name in git.topics}
     spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
     cause = "the approved history never declared it; who made it, the registry's answers cannot tell"
