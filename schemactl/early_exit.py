@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 
-from schemactl.history import confined, kept
-from schemactl.history.raw import DIFF_INDEX
+from schemactl.history import confined, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def is_nothing_staged() -> bool:
     """Return whether the schemas at HEAD have passed a check and none of their files is staged; False: check completely."""
     if in_ci() or not _is_usual():
         return False
-    asked, _, known = bytes(kept.read(_RECORD, _KIND) or b"").partition(b"\0")
+    asked, _, known = bytes(store.read(_RECORD, _KIND) or b"").partition(b"\0")
     return bool(asked) and _state(asked) == known
 
 
@@ -59,7 +58,7 @@ def record(watched: Iterable[str]) -> None:
     if not _is_usual() or b"\0" in asked or asked.count(b"\n") > len(paths) or len(asked) > _MAX_BYTES:
         return
     if (known := _state(asked)) is not None:
-        kept.write(_RECORD, _KIND, asked + b"\0" + known)
+        store.write(_RECORD, _KIND, asked + b"\0" + known)
 
 
 def _is_usual() -> bool:
@@ -74,7 +73,7 @@ def _is_usual() -> bool:
 
 def _state(asked: bytes) -> bytes | None:
     """Return what HEAD has at the watched paths; None: git failed, or something of them is staged."""
-    differences = _git(*DIFF_INDEX, "HEAD")
+    differences = _git(*confined.DIFF_INDEX, "HEAD")
     if differences is None:
         return None
     watched = [line.removeprefix(b"HEAD:") for line in asked.splitlines()]

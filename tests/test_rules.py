@@ -117,7 +117,7 @@ def found_in(path: Path) -> list[dict[str, Any]]:
                 label="main",
                 declared=declared.findings,
                 fork=Fork(base.catalog, base.tip, unchanged, combined),
-                stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
+                stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.commits], forked.recorded)
                 if stepwise and branch
                 else None,
             )

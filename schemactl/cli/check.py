@@ -180,8 +180,7 @@ def _refuse_itself(context: Context, repository: Repository, project: Project, *
     Raises:
         UsageError: it would be, without --base.
     """
-    from schemactl.history.approved import UnknownRef, approved, resolve
-    from schemactl.history.reviewed import approved_project
+    from schemactl.history.approved import UnknownRef, approved, approved_project, resolve
 
     fix = "say what this goes to, as --base origin/main; after a merge, the commit before it"
     if staged:
@@ -213,8 +212,7 @@ def _is_settled(
     repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None
 ) -> bool:
     """Whether it is not for a change to move what leads to the commit `tip`: a remote has it, or there is none."""
-    from schemactl.history.approved import resolve
-    from schemactl.history.reviewed import by_default, is_clone
+    from schemactl.history.approved import by_default, is_clone, resolve
 
     if not is_clone(repository):
         return project.approved is None or bool(reviewed and not reviewed.proposed)
@@ -278,10 +276,10 @@ def _declared(
 ) -> tuple[Declared, Judged]:
     """What the files say, the targets' numbers files among them. Raises DeclarationError if they have problems."""
     from schemactl import declare, history
-    from schemactl.history import attributes, kept
+    from schemactl.history import attributes
     from schemactl.target_numbers import judge_files
 
-    soundness = history.Soundness(repository, project, files, program=kept.program())
+    soundness = history.Soundness(repository, project, files)
     declared = declare.read(files, project, soundness=soundness)
     soundness.keep()
     numbers = judge_files(files, project)
@@ -316,11 +314,11 @@ def _not_judged(
 ) -> Iterator[str]:
     """That files of the working tree are not as HEAD has them."""
     from schemactl import declare, history
-    from schemactl.history import uncommitted
+    from schemactl.history.files import differing_files
 
     worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
     here = history.HashedFiles(worktree, repository.object_format)
-    paths = uncommitted.among(files, here, judged)
+    paths = differing_files(files, here, judged)
     if paths:
         named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
         yield (
@@ -344,7 +342,7 @@ def _compared(
         declared=declared.findings,
         only=_only(args, declared.catalog, approved.catalog),
         fork=fork,
-        stepwise=Stepwise(stepwise.catalog, [step.commit for step in branch.steps], forked.recorded)
+        stepwise=Stepwise(stepwise.catalog, [each.commit for each in branch.commits], forked.recorded)
         if stepwise and branch
         else None,
     )

@@ -17,8 +17,8 @@ from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.output import write
 
 if TYPE_CHECKING:
+    from schemactl.history.commits import NewCommit
     from schemactl.history.repository import Repository
-    from schemactl.history.writing import NewCommit
     from schemactl.importing import ImportResult
     from schemactl.model import Catalog, Commit, Project, Target, TopicName
     from schemactl.registry import Registry
@@ -197,7 +197,7 @@ def _write(
     target: Target,
 ) -> Commit | None:
     """Everything is written: as commits, of which the last is returned, or as files alone."""
-    from schemactl.history.writing import NewCommit, add_commits
+    from schemactl.history.commits import NewCommit, add_commits
 
     if args.commit_each_version:
         return add_commits(repository, _commits({**around, **imported.namespace_files}, imported, target))
@@ -225,7 +225,7 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
     """First what has no versions, then each version."""
-    from schemactl.history.writing import NewCommit
+    from schemactl.history.commits import NewCommit
     from schemactl.wording import moment
 
     now_s = int(time.time())

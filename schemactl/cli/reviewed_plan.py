@@ -170,10 +170,7 @@ def _is_on_line(commit: Commit, repository: Repository, tip: Commit | None) -> b
     found = repository.commit(commit.id)
     if tip is None or found is None or found.id != commit.id:
         return False
-    line = repository.stream(
-        "log", "-z", "--first-parent", "--no-show-signature", "--format=%H", tip.id, "--"
-    )
-    return commit.id == tip.id or commit.id.encode() in (record.strip() for record in line)
+    return commit.id.encode() in repository.run("rev-list", "--first-parent", tip.id, "--").split()
 
 
 def _expect_same(

@@ -15,15 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from schemactl.history.bare import load_project
-    from schemactl.history.branch import Branch
+    from schemactl.history.approved import ApprovedProject, approved_project, load_project
+    from schemactl.history.commits import Branch, LoggedCommit
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.reading import Forked, read, read_forked, read_here
-    from schemactl.history.record import Step
     from schemactl.history.repository import Repository
-    from schemactl.history.reviewed import ApprovedProject, approved_project
     from schemactl.history.soundness import Soundness
     from schemactl.history.state import History, Note, Standing
+    from schemactl.history.store import Store
 
 __all__ = [
     "ApprovedProject",
@@ -33,11 +32,12 @@ __all__ = [
     "HashedFiles",
     "History",
     "IndexFiles",
+    "LoggedCommit",
     "Note",
     "Repository",
     "Soundness",
     "Standing",
-    "Step",
+    "Store",
     "approved_project",
     "load_project",
     "read",
@@ -46,20 +46,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ApprovedProject": "reviewed",
-    "Branch": "branch",
+    "ApprovedProject": "approved",
+    "Branch": "commits",
     "CommitFiles": "files",
     "Forked": "reading",
     "HashedFiles": "files",
     "History": "state",
     "IndexFiles": "files",
+    "LoggedCommit": "commits",
     "Note": "state",
     "Repository": "repository",
     "Soundness": "soundness",
     "Standing": "state",
-    "Step": "record",
-    "approved_project": "reviewed",
-    "load_project": "bare",
+    "Store": "store",
+    "approved_project": "approved",
+    "load_project": "approved",
     "read": "reading",
     "read_forked": "reading",
     "read_here": "reading",

@@ -1,38 +1,69 @@
-"""Which ref is the record of approved schemas, and why one cannot be read."""
+"""Which ref is the record of approved schemas, and the project file as that ref has it.
+
+What a change says of registries and secrets counts once it has been reviewed: targets are opened by the approved file.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final, NamedTuple
 
-from schemactl.errors import HistoryError
-from schemactl.history.folders import USUAL, spellings
+from schemactl import declare
+from schemactl.declare import PROJECT_FILE, read_project
+from schemactl.declare.files import read_bytes
+from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
+from schemactl.history.files import CommitFiles
 from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project
 
-_STEPS = re.compile(r"[~^]|@\{")
+_USUAL: Final = (
+    *("refs/remotes/origin/main", "refs/remotes/origin/master"),
+    *("refs/heads/main", "refs/heads/master"),
+)
+"""Where the approved ref is looked for, besides the remotes' default branches."""
+
+_STEPS: Final = re.compile(r"[~^]|@\{")
 """Where what follows leads on from a ref (gitrevisions)."""
 
-_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.IGNORECASE)
+_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.IGNORECASE)
 
 
 class UnknownRef(HistoryError):
-    """There is no such ref, or which one is meant cannot be told."""
+    """There is no such ref, or several are called like that."""
+
+
+class ApprovedProject(NamedTuple):
+    """The project of an approved commit, and the name of the ref that leads there.
+
+    `proposed`: only the files at hand name that ref, as the default branch has no project file.
+    """
+
+    project: Project
+    ref: str
+    proposed: bool = False
 
 
 def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
-    """The ref or commit that `name` stands for, so that git can mistake it for no other, and the commit that it leads to.
+    """Return the full name of the ref or commit `name`, and the commit that it leads to; None: there is none.
 
-    A remote's branch comes before a tag or a branch that is called the same. None: there is none.
+    Other than with git, a remote's branch (or its default branch, where the remote alone is named) comes before a tag or a
+    branch of the same name: nobody's tag or branch takes the place of the record.
 
     Raises:
         UnknownRef: several refs have this name.
     """
     match = _STEPS.search(name)
     ref, steps = (name[: match.start()], name[match.start() :]) if match else (name, "")
-    for group in [[ref]] if _ID.fullmatch(ref) or not ref else spellings(ref):
+    local = [f"refs/heads/{ref}", f"refs/tags/{ref}", f"refs/{ref}"]
+    groups = [[f"refs/remotes/{ref}"], [f"refs/remotes/{ref}/HEAD"], local, [ref]]
+    if _ID.fullmatch(ref) or not ref or ref.startswith("refs/") or ref == "HEAD":
+        groups = [[ref]]
+    for group in groups:
         found = {each: tip for each in group if (tip := repository.commit(each + steps))}
         if len(found) > 1:
             raise UnknownRef(
@@ -45,7 +76,7 @@ def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
 
 
 def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
-    """The ref whose first-parent history is the record, as people write it, and its tip.
+    """Return the ref whose first-parent history is the record, as people write it, and its tip.
 
     `ref`, else what the project file names, else the default branch of the remote, else the branch main or master. The
     tip is None when the repository has no commit and no remote to fetch one from, or was fetched none: nothing has been
@@ -53,44 +84,209 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
 
     Raises:
         UnknownRef: there is no such ref, or there are several; says the command that repairs it.
-        HistoryError: the history behind it is not everybody's; likewise.
+        HistoryError: the history behind it is incomplete; likewise.
     """
     name = ref or project.approved
     candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
     for candidate in candidates:
         if found := resolve(repository, candidate):
-            if repository.partial:
-                repository.partial.refuse_without_trees()
+            repository.refuse_without_trees()
             return _short(candidate), found[1]
     refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
-    remotes = _remotes(repository)
-    if (
-        not refs
-        and repository.commit("HEAD") is None
-        and (not remotes or _is_empty(repository.common_directory / "FETCH_HEAD"))
-    ):
+    fetched = repository.common_directory / "FETCH_HEAD"
+    # A fetch leaves FETCH_HEAD empty when the remote has no branch.
+    nothing_fetched = fetched.is_file() and not fetched.stat().st_size
+    if not refs and repository.commit("HEAD") is None and (not _with_url(repository) or nothing_fetched):
         return name or "main", None
     if name:
         raise UnknownRef(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
             fix=_advice(
-                name, refs, remotes, where="with --base" if ref else "as `approved:` in the project file"
+                repository,
+                name,
+                refs,
+                where="with --base" if ref else "as `approved:` in the project file",
             ),
         )
     raise UnknownRef(
         "no ref is known to hold the approved history: no remote has told its default branch, and there is no main or master",
-        fix=f"name it as `approved:` in {project.path}; {_those(refs, remotes)}",
+        fix=f"name it as `approved:` in {project.path}; {_those(repository, refs)}",
     )
 
 
+def refuse_shallow(repository: Repository) -> None:
+    """Raise HistoryError where the history is cut off; it says the command that repairs it."""
+    if repository.shallow:
+        raise HistoryError(
+            "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
+            fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
+        )
+
+
+def approved_project(
+    directory: str, config: str | None, proposed: Project, *, local: bool = False
+) -> ApprovedProject | None:
+    """Return the project that `directory` belongs to, as the approved ref has it.
+
+    Which ref that is, is not for the files at hand to say: it is the remote's default branch (else main or master), or the
+    ref that the project file there names as `approved`. Only in a repository that nothing was fetched into may the files at
+    hand name one, and only a branch.
+
+    Args:
+        directory: the folder of work.
+        config: the path of the project file where the user named it, from `directory`; in a bare repository from the top.
+        proposed: the project as the files at hand have it.
+        local: a clone's own main or master counts, too, where its remote's default branch is not known. It may be anybody's:
+            not for what opens a target.
+
+    Returns:
+        None where nothing has been approved yet: no repository, no commit, or no project file in that commit.
+
+    Raises:
+        HistoryError: which ref is the approved one is not known.
+        SchemactlError: the approved project file has problems.
+    """
+    try:
+        repository = Repository.open(directory)
+    except HistoryError:
+        here = Path(directory).resolve()
+        if "GIT_DIR" in os.environ or any(os.path.lexists(each / ".git") for each in (here, *here.parents)):
+            raise
+        return None
+    with repository:
+        ref, tip = by_default(repository, proposed, local=local)
+        first = _project_at(repository, tip, ref, directory, config)
+        if first is not None and first.approved is None:
+            return ApprovedProject(first, ref)
+        # Where the default branch has no project file, the project may live on another one from its beginning.
+        says = first or (proposed if proposed.approved else None)
+        if says is None or tip is None:
+            return None
+        named, there = approved(repository, says)
+        found = _project_at(repository, there, named, directory, config)
+        return ApprovedProject(found, named, proposed=first is None) if found else None
+
+
+def by_default(
+    repository: Repository, proposed: Project, *, local: bool = False
+) -> tuple[str, Commit | None]:
+    """Return the ref that is approved whatever the files at hand say, and its tip, as `approved` does.
+
+    In a clone that is a branch of a remote: what is called main here may be anybody's, and counts only as `local`.
+
+    Raises:
+        HistoryError: this is a clone, and its remote's default branch is not known, or none of its own branches is named.
+    """
+    unknown: HistoryError | None = None
+    remotes = _with_url(repository)
+    try:
+        ref, tip = approved(repository, replace(proposed, approved=None))
+        if local or tip is None or repository.top is None or "/" in ref or not remotes:
+            return ref, tip
+    except HistoryError as error:
+        if not proposed.approved:
+            raise
+        unknown = error
+        if not is_clone(repository):
+            ref, tip = approved(repository, proposed)
+            found = resolve(repository, ref) if tip else None
+            if found is None or found[0].startswith("refs/heads/"):
+                return ref, tip
+    remote = min(remotes, key=lambda name: name != "origin", default="origin")
+    raise HistoryError(
+        "the target is taken from the approved project file, and this clone does not know the remote's default branch",
+        fix=f"`git fetch {remote} && git remote set-head {remote} --auto`; or, if you trust these files, give --trust-working-tree",
+    ) from unknown
+
+
+def is_clone(repository: Repository) -> bool:
+    """Return whether commits were fetched into this repository, or are to be: its branches may be anybody's.
+
+    What a bare repository has as branches, it has for everybody.
+    """
+    if repository.top is None:
+        return False
+    places = {repository.own, repository.common_directory}
+    return (
+        bool(_with_url(repository))
+        or bool(repository.run("for-each-ref", "--count=1", "refs/remotes/"))
+        or any((place / "FETCH_HEAD").is_file() for place in places)
+    )
+
+
+def load_project(directory: str, config: str | None = None) -> tuple[Project, str]:
+    """Return the project that `directory` belongs to, and the folder that its relative paths start from.
+
+    As `declare.load_project`; in a bare repository, which has no files, as HEAD's commit has it: `config` is a path in that
+    commit, and the folder is the repository's.
+
+    Raises:
+        SchemactlError: there is no project file, or it has problems.
+    """
+    try:
+        return declare.load_project(directory, config)
+    except DeclarationError:
+        raise
+    except SchemactlError:
+        found = _project_of_bare_head(directory, config)
+        if found is None:
+            raise
+        return found, str(Path(directory).resolve())
+
+
+def _project_of_bare_head(directory: str, config: str | None) -> Project | None:
+    try:
+        repository = Repository.open(directory)
+    except HistoryError:
+        return None
+    with repository:
+        head = repository.commit("HEAD") if repository.top is None else None
+        if head is None:
+            return None
+        path = config or PROJECT_FILE
+        found = _bare_project(repository, head, path)
+    if found is None:
+        raise UsageError(
+            f"this repository is bare, and its HEAD ({head.short}) has no file {path}",
+            fix="name the project file, as a path in that commit, with --config",
+        )
+    return found
+
+
+def _bare_project(repository: Repository, commit: Commit, path: str) -> Project | None:
+    files = CommitFiles(repository, commit)
+    return read_project(path, read_bytes(files, path)) if files.kind(path) == "file" else None
+
+
+def _project_at(
+    repository: Repository, commit: Commit | None, ref: str, directory: str, config: str | None
+) -> Project | None:
+    """Return the project of a commit; None: it has no project file."""
+    if commit is None:
+        return None
+    try:
+        if repository.top is None:
+            return _bare_project(repository, commit, config or PROJECT_FILE)
+        return declare.load_project(directory, config, files=CommitFiles(repository, commit))[0]
+    except DeclarationError as error:
+        raise SchemactlError(
+            f"the project file as {ref} has it cannot be read: {error.problems[0]}",
+            fix="have it mended there; or, if you trust the files here, give --trust-working-tree",
+        ) from error
+    except HistoryError:
+        raise
+    except SchemactlError:
+        return None
+
+
 def _own_branch(repository: Repository, name: str) -> list[str]:
-    """What other clones call `origin/main` is `main` in the bare repository that they are clones of."""
+    """Return `main` for `origin/main` in the bare repository that clones are made of."""
     _, _, branch = name.removeprefix("refs/remotes/").partition("/")
     return [f"refs/heads/{branch}"] if branch and repository.top is None else []
 
 
 def _candidates(repository: Repository) -> list[str]:
-    """The refs to try when none is named, the best first."""
+    """Return the refs to try when none is named, the best first."""
     defaults = sorted(
         repository.default_branches, key=lambda name: not name.startswith("refs/remotes/origin/")
     )
@@ -101,53 +297,25 @@ def _candidates(repository: Repository) -> list[str]:
             fix="name the one that records what was approved as `approved:` in schemactl.yaml",
         )
     # A checkout in CI often has origin/main without the note that this is the default branch.
-    return [*defaults[:1], *USUAL]
-
-
-def refuse_shallow(repository: Repository) -> None:
-    """Nothing, where the history goes back to the first commit.
-
-    Raises:
-        HistoryError: it is cut off; says the command that repairs it.
-    """
-    if repository.shallow:
-        raise HistoryError(
-            "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
-            fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
-        )
-
-
-def _is_empty(file: Path) -> bool:
-    """Whether there is such a file with nothing in it, as a fetch leaves FETCH_HEAD when the remote has no branch."""
-    return file.is_file() and not file.stat().st_size
+    return [*defaults[:1], *_USUAL]
 
 
 def _short(ref: str) -> str:
     return ref.removeprefix("refs/heads/").removeprefix("refs/remotes/")
 
 
-def _remotes(repository: Repository) -> dict[str, tuple[str, ...]]:
-    """The remotes with the refspecs they are fetched by."""
-    own = repository.common_directory / "config"
-    if own.is_file() and b"[remote" not in own.read_bytes().lower():
-        return {}
-    # GitPython's import is felt, so it happens only where something has to be explained.
-    from git import Repo
-
-    with Repo(repository.common_directory) as opened, opened.config_reader() as settings:
-        return {
-            remote.name: tuple(
-                str(spec) for spec in settings.get_values(f'remote "{remote.name}"', "fetch", "")
-            )
-            for remote in opened.remotes
-        }
+def _with_url(repository: Repository) -> list[str]:
+    """Return the names of the remotes that have an address."""
+    return sorted(name for name, remote in repository.remotes.items() if remote.has_url)
 
 
-def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]], *, where: str) -> str:
+def _advice(repository: Repository, name: str, refs: Sequence[str], *, where: str) -> str:
     remote, _, branch = name.removeprefix("refs/remotes/").partition("/")
-    if branch and remote in remotes:
+    if branch and remote in repository.remotes:
         # A clone of a single branch does not keep others, even when it fetches them.
-        everything = any(f"refs/heads/*:refs/remotes/{remote}/*" in spec for spec in remotes[remote])
+        everything = any(
+            f"refs/heads/*:refs/remotes/{remote}/*" in spec for spec in repository.remotes[remote].fetch
+        )
         keep = "" if everything else f"git remote set-branches --add {remote} {branch} && "
         first = ""
         if branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs):
@@ -155,11 +323,12 @@ def _advice(name: str, refs: Sequence[str], remotes: dict[str, tuple[str, ...]],
         return f"`{keep}git fetch {remote} {branch}`{first}"
     near = get_close_matches(name, refs, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return f"{hint}name another one {where}; {_those(refs, remotes)}"
+    return f"{hint}name another one {where}; {_those(repository, refs)}"
 
 
-def _those(refs: Sequence[str], remotes: dict[str, tuple[str, ...]]) -> str:
+def _those(repository: Repository, refs: Sequence[str]) -> str:
     shown = ", ".join(refs[:8]) + (f" and {len(refs) - 8} more" if len(refs) > 8 else "")
     if refs:
         return f"this repository has {shown}"
-    return "this repository has no ref yet: `" + " && ".join(f"git fetch {name}" for name in remotes) + "`"
+    fetches = " && ".join(f"git fetch {name}" for name in _with_url(repository))
+    return f"this repository has no ref yet: `{fetches}`"

@@ -10,10 +10,9 @@ The hook reads here, so this module imports next to nothing, `rows` not before o
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 
-from schemactl.history import kept
+from schemactl.history.store import Store, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,21 +72,11 @@ CREATE TABLE note (
 """
 
 
-def location(common_directory: str | os.PathLike[str], project_file: str) -> str:
-    """Where the derivation for a project is kept, of the repository with that common Git directory.
-
-    `project_file` is the path of the project file, relative to the repository's top level.
-    """
-    # A monorepo may hold several projects; each has its own file.
-    name = "".join(letter if letter.isalnum() else f"-{ord(letter):x}-" for letter in project_file)
-    return os.path.join(common_directory, "schemactl", f"history-{name[:200]}.db")  # noqa: PTH118  pathlib costs the hook 8 ms
-
-
 def derivation(
     *, roots: tuple[str, ...], previous_roots: tuple[str, ...], path: str, waivers: str | None
 ) -> str:
     """All that versions depend on besides the commits: facts of the project file, and how we derive them."""
-    return json.dumps([kept.program(), path, waivers, roots, previous_roots])
+    return json.dumps([program(), path, waivers, roots, previous_roots])
 
 
 class Cache:
@@ -106,9 +95,9 @@ class Cache:
         self._schema_ids: dict[str, int | None] = {}
 
     @classmethod
-    def open(cls, location: str, derivation: str) -> Cache | None:
-        """What is kept at `location`; None where nothing is, or nothing of ours, or something else than that derivation."""
-        database = kept.read(location, _KIND) if _CAN_BE_KEPT else None
+    def open(cls, store: Store, derivation: str) -> Cache | None:
+        """What is kept; None where nothing is, or nothing of ours, or something else than that derivation."""
+        database = store.read(_KIND) if _CAN_BE_KEPT else None
         if database is None:
             return None
         connection = connect()
@@ -116,10 +105,10 @@ class Cache:
         found = connection.execute("SELECT value FROM fact WHERE name = 'derivation'").fetchone()
         return cls(connection) if found == (derivation,) else None
 
-    def keep(self, location: str) -> None:
-        """The database is kept at `location`, where that can be."""
+    def keep(self, store: Store) -> None:
+        """The database is kept, where that can be."""
         if _CAN_BE_KEPT:
-            kept.write(location, _KIND, self.connection.serialize())
+            store.write(_KIND, self.connection.serialize())
 
     def at(self, step: int) -> Cache:
         """The state after another step."""

@@ -1,55 +1,55 @@
 """What every git process is given, so that it reads the one repository that was found, and starts nothing but itself.
 
-The settings of a repository can name programs for git to run. They are the user's own, for no commit can hold them; what
-is asked of git here needs none of them all the same. The hook starts git, too, so this module imports nothing.
+The settings of a repository can name programs for git to run (hooks, a file system monitor, an ssh command, credential
+helpers). No commit can set them, and nothing that is asked of git here needs them, so every command but a fetch runs
+without. The early exit of the hook starts git, too, so this module imports next to nothing.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import os
 
 _ALWAYS = ("--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_NO_PASSWORD = ("-c", "core.askPass=", "-c", "credential.helper=")
 
-OPTIONS = (
-    *_ALWAYS,
-    *("-c", "core.sshCommand=false", "-c", "core.askPass=", "-c", "credential.helper="),
-)
-"""For every command but a fetch, before its name."""
+OPTIONS = (*_ALWAYS, "-c", "core.sshCommand=false", *_NO_PASSWORD)
+"""Options for every command but a fetch, given before the command's name."""
 
 VARIABLES = {
     # Replace refs are one clone's private view of history.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_TERMINAL_PROMPT": "0",
-    # What a partial clone lacks would be fetched by whatever command meets it first: older Git knows only the protocols.
+    # In a partial clone any command would fetch a missing object by itself. Git before 2.45 knows only the protocols.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
+    "GIT_LITERAL_PATHSPECS": "1",
 }
-"""For every command but a fetch, besides the caller's environment."""
+"""Variables for every command but a fetch, besides the caller's environment."""
 
-FETCH = (*_ALWAYS, "-c", "fetch.negotiationAlgorithm=noop", "fetch")
-"""A fetch of objects whose ids are known, which gets at the remote as the user's own does: by the clone's ssh command and credential helpers."""
+FETCH = (*_ALWAYS, "-c", "fetch.negotiationAlgorithm=noop")
+"""Options for a fetch of objects by id: it reaches the remote as the user's own does, by ssh command and credential helpers."""
 
-BARE_FETCH = (
-    *FETCH[:-1],
-    *("-c", "core.sshCommand=ssh", "-c", "core.askPass=", "-c", "credential.helper="),
-    *("-c", "core.alternateRefsCommand=true", "fetch", "--upload-pack=git-upload-pack"),
+BARE_FETCH = (*FETCH, "-c", "core.sshCommand=ssh", *_NO_PASSWORD, "-c", "core.alternateRefsCommand=true")
+"""Options for a fetch into a bare repository, which may be an unpacked archive of anybody, settings included."""
+
+_FETCH_PROTOCOLS = "file:http:https:ssh"
+
+RAW = (
+    *("--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative", "--ignore-submodules=none"),
+    *("-O/dev/null", "--no-ext-diff", "--no-textconv"),
 )
-"""A fetch in a bare repository, which is what anybody's archive may unpack to, its settings included."""
+"""Options for differences in one form, whatever the user's settings."""
 
-_FETCHED_BY = "file:http:https:ssh"
-
-
-def fetch_variables(caller: Mapping[str, str]) -> dict[str, str]:
-    """For a fetch, besides the `caller`'s environment, which may name other protocols."""
-    kept = {name: value for name, value in VARIABLES.items() if name != "GIT_NO_LAZY_FETCH"}
-    return {**kept, "GIT_ALLOW_PROTOCOL": caller.get("GIT_ALLOW_PROTOCOL", _FETCHED_BY)}
+DIFF_INDEX = ("diff-index", "--cached", "--ita-invisible-in-index", *RAW)
+"""The command for what of the index differs from a tree. What `git add -N` noted is not in the index yet."""
 
 
 def pinned(own: str, top: str | None) -> dict[str, str]:
-    """The variables by which git reads the repository whose folder is `own`, with the working tree `top` (None: bare).
-
-    Both are absolute.
-    """
+    """Return the variables that bind git to the Git folder `own` and the working tree `top` (None: bare), both absolute."""
     return {"GIT_DIR": own, "GIT_WORK_TREE": top} if top is not None else {"GIT_DIR": own}
+
+
+def fetch_variables() -> dict[str, str]:
+    """Return the variables for a fetch; the caller's environment may allow other protocols."""
+    kept = {name: value for name, value in VARIABLES.items() if name != "GIT_NO_LAZY_FETCH"}
+    return {**kept, "GIT_ALLOW_PROTOCOL": os.environ.get("GIT_ALLOW_PROTOCOL", _FETCH_PROTOCOLS)}

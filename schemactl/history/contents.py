@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from posixpath import dirname
 
 from schemactl.declare.files import SUFFIXES
+from schemactl.history.commits import Change, LoggedCommit
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, entry
 from schemactl.history.journal import Journal
-from schemactl.history.record import Change, Step
 from schemactl.history.repository import Blob, Repository
 
 _AHEAD = 400
@@ -44,13 +44,15 @@ class RecordFiles(GitFiles):
         found = self._journal.entry(path)
         return found.blob if found and found.kind == "file" else None
 
-    def ahead(self, steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[Step]:
+    def ahead(
+        self, steps: Iterable[LoggedCommit], is_wanted: Callable[[str], bool]
+    ) -> Iterator[LoggedCommit]:
         """The same steps; the contents that they bring to wanted paths are read many at a time."""
-        if self.repository.partial:
+        if self.repository.promisor:
             steps = list(steps)
-            self.repository.partial.fetch(_wanted(steps, is_wanted))
+            self.repository.fetch_missing(_wanted(steps, is_wanted))
             self._elsewhere = _elsewhere(steps, is_wanted)
-        waiting: list[Step] = []
+        waiting: list[LoggedCommit] = []
         wanted: dict[str, None] = {}
         for step in steps:
             waiting.append(step)
@@ -72,8 +74,8 @@ class RecordFiles(GitFiles):
 
     def read(self, path: str) -> bytes:
         """The content of the file; where one definition is fetched, those beside it and older ones are, too."""
-        if self._elsewhere and self.repository.partial:
-            self.repository.partial.fetch(self._elsewhere.pop(dirname(path), ()))
+        if self._elsewhere:
+            self.repository.fetch_missing(self._elsewhere.pop(dirname(path), ()))
         return super().read(path)
 
     def blob(self, blob_id: str) -> Blob:
@@ -90,7 +92,7 @@ class RecordFiles(GitFiles):
         for blob in self.repository.blobs([blob_id for blob_id in ids if blob_id not in self._contents]):
             self._keep(blob)
 
-    def _with_contents(self, steps: list[Step], blob_ids: Iterable[str]) -> Iterator[Step]:
+    def _with_contents(self, steps: list[LoggedCommit], blob_ids: Iterable[str]) -> Iterator[LoggedCommit]:
         unread = [blob_id for blob_id in blob_ids if blob_id not in self._contents]
         for blob in self.repository.blobs(unread):
             self._keep(blob)
@@ -109,7 +111,7 @@ def is_read(change: Change) -> bool:
     return change.mode in FILE_MODES and change.path.endswith(SUFFIXES)
 
 
-def _wanted(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator[str]:
+def _wanted(steps: Iterable[LoggedCommit], is_wanted: Callable[[str], bool]) -> Iterator[str]:
     """The ids of the contents that `steps` bring to wanted paths."""
     for step in steps:
         for change in step.changes:
@@ -117,7 +119,7 @@ def _wanted(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> Iterator
                 yield change.blob
 
 
-def _elsewhere(steps: Iterable[Step], is_wanted: Callable[[str], bool]) -> dict[str, list[str]]:
+def _elsewhere(steps: Iterable[LoggedCommit], is_wanted: Callable[[str], bool]) -> dict[str, list[str]]:
     """The ids of the contents of all other files that may be definitions, by folder."""
     found: dict[str, list[str]] = {}
     for step in steps:

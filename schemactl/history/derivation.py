@@ -14,9 +14,9 @@ from itertools import chain
 
 from schemactl.formats.protobuf_native import worker
 from schemactl.history.approved import refuse_shallow
-from schemactl.history.cache import TABLES, Cache, connect, derivation, location
+from schemactl.history.cache import TABLES, Cache, connect, derivation
+from schemactl.history.commits import LoggedCommit, log
 from schemactl.history.journal import Journal
-from schemactl.history.record import Step, line
 from schemactl.history.repository import Repository
 from schemactl.history.versions import Fold, Progress, untold
 from schemactl.model import Commit, Project
@@ -27,11 +27,7 @@ _UNTIL = ("declaration", "note")
 
 
 class Derivation:
-    """What is known of a project's history, and how it becomes more.
-
-    Attributes:
-        path: where it is kept.
-    """
+    """What is known of a project's history, and how it becomes more."""
 
     def __init__(self, repository: Repository, project: Project, progress: Progress = untold) -> None:
         self._repository = repository
@@ -43,7 +39,7 @@ class Derivation:
             path=project.path,
             waivers=project.waivers,
         )
-        self.path = location(repository.common_directory, project.path)
+        self._store = repository.store(project.path)
 
     def at(self, tip: Commit, *, keep: bool) -> Cache:
         """What is known after `tip`; with `keep` it is kept for the next time, where that can be.
@@ -51,27 +47,27 @@ class Derivation:
         Raises:
             HistoryError: git stopped; or the clone is shallow, and what is known does not reach into it.
         """
-        cache = Cache.open(self.path, self._facts)
+        cache = Cache.open(self._store, self._facts)
         if cache is None:
             return self._all(tip, keep=keep)
         known = cache.step_of(tip.id)
         if known is not None:
             return cache.at(known)
         newest = cache.tip()
-        listed = line(self._repository, tip.id, newest.commit_id if newest else None)
-        parents, first = next(listed, ([], None))
-        join = cache.step_of(parents[0].decode()) if parents else None
+        listed = log(self._repository, tip.id, newest.commit_id if newest else None)
+        first = next(listed, None)
+        join = cache.step_of(first.parents[0]) if first and first.parents else None
         if first is None or join is None:
             # Not one commit in common, or none that can be told from what git listed.
             return self._all(tip, keep=keep)
         # History may have been rewritten after that commit, and what was known of the rest is forgotten. Whether a registry
         # holds any of it is seen when the two are compared.
-        found = self._copied(cache, join, chain([first], (step for _, step in listed)))
+        found = self._copied(cache, join, chain([first], listed))
         if keep:
-            found.keep(self.path)
+            found.keep(self._store)
         return found
 
-    def beyond(self, cache: Cache, steps: Iterable[Step]) -> Cache:
+    def beyond(self, cache: Cache, steps: Iterable[LoggedCommit]) -> Cache:
         """What would be known if `steps` followed; nothing of it is kept."""
         return self._copied(cache, cache.step, steps)
 
@@ -81,12 +77,12 @@ class Derivation:
         connection = connect()
         connection.executescript(TABLES)
         connection.execute("INSERT INTO fact VALUES ('derivation', ?)", (self._facts,))
-        found = self._folded(connection, (step for _, step in line(self._repository, tip.id)))
+        found = self._folded(connection, log(self._repository, tip.id))
         if keep:
-            found.keep(self.path)
+            found.keep(self._store)
         return found
 
-    def _copied(self, cache: Cache, join: int, steps: Iterable[Step]) -> Cache:
+    def _copied(self, cache: Cache, join: int, steps: Iterable[LoggedCommit]) -> Cache:
         """What is known after the step `join` of `cache`, and after `steps` that follow it, in a database of its own."""
         connection = connect()
         cache.connection.backup(connection)
@@ -94,7 +90,7 @@ class Derivation:
             _forget_after(connection, join)
         return self._folded(connection, steps)
 
-    def _folded(self, connection: sqlite3.Connection, steps: Iterable[Step]) -> Cache:
+    def _folded(self, connection: sqlite3.Connection, steps: Iterable[LoggedCommit]) -> Cache:
         # Nobody else has the database yet, and nobody gets it if this fails.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("BEGIN")

@@ -1,21 +1,20 @@
-"""The files of a commit and of the index, as declarations see them."""
+"""The files of a commit, of the index and of the working tree, each with the id that Git gives its content."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from posixpath import dirname
+from typing import Final, NamedTuple
 
-from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, too_large
+from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, shown, too_large
 from schemactl.errors import DeclarationError, HistoryError
-from schemactl.history import raw
+from schemactl.history.confined import DIFF_INDEX, RAW
 from schemactl.history.repository import Blob, Repository
-from schemactl.history.trees import Tree
 from schemactl.model import Commit
 
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Final[Mapping[str, Kind]] = {
     "100644": "file",
     "100755": "file",
     "120000": "symlink",
@@ -23,13 +22,7 @@ _KINDS: Mapping[str, Kind] = {
 }
 """Git's modes of what a tree holds besides trees."""
 
-FILE_MODES = frozenset(mode for mode, kind in _KINDS.items() if kind == "file")
-
-_EMPTY_TREE = {
-    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
-}
-"""The id of the tree without entries (`git hash-object -t tree /dev/null`), which git knows without having it."""
+FILE_MODES: Final = frozenset(mode for mode, kind in _KINDS.items() if kind == "file")
 
 
 class Entry(NamedTuple):
@@ -40,17 +33,13 @@ class Entry(NamedTuple):
 
 
 def entry(mode: str, blob: str) -> Entry | None:
-    """The entry of a raw record; None for a deletion (mode 000000)."""
+    """Return the entry of a raw record; None for a deletion (mode 000000)."""
     kind = _KINDS.get(mode)
     return Entry(kind, blob) if kind else None
 
 
 def content(path: str, blob: Blob) -> bytes:
-    """What `blob` holds, for the file `path`.
-
-    Raises:
-        DeclarationError: it is larger than MAX_BYTES.
-    """
+    """Return what `blob` holds, for the file `path`. Raise DeclarationError where it is larger than MAX_BYTES."""
     if blob.size_bytes > MAX_BYTES:
         raise DeclarationError([too_large(path, blob.size_bytes)])
     return blob.content
@@ -64,14 +53,14 @@ class GitFiles(ABC):
 
     @abstractmethod
     def paths(self) -> Iterable[str]:
-        """Every path, links and submodules among them."""
+        """Return every path, links and submodules among them."""
 
     @abstractmethod
     def entry(self, path: str) -> Entry | None:
-        """What is at `path`."""
+        """Return what is at `path`."""
 
     def read(self, path: str) -> bytes:
-        """The content of the file.
+        """Return the content of the file.
 
         Raises:
             FileNotFoundError: there is no file at `path`.
@@ -83,14 +72,115 @@ class GitFiles(ABC):
         return content(path, self.blob(found.blob))
 
     def blob(self, blob_id: str) -> Blob:
-        """The blob with this id."""
+        """Return the blob with this id."""
         (found,) = self.repository.blobs([blob_id])
         return found
 
     def kind(self, path: str) -> Kind:
-        """What is at `path`."""
+        """Return what kind of thing is at `path`."""
         found = self.entry(path)
         return found.kind if found else "missing"
+
+
+class CommitFiles(GitFiles):
+    """The files of one commit; None: of none.
+
+    Attributes:
+        folders: those whose files `paths` gives and that are listed at once; "" is the top.
+    """
+
+    def __init__(self, repository: Repository, commit: Commit | None, folders: Sequence[str] = ("",)) -> None:
+        super().__init__(repository)
+        self.folders = folders
+        self._commit = commit
+        # What is in each folder that was listed.
+        self._listed: dict[str, dict[str, Entry]] = {}
+
+    def paths(self) -> Iterable[str]:
+        """Return every path in the folders, links and submodules among them."""
+        found: dict[str, None] = {}
+        for folder in self.folders:
+            below = self._list(folder, recursive=True)
+            found |= dict.fromkeys(below)
+            for path, each in below.items():
+                # A folder that is a file lists itself, and nothing of what is beside it.
+                if path != folder:
+                    self._listed.setdefault(dirname(path), {})[path] = each
+        return found
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`; the folder that it is in is listed once."""
+        folder = dirname(path)
+        if folder not in self._listed:
+            self._listed[folder] = self._list(folder)
+        return self._listed[folder].get(path)
+
+    def differing(self, commit: Commit) -> dict[str, Entry | None]:
+        """Return every path that is not as `commit` has it, with what is there here."""
+        now = self._commit.id if self._commit else _empty_tree(self.repository)
+        return _changes(self.repository.run("diff-tree", "-r", *RAW, commit.id, now))[0]
+
+    def _list(self, folder: str, *, recursive: bool = False) -> dict[str, Entry]:
+        """Return what `git ls-tree` lists in a folder; a path that is no folder lists itself."""
+        if self._commit is None:
+            return {}
+        # A folder's name ends with a slash, or its own entry would be listed in place of what it holds.
+        below = [folder if recursive else f"{folder}/"] if folder else []
+        options = ("-r",) if recursive else ()
+        told = self.repository.run(*("ls-tree", "-z", "--full-tree", *options, self._commit.id, "--", *below))
+        found = {}
+        for record in told.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            facts, _, path = record.partition("\t")
+            mode, _, object_id = facts.split(" ")
+            if each := entry(mode, object_id):
+                found[path] = each
+        return found
+
+
+class IndexFiles(CommitFiles):
+    """The files of the index that git uses here and now: what `git commit` would record.
+
+    In a hook that is the index git made for this commit (`git commit -a`, `git commit PATH` and `git commit -p` have one
+    of their own). Files noted by `git add --intent-to-add` are not in it yet.
+
+    Attributes:
+        unmerged: the paths that have a merge conflict, none of them a declaration's; the files are not in it either.
+
+    Raises:
+        HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
+    """
+
+    def __init__(self, repository: Repository, folders: Sequence[str] = ("",)) -> None:
+        if repository.top is None:
+            raise HistoryError(
+                "a bare repository has no index, so nothing can be staged in it",
+                fix="check in a clone; `schemactl log` and `plan` work here",
+            )
+        commit = repository.commit("HEAD")
+        super().__init__(repository, commit, folders)
+        self._changed, self.unmerged = self._changes(commit.id if commit else _empty_tree(repository))
+        unmerged = [path for path in self.unmerged if path.endswith(SUFFIXES)]
+        if unmerged:
+            raise HistoryError(
+                f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
+                fix=f"resolve them, then `git add {' '.join(unmerged)}`",
+            )
+
+    def paths(self) -> Iterator[str]:
+        """Yield every path in the folders, links and submodules among them."""
+        yield from (path for path in super().paths() if path not in self._changed)
+        yield from (path for path, now in self._changed.items() if now)
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`."""
+        return self._changed[path] if path in self._changed else super().entry(path)
+
+    def differing(self, commit: Commit) -> dict[str, Entry | None]:
+        """Return every path that is not as `commit` has it, with what is there here."""
+        return self._changes(commit.id)[0]
+
+    def _changes(self, tree: str) -> tuple[dict[str, Entry | None], list[str]]:
+        return _changes(self.repository.run(*DIFF_INDEX, tree))
 
 
 class HashedFiles:
@@ -102,19 +192,19 @@ class HashedFiles:
         self._entries: dict[str, Entry | None] = {}
 
     def paths(self) -> Iterable[str]:
-        """Every file."""
+        """Return every file."""
         return self._files.paths()
 
     def read(self, path: str) -> bytes:
-        """The content of the file."""
+        """Return the content of the file."""
         return self._files.read(path)
 
     def kind(self, path: str) -> Kind:
-        """What is at `path`."""
+        """Return what kind of thing is at `path`."""
         return self._files.kind(path)
 
     def entry(self, path: str) -> Entry | None:
-        """What is at `path`; the id is "" where that is no file, or none that can be read."""
+        """Return what is at `path`; the id is "" where that is no file, or none that can be read."""
         if path not in self._entries:
             self._entries[path] = self._entry(path)
         return self._entries[path]
@@ -131,70 +221,44 @@ class HashedFiles:
         return Entry(kind, blob.hexdigest())
 
 
-class CommitFiles(GitFiles):
-    """The files of one commit; None: of none.
+def differing_files(committed: GitFiles, here: HashedFiles, further: Iterable[str]) -> list[str]:
+    """Return the declared and `further` files of the working tree that differ from a commit's in more than line ends.
 
-    Attributes:
-        tree: has them.
-        folders: those whose files `paths` tells, so that a large repository costs no more than its declarations; "" is the
-            top.
+    Git is not asked, for it would run the programs of a filter. The paths can be printed.
     """
-
-    def __init__(self, repository: Repository, commit: Commit | None) -> None:
-        super().__init__(repository)
-        self.tree = Tree.of(repository, commit.id if commit else None)
-        self.folders: Sequence[str] = ("",)
-
-    def paths(self) -> Iterable[str]:
-        """Every path in the folders, links and submodules among them."""
-        return dict.fromkeys(chain.from_iterable(map(self.tree.leaves, self.folders)))
-
-    def entry(self, path: str) -> Entry | None:
-        """What is at `path`."""
-        found = self.tree.leaf(path)
-        return entry(*found) if found else None
+    named = {path for files in (committed, here) for path in files.paths() if path.endswith(SUFFIXES)}
+    return [shown(path) for path in sorted(named.union(further)) if _differs(committed, here, path)]
 
 
-class IndexFiles(CommitFiles):
-    """The files of the index that git uses here and now: what `git commit` would record.
+def _differs(committed: GitFiles, here: HashedFiles, path: str) -> bool:
+    before, now = committed.entry(path), here.entry(path)
+    if before == now:
+        return False
+    if before is None or now is None or before.kind != now.kind:
+        return True
+    if before.kind != "file":
+        # Where a link or a submodule leads to is not read.
+        return False
+    try:
+        return committed.read(path).replace(b"\r\n", b"\n") != here.read(path).replace(b"\r\n", b"\n")
+    except (OSError, DeclarationError):
+        return True
 
-    In a hook that is the index git made for this commit (`git commit -a`, `git commit PATH` and `git commit -p` have one
-    of their own). Files noted by `git add --intent-to-add` are not in it yet.
 
-    Attributes:
-        unmerged: the paths that have a merge conflict, none of them a declaration's; the files are not in it either.
+def _changes(told: bytes) -> tuple[dict[str, Entry | None], list[str]]:
+    """Return what git's raw records say is at each path now, and the paths that have a merge conflict."""
+    tokens = told.split(b"\0")
+    found: dict[str, Entry | None] = {}
+    unmerged = []
+    for facts, name in zip(tokens[::2], tokens[1::2], strict=False):
+        # `:<mode before> <mode> <id before> <id> <status>`: by spaces, for ids have 40 or 64 digits.
+        _, mode, _, blob, status = facts.decode().split(" ")
+        path = name.decode("utf-8", "surrogateescape")
+        found[path] = entry(mode, blob) if status != "U" else None
+        if status == "U":
+            unmerged.append(path)
+    return found, unmerged
 
-    Raises:
-        HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
-    """
 
-    def __init__(self, repository: Repository) -> None:
-        if repository.top is None:
-            raise HistoryError(
-                "a bare repository has no index, so nothing can be staged in it",
-                fix="check in a clone; `schemactl log` and `plan` work here",
-            )
-        commit = repository.commit("HEAD")
-        super().__init__(repository, commit)
-        base = commit.id if commit else _EMPTY_TREE[repository.object_format]
-        self._differences, self.unmerged = raw.differences(repository.run(*raw.DIFF_INDEX, base))
-        self._differences |= dict.fromkeys(self.unmerged, (None, None))
-        unmerged = [path for path in self.unmerged if path.endswith(SUFFIXES)]
-        if unmerged:
-            raise HistoryError(
-                f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
-                fix=f"resolve them, then `git add {' '.join(unmerged)}`",
-            )
-
-    def paths(self) -> Iterable[str]:
-        """Every path in the folders, links and submodules among them."""
-        found = self._differences
-        yield from (path for path in super().paths() if path not in found)
-        yield from (path for path, (_, now) in found.items() if now)
-
-    def entry(self, path: str) -> Entry | None:
-        """What is at `path`."""
-        if path not in self._differences:
-            return super().entry(path)
-        _, now = self._differences[path]
-        return entry(*now) if now else None
+def _empty_tree(repository: Repository) -> str:
+    return repository.run("hash-object", "-t", "tree", "--stdin").decode().strip()

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from schemactl.declare import Declared, Files
 from schemactl.errors import HistoryError
-from schemactl.history.approved import approved
-from schemactl.history.bare import load_project
-from schemactl.history.branch import Branch, branch, fork
+from schemactl.history.approved import approved, load_project
+from schemactl.history.commits import Branch, branch, fork
 from schemactl.history.contents import is_read
 from schemactl.history.derivation import Derivation
 from schemactl.history.repository import Repository
@@ -89,10 +88,8 @@ def read_forked(
                 fix="name the ref that this work started from, with --base or as `approved:` in the project file",
             )
         left_at = found
-    if own and repository.partial:
-        repository.partial.want(
-            change.blob for step in own.steps for change in step.changes if is_read(change)
-        )
+    if own:
+        repository.want(change.blob for step in own.commits for change in step.changes if is_read(change))
     derivation = Derivation(repository, project, progress)
     known = derivation.at(tip, keep=ref is None)
     now = state(repository, project, known, name)
@@ -103,9 +100,9 @@ def read_forked(
         left = derivation.at(left_at, keep=False) if step is None else known.at(step)
         base = state(repository, project, left, name)
     forked = Forked(now, base, changes=partial(changes, repository, began=left, now=known))
-    if own is None or not own.steps:
+    if own is None or not own.commits:
         return forked._replace(branch=own)
-    beyond = derivation.beyond(known, own.steps)
+    beyond = derivation.beyond(known, own.commits)
     each = state(repository, project, beyond, name)
     return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
 

@@ -13,7 +13,7 @@ from schemactl.declare.deferred import DeferredInfo
 from schemactl.errors import HistoryError
 from schemactl.history.cache import Cache
 from schemactl.history.files import Entry, GitFiles, content
-from schemactl.history.process import FSCK
+from schemactl.history.git import FSCK
 from schemactl.history.repository import Repository
 from schemactl.history.rows import Declared
 from schemactl.history.versions import named

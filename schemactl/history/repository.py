@@ -1,11 +1,10 @@
-"""A Git repository, read by git itself: few processes, one long-lived where many objects are read."""
+"""A Git repository: found and trusted by git, read by git commands."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from io import BufferedReader
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
@@ -13,24 +12,25 @@ from typing import NamedTuple, Self
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
-from schemactl.history import confined, folders
-from schemactl.history.ancestry import committed_s
-from schemactl.history.partial import SETTINGS, PartialClone, promisors
-from schemactl.history.process import CHUNK_BYTES, FSCK, GitFailed, GitStopped, Process, run
+from schemactl.history.confined import BARE_FETCH, FETCH, fetch_variables, pinned
+from schemactl.history.git import CHUNK_BYTES, FSCK, GitFailed, Process, Runner
+from schemactl.history.store import Store
 from schemactl.model import Commit
 
 _GROUP_BYTES = 4096
-"""How much is asked of `git cat-file` at once: what every pipe holds (PIPE_BUF), so that neither side ever waits for the
-other to read first."""
+"""So much is asked of `git cat-file` at once: any pipe holds that (PIPE_BUF), so neither side waits for the other to read."""
 
 _BETWEEN = "--schemactl-next"
-"""Stands between two answers of `git rev-parse`, which repeats options that it does not know."""
+"""Separates two answers of `git rev-parse`, which repeats options that it does not know."""
+
+LATEST_S = 253_402_300_799
+"""The last second of the year 9999: the latest time that a calendar has."""
 
 
 class Blob(NamedTuple):
     """An object as `git cat-file` gives it: full hex id, type (blob, tree, commit, tag), size, content.
 
-    The content of a blob that is larger than MAX_BYTES is left out: nothing of ours is.
+    The content of a blob larger than MAX_BYTES is left out: no declared file may be so large.
     """
 
     id: str
@@ -39,20 +39,28 @@ class Blob(NamedTuple):
     content: bytes
 
 
+class Remote(NamedTuple):
+    """What the settings say of a remote: whether it has an address, what is fetched, and what a partial clone left out."""
+
+    has_url: bool
+    fetch: tuple[str, ...]
+    is_promisor: bool
+    filter: str
+
+
 class Repository:
     """An open repository. Close it, or use it in a `with`: it may keep a git process.
 
-    The environment goes to git as given, so that a hook sees what git wants it to see (GIT_DIR, GIT_INDEX_FILE, which are
-    relative to the folder the hook runs in); which repository is read was settled when it was opened. Replace refs are
-    ignored: they are one clone's private view of history.
+    Git gets the caller's environment, so that a hook sees the index that git made for it (GIT_INDEX_FILE, relative to the
+    folder the hook runs in). Which repository is read was settled by `open`.
 
     Attributes:
         directory: where git runs.
         own: absolute path of Git's folder for this working tree.
         top: absolute path of the working tree's top level; None in a bare repository.
-        common_directory: absolute path of what all linked worktrees share.
+        common_directory: absolute path of Git's folder that all linked worktrees share.
         default_branches: full names of the branches that remotes call their default, `refs/remotes/origin/main`.
-        shallow: the history ends where a depth-limited clone was cut off.
+        shallow: whether the history ends where a depth-limited clone was cut off.
         object_format: `sha1` or `sha256`.
     """
 
@@ -66,7 +74,6 @@ class Repository:
         default_branches: Sequence[str],
         shallow: bool,
         object_format: str,
-        promisors: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self.own = own
@@ -75,23 +82,24 @@ class Repository:
         self.default_branches = tuple(default_branches)
         self.shallow = shallow
         self.object_format = object_format
-        self._promisors = promisors
-        self._pinned = confined.pinned(str(own), str(top) if top else None)
-        self._variables = {**confined.VARIABLES, **self._pinned}
+        self._git = Runner(str(directory), pinned(str(own), str(top) if top else None))
+        self.run = self._git.run
+        self.start = self._git.start
         self._objects: Process | None = None
+        # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
+        self._present: set[str] | None = None
+        self._wanted: set[str] = set()
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
-        """The repository that `directory` is in.
+        """Open the repository that `directory` is in, which git finds and trusts by its own rules.
 
         Raises:
             HistoryError: there is none, git refuses to read it (another owner's), with git's own advice, it has grafts, or
                 `directory` lies in a folder that git would take for a repository inside of it.
         """
         path = Path(directory).resolve()
-        found = folders.find(str(path))
-        facts = folders.facts(found) if found else None
-        opened = cls._told(path, found, facts) if found and facts else cls._asked(path)
+        opened = cls._asked(path)
         opened.refuse_embedded([path])
         grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
         if grafts.is_file() and grafts.read_bytes().strip():
@@ -102,38 +110,21 @@ class Repository:
         return opened
 
     @classmethod
-    def _told(cls, path: Path, found: folders.Folders, facts: folders.Facts) -> Repository:
-        """What its folders tell of the repository that `path` is in."""
-        return cls(
-            path,
-            own=Path(found.own).resolve(),
-            top=Path(found.top).resolve(),
-            common_directory=Path(found.common).resolve(),
-            default_branches=facts.default_branches,
-            shallow=facts.shallow,
-            object_format=facts.object_format,
-            promisors=facts.promisors,
-        )
-
-    @classmethod
     def _asked(cls, path: Path) -> Repository:
-        """What git says of the repository that `path` is in, which it finds and trusts by its own rules.
-
-        Raises:
-            HistoryError: as `open`.
-        """
-        top = folders.enclosing(str(path)) if "GIT_DIR" not in os.environ else None
-        if top and (inner := folders.embedded(str(path), top)):
+        """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
+        if not os.access(path, os.X_OK):
+            raise HistoryError(f"there is no folder {path} that can be entered")
+        top = _enclosing(path) if "GIT_DIR" not in os.environ else None
+        if top and (inner := _embedded_in(path, top)):
             raise _embedded(inner, top)
-        # Older Git knows nothing of this setting, and is kept from what it forbids by the lines above.
+        # Older Git does not know this setting; the lines above refuse what it forbids.
         strict = ("-c", "safe.bareRepository=explicit") if top else ()
         facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
         remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
         try:
             # The answers that may hold a newline come last.
-            answer = run(
-                *(path, *strict, "rev-parse", *facts, *remotes),
-                *("--absolute-git-dir", _BETWEEN, "--git-common-dir"),
+            answer = Runner(str(path), {}).run(
+                *(*strict, "rev-parse", *facts, *remotes, "--absolute-git-dir", _BETWEEN, "--git-common-dir")
             )
         except GitFailed as failure:
             raise _cannot_open(path, failure.words) from failure
@@ -143,7 +134,7 @@ class Repository:
         own = Path("\n".join(lines[len(branches) :]))
         if not top and "GIT_DIR" not in os.environ and is_bare != "true":
             # Without `.git` it has no files of its own, whatever its settings say.
-            raise _embedded(str(own), str((path / up).resolve()))
+            raise _embedded(own, (path / up).resolve())
         return cls(
             path,
             own=own,
@@ -155,14 +146,10 @@ class Repository:
         )
 
     def refuse_embedded(self, paths: Iterable[Path]) -> None:
-        """None of `paths`, in the working tree, lies in a folder that git would take for another repository.
-
-        Raises:
-            HistoryError: one does.
-        """
+        """Raise HistoryError where one of `paths`, in the working tree, lies in a folder that git would take for a repository."""
         for path in paths if self.top else ():
-            if inner := folders.embedded(str(path), str(self.top)):
-                raise _embedded(inner, str(self.top))
+            if self.top and (inner := _embedded_in(path, self.top)):
+                raise _embedded(inner, self.top)
 
     def __enter__(self) -> Self:
         return self
@@ -173,48 +160,17 @@ class Repository:
         self.close()
 
     def close(self) -> None:
-        """No git process of this repository runs any more."""
+        """End the git process that reads objects; the next question starts another."""
         if self._objects:
             self._objects.close()
             self._objects = None
 
-    def run(
-        self, *arguments: str, standard_input: bytes = b"", variables: Mapping[str, str] | None = None
-    ) -> bytes:
-        """The standard output of one git command, with these `variables` besides; GitFailed when its status is not 0."""
-        given = {**self._variables, **(variables or {})}
-        return run(self.directory, *arguments, standard_input=standard_input, variables=given)
-
-    def fetch(self, *arguments: str, standard_input: bytes = b"") -> bytes:
-        """As `run`, for `git fetch` with these arguments: the one command that may reach a remote."""
-        return run(
-            self.directory,
-            *arguments,
-            standard_input=standard_input,
-            options=confined.FETCH if self.top else confined.BARE_FETCH,
-            variables={**confined.fetch_variables(os.environ), **self._pinned},
-        )
-
-    def start(self, *arguments: str) -> Process:
-        """One git command that runs beside us."""
-        return Process(self.directory, *arguments, variables=self._variables)
-
-    def stream(self, *arguments: str) -> Iterator[bytes]:
-        """The NUL-terminated records of one git command's standard output, while it runs."""
-        process = self.start(*arguments)
-        try:
-            rest = b""
-            while chunk := process.answers.read1(CHUNK_BYTES):
-                *records, rest = (rest + chunk).split(b"\0")
-                yield from records
-            process.wait()
-            if rest:
-                yield rest
-        finally:
-            process.close()
+    def store(self, project_file: str) -> Store:
+        """Return what is kept in Git's folder for the project with that file, from the repository's top level."""
+        return Store(self.common_directory, project_file)
 
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
-        """The objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
+        """Yield the objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
 
         All come from one `git cat-file --batch`, kept open. A name is a line on its standard input, so it can never
         become an option. Ask for anything else only when all answers have been taken.
@@ -228,104 +184,186 @@ class Repository:
             while end < len(lines) and size + len(lines[end]) <= _GROUP_BYTES:
                 size += len(lines[end])
                 end += 1
-            # A group is read to its end before any of it is handed out: whoever stops early leaves the stream in step.
+            # A group is read to its end before any of it is handed out, so that nobody leaves half an answer behind.
             yield from self._ask(lines[start:end])
             start = end
 
-    @cached_property
-    def partial(self) -> PartialClone | None:
-        """What was left out of the clone; None: nothing."""
-        return PartialClone.of(
-            self.common_directory,
-            object_format=self.object_format,
-            promisors=lambda: self._promisors or promisors(self.run(*SETTINGS)),
-            fetch=self.fetch,
-        )
-
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
-        """The blobs with these ids, in order; those that a partial clone lacks are fetched together.
+        """Yield the blobs with these ids, in order; those that a partial clone lacks are fetched together.
 
         Raises:
             HistoryError: the repository does not have one of them.
         """
-        if self.partial:
-            self.partial.fetch(ids)
+        self.fetch_missing(ids)
         for blob_id, blob in zip(ids, self.objects(ids), strict=True):
             if blob is None or blob.type != "blob":
                 raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
             yield blob
 
     def commit(self, ref: str) -> Commit | None:
-        """The commit that `ref` names, tags followed; None when there is none."""
-        if not ref or "\n" in ref or "\0" in ref:
+        """Return the commit that `ref` names, tags followed; None when there is none."""
+        if not ref or "\0" in ref:
             return None
         try:
-            (found,) = self.objects([f"{ref}^{{commit}}"])
-        except GitStopped:
-            # Some names stop git itself, `@{upstream}` of a branch without one for example.
+            name = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+            found = name.decode().strip()
+            if not found.isalnum():
+                # A negation, for example.
+                return None
+            told = self.run(
+                "log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%ct%x00%s", found
+            )
+        except GitFailed:
             return None
-        return _commit(found) if found else None
+        time_s, _, subject = told.removesuffix(b"\n").partition(b"\0")
+        return Commit(found, time_of(time_s), subject.decode("utf-8", "replace"))
+
+    @cached_property
+    def remotes(self) -> dict[str, Remote]:
+        """What the settings say of each remote."""
+        keys = r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"
+        try:
+            told = self.run("config", "--null", "--get-regexp", keys).decode("utf-8", "replace")
+        except GitFailed as failure:
+            if failure.words.strip():
+                raise
+            # No setting has such a name.
+            return {}
+        found: dict[str, dict[str, list[str]]] = {}
+        for entry in told.split("\0")[:-1]:
+            key, _, value = entry.partition("\n")
+            remote, _, name = key.removeprefix("remote.").rpartition(".")
+            found.setdefault(remote, {}).setdefault(name, []).append(value)
+        return {
+            remote: Remote(
+                has_url="url" in values,
+                fetch=tuple(values.get("fetch", ())),
+                is_promisor=values.get("promisor", [""])[-1] == "true",
+                filter=values.get("partialclonefilter", [""])[-1],
+            )
+            for remote, values in found.items()
+        }
+
+    @cached_property
+    def promisor(self) -> str | None:
+        """The remote that has what a partial clone lacks; None: nothing was left out of the clone."""
+        if not any((self.common_directory / "objects" / "pack").glob("*.promisor")):
+            return None
+        return next((name for name, remote in self.remotes.items() if remote.is_promisor), None)
+
+    def refuse_without_trees(self) -> None:
+        """Raise HistoryError where the clone lacks the names of older commits' files; it says the command that brings them."""
+        left_out = self.remotes[self.promisor].filter if self.promisor else ""
+        if "tree:" in left_out or "object:type=" in left_out:
+            raise HistoryError(
+                f"this partial clone was made without the file names of older commits (filter {left_out}): reading its "
+                "history would fetch them one commit at a time",
+                fix=f"`git config remote.{self.promisor}.partialclonefilter blob:none && git fetch --refetch {self.promisor}`",
+            )
+
+    def want(self, blob_ids: Iterable[str]) -> None:
+        """Fetch the blobs with these ids together with the next that are missing."""
+        if self.promisor:
+            self._wanted.update(blob_ids)
+
+    def fetch_missing(self, blob_ids: Iterable[str]) -> None:
+        """Fetch those of these blobs that a partial clone lacks, by one `git fetch`.
+
+        Raises:
+            HistoryError: git cannot fetch them.
+        """
+        if not self.promisor:
+            return
+        if self._present is None:
+            everything = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+            self._present = set(self.run(*everything).decode().split("\n"))
+        missing = {*blob_ids} - self._present
+        if not missing:
+            return
+        missing |= self._wanted - self._present
+        self._wanted.clear()
+        # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
+        upload = () if self.top else ("--upload-pack=git-upload-pack",)
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+        what = ("--recurse-submodules=no", "--filter=blob:none", "--stdin", self.promisor)
+        try:
+            self.run(
+                *("fetch", *upload, *quiet, *what),
+                standard_input="".join(f"{blob_id}\n" for blob_id in sorted(missing)).encode(),
+                options=FETCH if self.top else BARE_FETCH,
+                variables=fetch_variables(),
+            )
+        except GitFailed as failure:
+            raise HistoryError(
+                f"this partial clone lacks {len(missing)} files of the approved history, and {self.promisor} does not give "
+                f"them: {' '.join(failure.words.split())}",
+                fix="name the protocol to fetch by in GIT_ALLOW_PROTOCOL, or use a whole clone"
+                if "not allowed" in failure.words
+                else f"see to it that `git fetch {self.promisor}` works, or use a whole clone",
+            ) from failure
+        self._present |= missing
 
     def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
         if self._objects is None:
             self._objects = self.start("cat-file", "--batch")
         try:
-            self._objects.requests.write(b"".join(lines))
-            self._objects.requests.flush()
-            return [_answer(self._objects.answers) for _ in lines]
+            self._objects.write(b"".join(lines))
+            return [_answer(self._objects) for _ in lines]
         except (BrokenPipeError, EOFError) as error:
+            words = self._objects.words()
             self.close()
-            # Perhaps git does not read this repository at all.
-            self._asked(self.directory)
-            raise GitStopped(
-                "git stopped while it read objects; its own words are above", fix=FSCK
-            ) from error
+            raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
 
 
-def _answer(answers: BufferedReader) -> Blob | None:
-    """The next answer of `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
-    header = answers.readline()
-    if not header.endswith(b"\n"):
-        raise EOFError
+def time_of(digits: bytes) -> int:
+    """Return a committer's time as `git log` prints it (%ct), in seconds since the epoch; 0 where it prints none.
+
+    Anything can be written in a commit: a time beyond the calendar is the calendar's end.
+    """
+    if not digits.isdigit():
+        return 0
+    # Python reads no number of very many digits.
+    return min(int(digits), LATEST_S) if len(digits) <= 20 else LATEST_S
+
+
+def _answer(process: Process) -> Blob | None:
+    """Return the next answer of `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
+    header = process.line()
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
     object_id, kind, size = header.split()
     size_bytes = int(size)
-    if size_bytes <= MAX_BYTES or kind != b"blob":
-        # With the newline in one call: there are many answers.
-        content = answers.read(size_bytes + 1)
-        if len(content) != size_bytes + 1 or content[-1:] != b"\n":
-            raise EOFError
-        return Blob(object_id.decode(), kind.decode(), size_bytes, content[:-1])
+    if size_bytes <= MAX_BYTES:
+        return Blob(object_id.decode(), kind.decode(), size_bytes, process.read(size_bytes + 1)[:-1])
     rest = size_bytes + 1
-    while rest and (skipped := answers.read(min(rest, CHUNK_BYTES))):
-        rest -= len(skipped)
-    if rest:
-        raise EOFError
+    while rest:
+        rest -= len(process.read(min(rest, CHUNK_BYTES)))
     return Blob(object_id.decode(), kind.decode(), size_bytes, b"")
 
 
-def _commit(found: Blob) -> Commit:
-    """The commit in a commit object: committer time and subject, as `git log` prints them."""
-    head, _, body = found.content.partition(b"\n\n")
-    time_s, encoding = 0, "utf-8"
-    for line in head.decode("utf-8", "replace").split("\n"):
-        if line.startswith("committer "):
-            time_s = committed_s(line.encode())
-        elif line.startswith("encoding "):
-            encoding = line.removeprefix("encoding ")
-    try:
-        message = body.decode(encoding, "replace")
-    except (LookupError, ValueError):
-        # No encoding that Python has, or one that it does not replace wrong bytes in.
-        message = body.decode("utf-8", "replace")
-    # The subject is the first paragraph, its lines joined (git-log, %s).
-    paragraph = message.lstrip("\n").split("\n\n", 1)[0]
-    return Commit(found.id, time_s, " ".join(line.strip() for line in paragraph.split("\n")).strip())
+def _enclosing(path: Path) -> Path | None:
+    """Return the nearest folder with `.git`, from the absolute `path` upwards; None: there is none."""
+    return next((each for each in (path, *path.parents) if os.path.lexists(each / ".git")), None)
 
 
-def _embedded(inner: str, top: str) -> HistoryError:
-    if Path(inner).name.lower() == ".git":
+def _embedded_in(path: Path, top: Path) -> Path | None:
+    """Return the nearest folder from `path` up to below `top` that git would take for a repository; None: there is none.
+
+    A commit can hold such a folder, with settings that name programs. `.git` itself, however it is spelled, no commit can
+    hold, nor anything that belongs to a project.
+    """
+    for here in (path, *path.parents):
+        if len(str(here)) <= len(str(top)):
+            break
+        # Refs and objects are beside HEAD, or where `commondir` says.
+        common, *inside = (os.path.lexists(here / name) for name in ("commondir", "objects", "refs"))
+        if here.name.lower() == ".git" or (os.path.lexists(here / "HEAD") and (common or all(inside))):
+            return here
+    return None
+
+
+def _embedded(inner: Path, top: Path) -> HistoryError:
+    if inner.name.lower() == ".git":
         return HistoryError(
             f"{inner} is Git's own folder, where no project can be", fix=f"work in {top}, or name it with -C"
         )

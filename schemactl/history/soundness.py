@@ -9,10 +9,9 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Final
 
-from schemactl.history import kept
-from schemactl.history.cache import location
 from schemactl.history.files import GitFiles, HashedFiles
 from schemactl.history.repository import Repository
+from schemactl.history.store import Store
 from schemactl.model import Project
 
 _KIND: Final = "soundness"
@@ -22,20 +21,13 @@ _KEY_BYTES: Final = 20
 
 
 class Soundness:
-    """The definitions of `files` that are known to be sound (see `declare.Soundness`).
+    """The definitions of `files` that are known to be sound (see `declare.Soundness`)."""
 
-    Attributes:
-        path: where that is kept.
-    """
-
-    def __init__(
-        self, repository: Repository, project: Project, files: GitFiles | HashedFiles, *, program: str
-    ) -> None:
-        """`program` tells this installation from others, which may judge differently."""
-        self.path = f"{location(repository.common_directory, project.path)}.sound"
+    def __init__(self, repository: Repository, project: Project, files: GitFiles | HashedFiles) -> None:
+        self._store = repository.store(project.path)
         self._files = files
-        self._judge = f"{program} {project.release}"
-        self._known = _read(self.path)
+        self._judge = str(project.release)
+        self._known = _read(self._store)
         self._met: set[bytes] = set()
 
     def knows(self, path: str, document: int, made_of: tuple[str, ...]) -> bool:
@@ -54,13 +46,13 @@ class Soundness:
         """The definitions that were met are known the next time; where nothing can be written, as many as before are."""
         if self._met == self._known:
             return
-        kept.write(self.path, _KIND, b"".join(sorted(self._met)))
+        self._store.write(_KIND, b"".join(sorted(self._met)))
 
     def _key(self, path: str, document: int, made_of: tuple[str, ...]) -> bytes:
         contents = [(each, self._files.entry(each)) for each in (path, *made_of)]
         return blake2b(repr((self._judge, document, contents)).encode(), digest_size=_KEY_BYTES).digest()
 
 
-def _read(path: str) -> frozenset[bytes]:
-    known = bytes(kept.read(path, _KIND) or b"")
+def _read(store: Store) -> frozenset[bytes]:
+    known = bytes(store.read(_KIND) or b"")
     return frozenset(known[at : at + _KEY_BYTES] for at in range(0, len(known), _KEY_BYTES))

@@ -28,11 +28,11 @@ from schemactl.declare import (
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.history.cache import NEWEST, NON_PERSISTENT, PERSISTENT
+from schemactl.history.commits import LoggedCommit
 from schemactl.history.contents import RecordFiles
 from schemactl.history.distinct import Looks, Seen, Shared
 from schemactl.history.files import Entry, content
 from schemactl.history.journal import Journal, Line
-from schemactl.history.record import Step
 from schemactl.history.repository import Repository
 from schemactl.history.revision import Revised
 from schemactl.history.rows import Standing
@@ -81,7 +81,7 @@ class Fold:
         self._is_within: dict[str, bool] = {}
         self._today: dict[str, bool] = {}
 
-    def follow(self, steps: Iterable[Step], progress: Progress) -> None:
+    def follow(self, steps: Iterable[LoggedCommit], progress: Progress) -> None:
         """Goes through `steps`; `progress` is told of each, and of the end, whatever ends it.
 
         Raises:
@@ -98,7 +98,7 @@ class Fold:
         finally:
             progress(done, done)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: LoggedCommit) -> None:
         self._shared.clear()
         before: dict[str, Entry | None] = {}
         changed: list[str] = []

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.history.branch import branch
+from schemactl.history.commits import branch
 from schemactl.history.repository import Repository
 
 COMMITS = 12
@@ -65,8 +65,10 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
                 for each in line
                 if not own.issuperset(scratch.git("rev-list", "--parents", "-1", each).split()[2:])
             ]
-            assert [step.commit.id for step in found.steps] == [each for each in line if each not in updates]
+            assert [step.commit.id for step in found.commits] == [
+                each for each in line if each not in updates
+            ]
             assert found.is_updated == bool(updates)
-            for step in found.steps:
+            for step in found.commits:
                 # Every commit adds a file of its own, and nothing else of what it merges.
                 assert len(step.changes) == 1

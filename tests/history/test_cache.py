@@ -19,7 +19,7 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
-from schemactl.history.cache import Cache, derivation, location
+from schemactl.history.cache import Cache, derivation
 from schemactl.history.distinct import digest
 from schemactl.model import Project, TopicName
 
@@ -38,7 +38,7 @@ def subjects(approved: history.History) -> list[str]:
 
 
 def kept(path: Path, project: Project = PROJECT) -> Path:
-    return Path(location(path / ".git", project.path))
+    return Path(history.Store(path / ".git", project.path).path("history"))
 
 
 def opened(path: Path, project: Project = PROJECT) -> Cache | None:
@@ -48,7 +48,7 @@ def opened(path: Path, project: Project = PROJECT) -> Cache | None:
         path=project.path,
         waivers=project.waivers,
     )
-    return Cache.open(str(kept(path, project)), facts)
+    return Cache.open(history.Store(path / ".git", project.path), facts)
 
 
 def started(trace: Path) -> list[str]:
@@ -77,9 +77,9 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path) -> None:
     read(scratch.path)
-    assert len(started(trace)) == 2
+    started(trace)
     approved = read(scratch.path)
-    assert len(started(trace)) == 1
+    assert not [each for each in started(trace) if '"--raw"' in each or "cat-file" in each]
     assert subjects(approved) == ["v0", "v1"]
 
 
@@ -90,7 +90,7 @@ def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: 
     scratch.flush()
     started(trace)
     assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
-    [log] = [command for command in started(trace) if '"log"' in command]
+    [log] = [command for command in started(trace) if '"--raw"' in command]
     assert f"^{before}" in log
 
 

@@ -15,7 +15,6 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 import schemactl
 from schemactl import declare, history
-from schemactl.history.kept import program
 from schemactl.model import Project
 
 FINE, BAD, ERROR = 0, 100, 1
@@ -73,7 +72,7 @@ def stage(scratch: Scratch, text: str) -> None:
 
 def kept(scratch: Scratch) -> Path:
     """The database of what was derived."""
-    [found] = (scratch.path / ".git" / "schemactl").glob("history-*.db")
+    [found] = (scratch.path / ".git" / "schemactl").glob("history-*")
     return found
 
 
@@ -132,7 +131,7 @@ def test_a_definition_that_somebody_else_found_sound_is_judged(
     project = Project(roots=("topics",))
     with history.Repository.open(scratch.path) as repository:
         files = history.HashedFiles(declare.WorktreeFiles(str(scratch.path)), repository.object_format)
-        soundness = history.Soundness(repository, project, files, program=program())
+        soundness = history.Soundness(repository, project, files)
         soundness.add("topics/orders.yaml", 0, ("topics/orders.avsc",))
         soundness.keep()
     assert check(state="somebody").returncode == BAD, (

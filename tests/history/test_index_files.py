@@ -11,7 +11,7 @@ from scratch import Scratch
 
 from schemactl.cli import main
 from schemactl.errors import HistoryError
-from schemactl.history.branch import fork
+from schemactl.history.commits import fork
 from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.repository import Repository
 

@@ -10,7 +10,7 @@ import pytest
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
-from schemactl.history.ancestry import LATEST_S, committed_s, time_of
+from schemactl.history.repository import LATEST_S, Repository
 
 PROJECT = (
     "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
@@ -125,5 +125,9 @@ def test_a_date_is_read_as_git_reads_it(tmp_path: Path, line: str) -> None:
         capture_output=True,
         check=True,
     )
-    told = made.git("log", "-1", "--format=%ct", done.stdout.decode().strip())
-    assert committed_s(line.encode()) == (min(int(told), LATEST_S) if told else 0) == time_of(told.encode())
+    commit_id = done.stdout.decode().strip()
+    told = made.git("log", "-1", "--format=%ct", commit_id)
+    with Repository.open(made.path) as repository:
+        read = repository.commit(commit_id)
+    assert read
+    assert read.time_s == (min(int(told), LATEST_S) if told else 0)

@@ -1,10 +1,10 @@
-"""What is kept between runs in Git's folder, and how it is known to be ours.
+"""Files that are kept between runs in Git's folder, authenticated with a key of the user's own.
 
-That folder is also brought by others: a CI system may restore it from a run on somebody's branch. So each file begins with a
-keyed digest of the rest, and its key is in the user's own state folder ($XDG_STATE_HOME/schemactl), where no such copy
-leads. What has another digest is as good as missing, and is not even looked at. Without a key nothing is kept.
+Others can write there, too: a CI system may restore the folder from a run on somebody's branch. So each file begins with a
+keyed digest of the rest, and the key is in the user's state folder ($XDG_STATE_HOME/schemactl). What has another digest
+counts as missing. Without a key nothing is kept. Deleting the files loses nothing but time.
 
-The hook reads here, so this module imports next to nothing.
+The early exit of the hook reads here, so this module imports next to nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 
-# `hashlib` brings all of OpenSSL with it, which takes as long as the hook may take as a whole.
+# `hashlib` brings all of OpenSSL with it.
 from _blake2 import blake2b
 
 from schemactl import output
@@ -33,8 +33,34 @@ _programs: list[str] = []
 """What `program` has answered."""
 
 
+class Store:
+    """What is kept for one project of a repository: a file for each kind of content, of use to the code that wrote it."""
+
+    def __init__(self, common_directory: str | os.PathLike[str], project_file: str) -> None:
+        # A monorepo may hold several projects; each has its own files.
+        name = "".join(letter if letter.isalnum() else f"-{ord(letter):x}-" for letter in project_file)
+        self._folder = os.path.join(common_directory, "schemactl")
+        self._name = name[:200]
+
+    def path(self, kind: str) -> str:
+        """Return where content of that kind is kept."""
+        return os.path.join(self._folder, f"{kind}-{self._name}")
+
+    def read(self, kind: str) -> memoryview | None:
+        """Return what was kept; None where nothing was, or something that is not ours, or by other code."""
+        content = read(self.path(kind), kind)
+        writer = program().encode()
+        if content is None or content[: len(writer)] != writer:
+            return None
+        return content[len(writer) :]
+
+    def write(self, kind: str, content: bytes) -> bool:
+        """Return whether `content` is kept now; if not, what was kept before is."""
+        return write(self.path(kind), kind, b"".join((program().encode(), content)))
+
+
 def read(path: str, kind: str) -> memoryview | None:
-    """What was kept at `path` as that kind of thing; None where nothing is, or something that is not ours."""
+    """Return what was kept at `path` as that kind of thing; None where nothing is, or something that is not ours."""
     key = _key()
     if key is None:
         return None
@@ -42,13 +68,13 @@ def read(path: str, kind: str) -> memoryview | None:
         data = _content(path, _MAX_BYTES)
     except OSError:
         return None
-    # Without a copy: a large history is read at a commit.
+    # Without a copy: a large history has 20 MB.
     content = memoryview(data)[_DIGEST_BYTES:]
     return content if data[:_DIGEST_BYTES] == _digest(key, kind, content) else None
 
 
 def write(path: str, kind: str, content: bytes) -> bool:
-    """Whether `content` is kept at `path` now; if not, what was there before is."""
+    """Return whether `content` is kept at `path` now; if not, what was there before is."""
     key = _key() or _new_key()
     if key is None or len(content) > _MAX_BYTES - _DIGEST_BYTES:
         return False
@@ -57,14 +83,17 @@ def write(path: str, kind: str, content: bytes) -> bool:
         os.makedirs(folder, exist_ok=True)
         if os.path.islink(folder):
             return False
-        output.write(path, _digest(key, kind, content) + content, below=None, mode=output.OWN)
+        output.write(path, b"".join((_digest(key, kind, content), content)), below=None, mode=output.OWN)
     except OSError:
         return False
     return True
 
 
 def program() -> str:
-    """What tells this installation's code from any other, which may judge differently; a digest, also of its version."""
+    """Return a digest of this installation's code and version: other code may judge differently.
+
+    It is remembered in the state folder for as long as no file of the code has changed.
+    """
     if not _programs:
         _programs.append(_program())
     return _programs[0]
@@ -75,7 +104,7 @@ def _digest(key: bytes, kind: str, content: bytes | memoryview) -> bytes:
 
 
 def _state() -> str | None:
-    """The folder that is the user's own; None: they have none."""
+    """Return the user's state folder; None: they have none."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
         # As the XDG base directory specification has it.
@@ -84,7 +113,7 @@ def _state() -> str | None:
 
 
 def _key() -> bytes | None:
-    """The key; None where there is none, or one that others could have put there or read."""
+    """Return the key; None where there is none, or one that others could have put there or read."""
     folder = _state()
     if folder is None:
         return None
@@ -96,7 +125,7 @@ def _key() -> bytes | None:
 
 
 def _new_key() -> bytes | None:
-    """A key that was just made, or that another process has made meanwhile; None where none can be kept."""
+    """Make a key, or return the one that another process made meanwhile; None where none can be kept."""
     folder = _state()
     if folder is None:
         return None
@@ -115,7 +144,6 @@ def _new_key() -> bytes | None:
 
 
 def _program() -> str:
-    """The digest of the code: remembered, as long as no file of it is another one."""
     seen = blake2b(repr((_PACKAGE, sys.hexversion)).encode(), digest_size=_DIGEST_BYTES)
     for path, found in sorted(_files(_PACKAGE)):
         seen.update(f"{path}\0{found.st_size} {found.st_ctime_ns} {found.st_ino}\n".encode())
@@ -135,7 +163,7 @@ def _program() -> str:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             output.write(remembered, f"{listing} {digest}".encode(), below=None, mode=output.OWN)
     except OSError:
-        # It is worked out again the next time.
+        # It is computed again the next time.
         pass
     return digest
 
@@ -157,7 +185,7 @@ def _code_digest() -> str:
 
 
 def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files of the code, without what Python compiles of it."""
+    """Yield the files of the code, without what Python compiles of it."""
     with os.scandir(folder) as listed:
         for each in listed:
             if each.is_dir():
@@ -168,7 +196,7 @@ def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
-    """What a plain file holds; with `private` only where it is ours alone to read and write.
+    """Return what a plain file holds; with `private` only where it is ours alone to read and write.
 
     Raises:
         OSError: it cannot be read, or is something else, or larger.
