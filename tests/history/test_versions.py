@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from scratch import FIRST_COMMIT_S, Scratch, declared, record
 
-from examples.shop.history import make
 from schemactl import history
-from schemactl.cli import main
 from schemactl.errors import HistoryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaType, TopicName
 
@@ -556,14 +553,3 @@ def test_all_kinds_of_schemas_have_versions(tmp_path: Path) -> None:
 def test_gitpython_is_imported_only_to_read_a_repository() -> None:
     script = "import sys, schemactl.history as history; history.read, history.Store; sys.exit('git' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-
-
-def test_the_screen_in_the_documentation_is_what_the_example_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make(tmp_path / "shop")
-    assert main(["-C", str(tmp_path / "shop"), "log", "page-views"]) == 0
-    page = (Path(__file__).parents[2] / "docs" / "versions.md").read_text(encoding="utf-8")
-    assert textwrap.indent(capsys.readouterr().out, "    ") in page
-    assert main(["-C", str(tmp_path / "shop"), "show", "orders@2"]) == 0
-    assert textwrap.indent(capsys.readouterr().err, "    ") in page
