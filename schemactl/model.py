@@ -228,6 +228,18 @@ class BrokerDefaults:
     schema_compatibility_strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
     is_allow_auto_update_schema: bool = True
     schema_validation_enforced: bool = False
+    checkers: tuple[str, ...] = ()
+    """The optional checkers that the brokers are configured with (see OPTIONAL_CHECKERS)."""
+
+
+ProtoCategory = Literal["WIRE", "WIRE_JSON"]
+"""buf's categories of rules about messages; its others are about generated code."""
+
+OPTIONAL_CHECKERS: Mapping[str, Release] = {
+    "ProtobufNativeSchemaAdvancedCompatibilityCheck": Release.R5_0,
+    "ProtobufSchemaCompatibilityCheck": Release.R4_0,
+}
+"""Pulsar's checkers that no broker has unless `schemaRegistryCompatibilityCheckers` lists them, with their first release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +365,7 @@ class Project:
             `waivers` ("" is the top level itself).
         release: whose answers to predict: the nearest that is not newer than `pulsar`, the release as written.
         severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
+        proto_rules: the category of buf's whose rules are checked besides the data verdict; None: no category.
     """
 
     folder: str = ""
@@ -367,6 +380,7 @@ class Project:
     namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(
         default_factory=dict
     )
+    proto_rules: ProtoCategory | None = None
     waivers: str | None = None
     targets: Mapping[str, Target] = field(default_factory=dict)
     generate: Generate | None = None

@@ -17,7 +17,7 @@ import pytest
 
 from schemactl.cli.compare import _fingerprint, _identity, _verdicts
 from schemactl.cli.json_lines import answer_lines
-from schemactl.model import Release
+from schemactl.model import ProtoCategory, Release
 
 CORPUS = Path(__file__).parent / "corpus"
 Row = dict[str, Any]
@@ -28,7 +28,9 @@ def rows(name: str) -> list[Row]:
         return [json.loads(line) for line in file]
 
 
-def through(requests: Iterable[Row | str], *, release: str = "4.0", category: str | None = None) -> list[Row]:
+def through(
+    requests: Iterable[Row | str], *, release: str = "4.0", category: ProtoCategory | None = None
+) -> list[Row]:
     """The answers to `requests`, one for each."""
     return answered(requests, partial(_verdicts, release=Release(release), category=category))
 

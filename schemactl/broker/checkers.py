@@ -24,7 +24,7 @@ from schemactl.errors import UsageError
 from schemactl.formats import SPECS
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import CompatibilityStrategy, Release, SchemaType
+from schemactl.model import OPTIONAL_CHECKERS, CompatibilityStrategy, Release, SchemaType
 
 ENTRY_POINTS: Final = "schemactl.checkers"
 """The entry point group for checkers of other packages: a SchemaType's name, and a `Checker` class."""
@@ -341,20 +341,25 @@ _CHECKERS: Final[Mapping[str, Callable[[Release], Checker]]] = {
 }
 """The default ones, by `TypeSpec.checker`."""
 
-OPTIONAL: Final[Mapping[str, tuple[str, Release, type[Checker]]]] = {
+_OPTIONAL: Final[Mapping[str, tuple[SchemaType, Callable[[Release], Checker]]]] = {
     "ProtobufNativeSchemaAdvancedCompatibilityCheck": (
-        "proto",
-        Release.R5_0,
-        AdvancedNativeChecker,
+        SchemaType.PROTOBUF_NATIVE,
+        lambda _release: AdvancedNativeChecker(),
     ),
+    "ProtobufSchemaCompatibilityCheck": (SchemaType.PROTOBUF, AvroChecker),
 }
-"""Pulsar's checkers that no broker has unless configured: class name to the default one it replaces, first release, and ours."""
+"""The type that each of OPTIONAL_CHECKERS is for, and ours."""
 
 
 @cache  # every installed package is looked at
 def of_other_packages() -> EntryPoints:
     """The checkers that other packages bring."""
     return entry_points(group=ENTRY_POINTS)
+
+
+def known_to(release: Release, optional: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the `optional` checkers that a broker of `release` can be configured with."""
+    return tuple(name for name in optional if OPTIONAL_CHECKERS[name] <= release)
 
 
 @cache
@@ -371,9 +376,9 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
     for entry in of_other_packages():
         found[SchemaType[entry.name]] = entry.load()()
     for name in optional:
-        if name not in OPTIONAL or release < OPTIONAL[name][1]:
+        if name not in OPTIONAL_CHECKERS or release < OPTIONAL_CHECKERS[name]:
             raise UsageError(f"a broker of Pulsar {release} has no checker {name!r}")
-        replaced, _, checker = OPTIONAL[name]
-        found |= {type_: checker() for type_, each in known.items() if each.checker == replaced}
+        type_, make = _OPTIONAL[name]
+        found[type_] = make(release)
     pairs = KeyValueChecker(found, release)
     return found | {type_: pairs for type_, each in known.items() if each.checker == "pair"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from schemactl.broker.checkers import known_to
 from schemactl.broker.data import uploaded
 from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
@@ -53,6 +54,8 @@ class PoliciesInForce:
     strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
     is_allow_auto_update_schema: bool = True
     schema_validation_enforced: bool = False
+    checkers: tuple[str, ...] = ()
+    """The optional checkers that the broker is configured with."""
 
 
 def policies_in_force(
@@ -74,6 +77,7 @@ def policies_in_force(
         defaults.is_allow_auto_update_schema if auto_update is None else auto_update,
         next((value for value in enforced if value is not None), False)
         or defaults.schema_validation_enforced,
+        defaults.checkers,
     )
 
 
@@ -142,7 +146,9 @@ def _admit_consumer(
     if client is None or client.type is SchemaType.AUTO_CONSUME:
         return Decision(allowed=True)
     if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
-        said = check_consumer(topic.versions, client, policies.strategy, release)
+        said = check_consumer(
+            topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
+        )
         if said.exception == NOT_EXIST:
             message = f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
             said = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
@@ -158,7 +164,8 @@ def _admit_consumer(
 def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
     """AbstractTopic.addSchema: an upload, or a look-up without validation where schemas do not update themselves."""
     if policies.is_allow_auto_update_schema:
-        return put(topic.versions, client, policies.strategy, release)
+        optional = known_to(release, policies.checkers)
+        return put(topic.versions, client, policies.strategy, release, optional=optional)
     try:
         number = find_equal(live(topic.versions), uploaded(client), release)
     except Thrown as thrown:

@@ -180,7 +180,7 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
         # Places are those of the end: that is what is at hand.
         schema = replace(version.info, locator=topic.schema.locator, source=topic.schema.source)
         proposal = Proposal.of(topic, schema, line[:position], strategy, level)
-        verdict = proposal.verdict(run.project.release)
+        verdict = proposal.verdict(run.project)
         bad = [
             each
             for each in (*schemas.data(run, proposal, verdict), *schemas.own_release(run, proposal, verdict))

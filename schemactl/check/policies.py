@@ -15,11 +15,11 @@ from schemactl.wording import whence
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """A strategy changed together with a schema that the old strategy would have refused."""
-    name, release = proposal.topic.name, run.project.release
+    name = proposal.topic.name
     (old, _), _ = run.strategies(name)
     if run.former(name) is None or old == proposal.strategy or is_refused(verdict):
         return
-    if is_refused(replace(proposal, strategy=old).verdict(release)):
+    if is_refused(replace(proposal, strategy=old).verdict(run.project)):
         yield from run.find(
             "STRATEGY_RELAXED",
             proposal.topic,
@@ -30,7 +30,7 @@ def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]
 
 def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """A strategy changed without a schema, and approved versions do not satisfy it."""
-    name, release = proposal.topic.name, run.project.release
+    name = proposal.topic.name
     (old, _), _ = run.strategies(name)
     if old == proposal.strategy:
         return
@@ -39,7 +39,7 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
         for position, version in enumerate(proposal.versions)
         if version.info
         and is_refused(
-            replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(release)
+            replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(run.project)
         )
     ]
     if failing:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schemactl.broker.checkers import known_to
 from schemactl.compat import judge
 from schemactl.formats import identity
-from schemactl.model import CompatibilityStrategy, Level, Release, SchemaInfo, SchemaVersion, Topic
+from schemactl.model import CompatibilityStrategy, Level, Project, SchemaInfo, SchemaVersion, Topic
 from schemactl.verdicts import Outcome, Verdict
 
 
@@ -60,9 +61,13 @@ class Proposal:
         """The content of the version with this number."""
         return next(each.info for each in self.versions if each.number == number and each.info is not None)
 
-    def verdict(self, release: Release) -> Verdict:
-        """Both verdicts on it."""
-        return judge(self.versions, self.schema, self.strategy, release, by_any_release=True)
+    def verdict(self, project: Project) -> Verdict:
+        """Return both verdicts on it, by the brokers of `project`."""
+        release = project.release
+        checkers = known_to(release, project.defaults.checkers)
+        return judge(
+            self.versions, self.schema, self.strategy, release, checkers=checkers, by_any_release=True
+        )
 
 
 def is_refused(verdict: Verdict) -> bool:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 from schemactl import broker
+from schemactl.broker.checkers import known_to
 from schemactl.check.proposal import Proposal
 from schemactl.check.run import Run
 from schemactl.compat import breakages
 from schemactl.errors import Source
-from schemactl.formats import counterexample, explain, on_the_wire, problems
+from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
 from schemactl.formats.base import Explanation
-from schemactl.model import Release, SchemaInfo
+from schemactl.model import Release, SchemaInfo, live
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.wording import duty, whence
@@ -96,9 +97,33 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
         )
         return
     proposal = replace(proposal, versions=former.versions)
-    for finding in data(run, proposal, proposal.verdict(run.project.release)):
+    for finding in data(run, proposal, proposal.verdict(run.project)):
         said = f"{topic.name} is renamed from {old}, whose versions these are."
         yield replace(finding, message=f"{said}\n{finding.message}")
+
+
+def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield what buf's category finds against the latest version, where the project asks for one."""
+    category, latest = run.project.proto_rules, live(proposal.versions)[-1:]
+    if category is None or not latest or latest[0].info is None:
+        return
+    new, old = on_the_wire(proposal.schema, latest[0].info)
+    told = {(each.incompatibility.rule, each.incompatibility.pointer) for each in verdict.data}
+    for found in spec(new).buf_violations(category, new=new, old=old):
+        if (found.rule, found.pointer) not in told:
+            yield from run.weigh(
+                Finding(
+                    rule=found.rule,
+                    severity="warning",
+                    verdict="declaration",
+                    topic=proposal.topic.name,
+                    source=new.locate(found.pointer),
+                    message=f"buf's {category} on version {proposal.number} of {proposal.topic.name}: {found.message}",
+                    fix=run.rules[found.rule].fix,
+                    pointer=found.pointer,
+                    against=(latest[0].number,),
+                )
+            )
 
 
 def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
@@ -123,7 +148,8 @@ def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[F
     known = next(problems(schema, ours), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (each for each in Release if each is not ours):
-        answer = broker.put(proposal.versions, schema, proposal.strategy, release)
+        optional = known_to(release, run.project.defaults.checkers)
+        answer = broker.put(proposal.versions, schema, proposal.strategy, release, optional=optional)
         problem = None if known else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
             words = on_one_line(problem.what) if problem else _short(answer.message)

@@ -67,7 +67,7 @@ def _schema(
         change = "older version"
     else:
         change = "new version" if proposal.versions else "added"
-    verdict = proposal.verdict(run.project.release)
+    verdict = proposal.verdict(run.project)
     if change == "not stored" and before is not None:
         verdict = schemas.beyond(verdict, proposal, before)
     seen = replace(seen, change=change, version=proposal.number, latest=proposal.latest, verdict=verdict)
@@ -76,6 +76,7 @@ def _schema(
 
 def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
     yield from schemas.data(run, proposal, verdict)
+    yield from schemas.buf_rules(run, proposal, verdict)
     if change == "not stored":
         if not verdict.data:
             yield from schemas.not_stored(run, proposal)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from schemactl import formats
-from schemactl.broker.checkers import OPTIONAL, checkers
+from schemactl.broker.checkers import checkers
 from schemactl.cli import Context
 from schemactl.cli.json_definitions import definition_of, proto_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
@@ -20,7 +20,16 @@ from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro.canonical import canonical_form, fingerprints
 from schemactl.formats.avro.parse import parse
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.model import (
+    OPTIONAL_CHECKERS,
+    CompatibilityStrategy,
+    ProtoCategory,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    live,
+)
 from schemactl.verdicts import Verdict
 
 _EXAMPLES = """\
@@ -56,9 +65,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--checker",
         action="append",
         default=[],
-        choices=list(OPTIONAL),
+        choices=list(OPTIONAL_CHECKERS),
         metavar="CLASS",
-        help=f"an optional checker that the broker is configured with: {', '.join(OPTIONAL)} (5.0)",
+        help=f"an optional checker that the broker is configured with: {', '.join(f'{name} (from {first} on)' for name, first in OPTIONAL_CHECKERS.items())}",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -120,7 +129,11 @@ def _listed(value: object) -> list[object]:
 
 
 def _verdicts(
-    request: Request, *, release: Release, category: str | None = None, optional: tuple[str, ...] = ()
+    request: Request,
+    *,
+    release: Release,
+    category: ProtoCategory | None = None,
+    optional: tuple[str, ...] = (),
 ) -> Answer:
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
@@ -177,18 +190,19 @@ def _fingerprint(request: Request) -> Answer:
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
 
 
-def _proto_rules(existing: Sequence[SchemaVersion], new: SchemaInfo, category: str) -> list[Answer] | None:
+def _proto_rules(
+    existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
+) -> list[Answer] | None:
     """What buf's `category` finds between the latest live version and `new`; None where one of them does not parse."""
     versions = live(existing)
     old = versions[-1].info if versions else None
-    if old is None or {old.type, new.type} != {SchemaType.PROTOBUF_NATIVE}:
+    if old is None:
         return []
-    read, find = protobuf_native.load("wrapper").parse, protobuf_native.load("breaking").proto_rules
     try:
-        found = find(old=read(old.schema).image, new=read(new.schema).image, category=category)
+        found = formats.spec(new).buf_violations(category, new=new, old=old)
+        return [{"rule": each.rule, "pointer": each.pointer, "message": each.message} for each in found]
     except InvalidSchema:
         return None
-    return [{"rule": each.rule, "pointer": each.pointer, "message": each.message} for each in found]
 
 
 def _existing(request: Request) -> list[SchemaVersion]:

@@ -99,7 +99,7 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
             apart=apart,
             lost=lost_numbers(applicable(git), state.catalog, recorded),
         )
-        origin = origin_of(target, registry, approved)
+        origin = origin_of(place, registry, approved)
     return DriftReport(origin, found, git, state.catalog, apart)
 
 

@@ -131,7 +131,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     numbers = recorded_numbers(chosen, approved, context)
     with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog))
-        origin = origin_of(target, registry, approved)
+        origin = origin_of(chosen, registry, approved)
         yield (
             make_plan(state, catalog, origin=origin, permissions=permissions, numbers=numbers),
             registry,

@@ -129,7 +129,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
     with closing(found.open(context)) as registry:
         state = observe(registry, scope_of(without_versions(applicable(git), lists)))
-        origin = origin_of(target, registry, approved)
+        origin = origin_of(found, registry, approved)
         interrupted = {
             renamed_topic(name, target.namespaces) for name in chosen.topics if approved.interruptions[name]
         }

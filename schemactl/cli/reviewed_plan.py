@@ -269,7 +269,7 @@ def _derived(
         {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
         {name: topic for name, topic in everything.topics.items() if name in plan.scope.topics},
     )
-    origin = replace(origin_of(chosen.target, registry, approved), tip=plan.origin.tip)
+    origin = replace(origin_of(chosen, registry, approved), tip=plan.origin.tip)
     permissions = _needed(plan)
     if plan.lists is None:
         if not permissions.delete | permissions.force_delete <= git.topics.keys():

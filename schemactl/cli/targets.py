@@ -145,12 +145,15 @@ def choose_target(project: Project, name: str | None) -> Target:
     return project.targets[name]
 
 
-def origin_of(target: Target, registry: Registry, approved: History) -> Origin:
-    """What is compared: the approved history as it is now, and the registry of `target`."""
+def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Origin:
+    """What is compared: the approved history as it is now, and the registry of the target."""
+    from schemactl.broker.checkers import known_to
     from schemactl.plan import Origin
 
+    target, release = chosen.target, registry.release
+    checkers = known_to(release, chosen.project.defaults.checkers)
     return Origin(
-        target.name, target.registry, registry.release, approved.ref, approved.tip, registry.version
+        target.name, target.registry, release, approved.ref, approved.tip, registry.version, checkers
     )
 
 

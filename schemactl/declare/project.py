@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from schemactl.declare.validation_errors import validation_errors
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
 from schemactl.model import (
+    OPTIONAL_CHECKERS,
     BrokerDefaults,
     CompatibilityStrategy,
     Generate,
@@ -129,6 +130,7 @@ class _Checks:
     def problems(self) -> Iterator[Problem]:
         yield from self._paths()
         yield from self._severities()
+        yield from self._checkers()
         for name, target in self.value.get("targets", {}).items():
             yield from self._target(("targets", name), target)
         for way in (("pulsar",), *(("targets", name, "pulsar") for name in self.value.get("targets", {}))):
@@ -193,6 +195,19 @@ class _Checks:
                     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
                     yield self._problem(way, f"`{shortened(rule)}` is no rule", fix, key=True)
 
+    def _checkers(self) -> Iterator[Problem]:
+        """Yield a problem for each optional checker that none of the brokers has."""
+        ways = [("pulsar",), *(("targets", name, "pulsar") for name in self.value.get("targets", {}))]
+        releases = [_nearest_release(_at(self.value, way) or "4.0") or Release.R4_0 for way in ways]
+        for index, name in enumerate(_at(self.value, ("protobuf", "checkers")) or ()):
+            first = OPTIONAL_CHECKERS[_class_name(name)]
+            if max(releases) < first:
+                yield self._problem(
+                    ("protobuf", "checkers", str(index)),
+                    f"Pulsar {max(releases)} has no {_class_name(name)}",
+                    f'remove it, or write pulsar: "{first}" if that is what the brokers run',
+                )
+
     def _target(self, way: Tokens, target: Mapping[str, Any]) -> Iterator[Problem]:
         ways = [key for key in ("token_env", "token_file", "oauth2") if key in target]
         if len(ways) > 1:
@@ -247,13 +262,14 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
         approved=value.get("approved"),
         release=_nearest_release(pulsar) or Release.R4_0,
         pulsar=pulsar,
-        defaults=_defaults(value.get("defaults", {})),
+        defaults=_defaults(value.get("defaults", {}), value.get("protobuf", {}).get("checkers", ())),
         severities={rule: each for rule, each in severities.items() if not isinstance(each, dict)},
         namespace_severities={
             NamespaceName.parse(name): dict(each)
             for name, each in severities.items()
             if isinstance(each, dict)
         },
+        proto_rules=value.get("protobuf", {}).get("rules"),
         waivers=resolve(folder, value["waivers"]) if "waivers" in value else None,
         targets={name: _target(folder, name, target) for name, target in value.get("targets", {}).items()},
         generate=Generate(
@@ -268,7 +284,11 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
     )
 
 
-def _defaults(value: Mapping[str, Any]) -> BrokerDefaults:
+def _class_name(checker: str) -> str:
+    return checker.rpartition(".")[2]
+
+
+def _defaults(value: Mapping[str, Any], checkers: Sequence[str]) -> BrokerDefaults:
     known = BrokerDefaults()
     return BrokerDefaults(
         CompatibilityStrategy(
@@ -276,6 +296,7 @@ def _defaults(value: Mapping[str, Any]) -> BrokerDefaults:
         ),
         value.get("is_allow_auto_update_schema", known.is_allow_auto_update_schema),
         value.get("schema_validation_enforced", known.schema_validation_enforced),
+        tuple(map(_class_name, checkers)),
     )
 
 

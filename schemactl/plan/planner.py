@@ -269,7 +269,7 @@ class Planner:
         for version in missing:
             info = upload(version)
             stored = self.versions.get(name.schema_id, ())
-            answer = put(stored, info, strategy, self.origin.release)
+            answer = put(stored, info, strategy, self.origin.release, optional=self.origin.checkers)
             if answer.outcome is Outcome.OK and answer.version is not None:
                 self.versions[name.schema_id] = (*stored, SchemaVersion(answer.version, info, version.commit))
                 steps.append(RegisterVersion(name, version, answer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from schemactl.json_values import Json
@@ -159,6 +159,7 @@ class Origin:
         release: the Pulsar release whose answers are predicted.
         ref: the approved ref; `tip` is its commit, None in a repository without commits.
         version: the release that the registry reports, "" where it does not tell.
+        checkers: the optional checkers of its brokers that the predictions take into account.
     """
 
     target: str
@@ -167,6 +168,7 @@ class Origin:
     ref: str
     tip: Commit | None
     version: str = ""
+    checkers: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

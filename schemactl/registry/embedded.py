@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force, put, test
+from schemactl.broker.checkers import known_to
 from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import (
@@ -69,6 +70,7 @@ class EmbeddedRegistry:
         self._storage.start()
         self._release = release
         self._defaults = defaults
+        self._checkers = known_to(release, defaults.checkers)
         self._clock_ms = clock_ms
 
     @property
@@ -242,7 +244,7 @@ class EmbeddedRegistry:
         with self._database.read():
             self.metadata.need_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
-        return test(versions, info, strategy, self._release), strategy
+        return test(versions, info, strategy, self._release, optional=self._checkers), strategy
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """See `Registry.delete_schema`. A soft delete of nothing writes a tombstone, too, as Pulsar's does."""
@@ -297,7 +299,7 @@ class EmbeddedRegistry:
     def _answer(
         self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
-        return put([version(each) for each in stored], info, strategy, self._release)
+        return put([version(each) for each in stored], info, strategy, self._release, optional=self._checkers)
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
         # Then the auto-update strategy, then the broker's (AdminResource.getSchemaCompatibilityStrategy).

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemactl.broker import check_consumer, put
-from schemactl.broker.checkers import OPTIONAL, checkers, of_other_packages
+from schemactl.broker.checkers import checkers, of_other_packages
 from schemactl.errors import UsageError
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.verdicts import Outcome
@@ -79,8 +79,17 @@ def test_nothing_is_plugged_in_here() -> None:
 def test_an_optional_checker_belongs_to_its_releases(release: Release) -> None:
     with pytest.raises(UsageError, match=ADVANCED):
         checkers(release, (ADVANCED,))
-    assert list(OPTIONAL) == [ADVANCED]
     assert checkers(Release.R5_0, (ADVANCED,)) is not checkers(Release.R5_0)
+
+
+def test_a_broker_may_be_configured_to_check_protobuf_as_avro() -> None:
+    optional = ("ProtobufSchemaCompatibilityCheck",)
+    added = SchemaInfo(
+        SchemaType.PROTOBUF, b'{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
+    )
+    history, backward = [SchemaVersion(0, protobuf("A"))], CompatibilityStrategy.BACKWARD
+    assert put(history, added, backward, Release.R4_0).outcome is Outcome.OK
+    assert put(history, added, backward, Release.R4_0, optional=optional).outcome is Outcome.INCOMPATIBLE
 
 
 def test_the_advanced_checker_names_rule_direction_and_version() -> None:

@@ -11,7 +11,7 @@ from scratch import Scratch, declared, record
 
 from schemactl.check.proposal import Proposal
 from schemactl.cli import main
-from schemactl.model import Release
+from schemactl.model import Project
 from schemactl.verdicts import Verdict
 
 PROJECT = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL_TRANSITIVE}\n"
@@ -47,9 +47,9 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
     judged = []
     verdict = Proposal.verdict
 
-    def noted(proposal: Proposal, release: Release) -> Verdict:
+    def noted(proposal: Proposal, project: Project) -> Verdict:
         judged.append(proposal)
-        return verdict(proposal, release)
+        return verdict(proposal, project)
 
     monkeypatch.setattr(Proposal, "verdict", noted)
     [finding] = report(grown(tmp_path / "r", 3000), capsys)["findings"]

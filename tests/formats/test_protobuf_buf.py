@@ -7,14 +7,15 @@ from collections import Counter
 import pytest
 from protobuf_corpus import images, public, rows
 
-from schemactl.formats.protobuf_native.breaking import CATEGORIES, Category, proto_rules
+from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.descriptor import Image
+from schemactl.model import ProtoCategory
 from schemactl.rules import rules
 
-EVERY: tuple[Category, ...] = ("WIRE", "WIRE_JSON")
+EVERY: tuple[ProtoCategory, ...] = ("WIRE", "WIRE_JSON")
 
 
-def said(old: Image, new: Image, category: Category) -> list[tuple[str, int | None, str]]:
+def said(old: Image, new: Image, category: ProtoCategory) -> list[tuple[str, int | None, str]]:
     return [
         (found.rule, found.line, found.message) for found in proto_rules(old=old, new=new, category=category)
     ]
@@ -26,7 +27,7 @@ def by_buf(message: str) -> str:
 
 
 @pytest.mark.parametrize("category", EVERY)
-def test_every_public_pair_is_judged_as_buf_judges_it(category: Category) -> None:
+def test_every_public_pair_is_judged_as_buf_judges_it(category: ProtoCategory) -> None:
     pairs = [(row, {"a.proto": row["before"]}, {"a.proto": row["after"]}) for row, _, _ in public()]
     compiled = iter(images(*(files for _, before, after in pairs for files in (before, after))))
     for row, _, _ in pairs:

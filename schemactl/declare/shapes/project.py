@@ -20,10 +20,12 @@ from schemactl.declare.shapes.leaf import (
     ReleaseText,
     SeverityText,
     Shape,
+    choice,
     named,
     optional,
     text,
 )
+from schemactl.model import OPTIONAL_CHECKERS
 
 
 def check_format_version(value: object) -> None:
@@ -44,12 +46,54 @@ _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
 _REGISTRY = r"^(?![^:]*://[^/]*@)[a-z][a-z0-9+.-]*:\S.*$"
 
 
+CATEGORIES = ("WIRE", "WIRE_JSON")
+"""buf's categories of rules about messages."""
+
+_PACKAGE = "org.apache.pulsar.broker.service.schema."
+_CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONAL_CHECKERS)
+"""As `schemaRegistryCompatibilityCheckers` of broker.conf has them, with or without their package."""
+
+
+_OF_EVERY_BROKER = frozenset(
+    f"{language}SchemaCompatibilityCheck"
+    for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
+)
+
+
+def check_category(value: object) -> None:
+    """Raise ValueError unless `value` is one of CATEGORIES."""
+    if value in ("FILE", "PACKAGE"):
+        raise ValueError(
+            f"buf's category {value} is about generated code",
+            f"run `buf breaking` for that, and write one of {', '.join(CATEGORIES)} here",
+        )
+    choice("category of buf's rules", CATEGORIES).check(value)
+
+
+def check_checker(value: object) -> None:
+    """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
+    if isinstance(value, str) and value.rpartition(".")[2] in _OF_EVERY_BROKER:
+        raise ValueError(f"`{value}` is no optional checker: every broker has it", "remove it")
+    choice("optional checker of Pulsar", _CHECKERS).check(value)
+
+
 class DefaultsShape(Shape):
     """What the brokers are configured with."""
 
     schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
     is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
     schema_validation_enforced: Flag = optional("Pulsar's own is false.")
+
+
+class ProtobufShape(Shape):
+    """What is asked of protobuf definitions beyond the data verdict."""
+
+    rules: Annotated[Any, Leaf(check_category, {"enum": list(CATEGORIES)})] = optional(
+        "buf's category whose rules `check` looks for, too (default: none)."
+    )
+    checkers: Annotated[
+        list[Annotated[Any, Leaf(check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
+    ] = optional("The optional checkers that the brokers are configured with (default: none).")
 
 
 class OAuth2Shape(Shape):
@@ -125,6 +169,7 @@ class ProjectShape(Shape):
     ] = optional("The ref whose first-parent history is the record of approved schemas.")
     pulsar: ReleaseText = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
+    protobuf: ProtobufShape = optional("What is asked of protobuf definitions beyond the data verdict.")
     severities: Annotated[
         dict[
             str,

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats.base import Explanation, TypeSpec, Unreadable, Wire
 from schemactl.formats.outline import outline, protobuf_parts
-from schemactl.model import Release, SchemaInfo
+from schemactl.model import ProtoCategory, Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
@@ -63,6 +63,17 @@ class ProtobufNativeSpec(TypeSpec):
         yield from load("wire").misreadings(
             reader=parse(reader.schema).root, writer=parse(writer.schema).root
         )
+
+    def buf_violations(
+        self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo
+    ) -> Iterator[Incompatibility]:
+        """Yield what `buf breaking` prints, in its order."""
+        if old.type is not new.type:
+            return
+        parse = load("wrapper").parse
+        images = {"old": parse(old.schema).image, "new": parse(new.schema).image}
+        for found in load("breaking").proto_rules(category=category, **images):
+            yield Incompatibility(found.rule, found.pointer, found.message)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """The field, what becomes of the messages, and what to write instead."""

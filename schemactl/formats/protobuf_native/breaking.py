@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from schemactl.formats.protobuf_native.buf_rules import (
     ENUM_RULES,
@@ -27,8 +27,7 @@ from schemactl.formats.protobuf_native.descriptor import (
     ProtoMessage,
     declared_by,
 )
-
-Category: TypeAlias = Literal["WIRE", "WIRE_JSON"]
+from schemactl.model import ProtoCategory
 
 _BOTH: Final = frozenset(
     {
@@ -44,7 +43,7 @@ _BOTH: Final = frozenset(
     }
 )
 
-CATEGORIES: Final[Mapping[Category, frozenset[str]]] = {
+CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {
     "WIRE": _BOTH | {"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"},
     "WIRE_JSON": _BOTH
     | {
@@ -66,7 +65,7 @@ _Part = TypeVar("_Part")
 _Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
 
 
-def proto_rules(*, old: Image, new: Image, category: Category) -> list[Violation]:
+def proto_rules(*, old: Image, new: Image, category: ProtoCategory) -> list[Violation]:
     """Return every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
     change = _Change(old, new)
     if any(_renumbered(*pair) for pair in change.enums()):
