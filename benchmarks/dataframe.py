@@ -5,7 +5,7 @@
 Nested orders in five versions, mixed, from Parquet to nowhere (`noop`), on two cores. JARS has Spark's Avro module (`make
 spark-avro` fetches it). Ours by `auto` is compared with a `CASE` of `from_avro` as one writes it by hand, which dies of the
 first bad message; ours by `arrow` with fastavro in `mapInArrow`, on a quarter of the messages. *all* is every row, read or set
-aside with its bytes, as `decode` gives them; *rows* are those that could be read (`split(..., keep=False).rows`), *refused* the
+aside with its bytes, as `decode` gives them; *rows* are those that could be read (`split(..., keep=False).rows`), *rejected* the
 others with their reasons, and *all with reasons* is every row by `reasons=True`. The ratios are medians over interleaved
 rounds, after one that does not count. FOLDER keeps the messages for the next time.
 """
@@ -89,7 +89,7 @@ def main() -> None:
         "by hand": discard(by_hand(whole, orders.schemas)),
         "auto, all": discard(auto),
         "auto, rows": discard(both.rows),
-        "auto, refused": discard(both.refused),
+        "auto, rejected": discard(both.rejected),
         "auto, all with reasons": discard(decode(whole, codec, engine="jvm", reasons=True)),
         "arrow, all": discard(decode(whole, codec, engine="arrow")),
         "fastavro": discard(few.mapInArrow(reader, struct_of(codec.columns))),

@@ -46,8 +46,8 @@ class Sides:
         for _ in range(times - 1):
             messages = messages.unionAll(self.messages)
         landed = land(messages.coalesce(_TASKS), self.orders.codec, str(self.out / "ours"), mode="overwrite")
-        if landed.refused:
-            raise SystemExit(f"{landed.refused} messages were refused")
+        if landed.rejected:
+            raise SystemExit(f"{landed.rejected} messages were rejected")
         return self.out / "ours"
 
     def theirs(self) -> Path:

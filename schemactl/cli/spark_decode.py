@@ -1,4 +1,4 @@
-"""`schemactl spark decode`: stored messages of every version become typed Parquet, and bad ones a quarantine beside it."""
+"""`schemactl spark decode`: stored messages of every version become typed Parquet, with rejected ones in a folder of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMAT_VERSION: Final = 1
 
 _MEANT: Final = (
     "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
-    "folder: what was refused here counts as landed"
+    "folder: what was rejected here counts as landed"
 )
 
 COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
@@ -31,12 +31,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `spark decode`."""
     parser.description = (
         "Decodes a topic's stored messages, each with the version that wrote it, into the approved schema, and writes them as "
-        "Parquet. Messages that cannot be read go to a quarantine with their reason and bytes; none is lost, and none stops "
-        "the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
+        "Parquet. Messages that cannot be decoded are rejected: they go to a folder of their own with their reason and bytes; none "
+        "is lost, and none stops the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
     )
     parser.add_argument("--out", metavar="PATH", required=True, help="the folder of the Parquet files")
     parser.add_argument(
-        "--refused", metavar="PATH", help="the quarantine (default: the folder _refused in --out)"
+        "--rejected",
+        metavar="PATH",
+        help="where rejected messages go (default: the folder _rejected in --out)",
     )
     parser.add_argument(
         "--partition-by",
@@ -63,22 +65,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: every message was landed, or set aside with its reason; if all were, a note says why."""
+    """0: every message was landed, or rejected with its reason; if all were, a note says why."""
     for option in ("files_at_once", "rows_per_file"):
         if (getattr(args, option) or 1) < 1:
             raise UsageError(f"--{option.replace('_', '-')} is a number from 1 on")
     read = subject(args, context)
     codec = read.codec(args, read.reader)
     from schemactl.spark import Landed, land_stream, landed_by
-    from schemactl.spark.landing import REFUSED, query_of
-    from schemactl.spark.refusals import commonest_reason
+    from schemactl.spark.landing import REJECTED, query_of
+    from schemactl.spark.rejections import commonest_reason
     from schemactl.spark.session import watched
 
     out = located(args.out, context)
-    refused = located(args.refused, context) if args.refused else None
+    rejected = located(args.rejected, context) if args.rejected else None
     for place in (
         out,
-        refused or f"{out}/{REFUSED}",
+        rejected or f"{out}/{REJECTED}",
         located(args.checkpoint or f"{out}/_checkpoints", context),
     ):
         if "://" not in place or place.startswith("file://"):
@@ -102,7 +104,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             out,
             checkpoint=checkpoint,
             partition_by=args.partition_by,
-            quarantine=refused,
+            rejected=rejected,
             compression=args.compression,
             rows_per_file=args.rows_per_file,
             **columns(args),
@@ -113,15 +115,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
             query.awaitTermination()
         took_s = time.monotonic() - started_s
         landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())
-        quarantine = refused or f"{out.rstrip('/')}/{REFUSED}"
-        if landed.refused and not landed.rows:
-            context.note(nothing_readable(landed.refused, commonest_reason(messages.spark, quarantine)))
-    if before is None and not landed.rows + landed.refused:
+        rejected_path = rejected or f"{out.rstrip('/')}/{REJECTED}"
+        if landed.rejected and not landed.rows:
+            context.note(nothing_readable(landed.rejected, commonest_reason(messages.spark, rejected_path)))
+    if before is None and not landed.rows + landed.rejected:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
     if args.format == "json":
         print(_json(read, landed, out, took_s))
     else:
-        print(_text(read, landed, out, took_s, refused=quarantine))
+        print(_text(read, landed, out, took_s, rejected=rejected_path))
     return 0
 
 
@@ -136,20 +138,20 @@ def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
 
 def nothing_readable(count: int, reason: str) -> tuple[str, str]:
     """The notes on a landing that made no row."""
-    return f"all {count:,} messages were refused, most often because of this: {reason}", _MEANT
+    return f"all {count:,} messages were rejected, most often because of this: {reason}", _MEANT
 
 
-def _text(read: Subject, landed: Landed, out: str, took_s: float, *, refused: str) -> str:
-    total = landed.rows + landed.refused
+def _text(read: Subject, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:
+    total = landed.rows + landed.rejected
     if not total:
         return f"{read.topic.name}: nothing new to land"
-    head = ("version", "commit", "messages", "rows", "refused")
+    head = ("version", "commit", "messages", "rows", "rejected")
     rows = [
-        (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.refused:,}")
+        (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.rejected:,}")
         for version, counts in landed.versions.items()
     ]
     if len(rows) > 1:
-        rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.refused:,}"))
+        rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
     each_s = total / took_s
     return "\n".join(
         [
@@ -158,7 +160,7 @@ def _text(read: Subject, landed: Landed, out: str, took_s: float, *, refused: st
             *table(head, rows),
             "",
             f"{landed.files:,} files, {landed.bytes:,} bytes; {took_s:.1f} s, {each_s:,.0f} messages a second",
-            *([f"The refused are in {refused}, with their reasons."] if landed.refused else []),
+            *([f"The rejected messages are in {rejected}, with their reasons."] if landed.rejected else []),
         ]
     )
 
@@ -171,6 +173,6 @@ def _json(read: Subject, landed: Landed, out: str, took_s: float) -> str:
         "out": out,
         **landed.to_json(),
         "seconds": round(took_s, 3),
-        "messages_per_second": round((landed.rows + landed.refused) / took_s),
+        "messages_per_second": round((landed.rows + landed.rejected) / took_s),
     }
     return json.dumps(told, indent=2, ensure_ascii=False)

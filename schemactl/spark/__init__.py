@@ -1,7 +1,7 @@
 """Topics' messages as DataFrames: decoding with a generated codec, bad rows set aside with their reason.
 
     orders = shop.sales.orders.decode(messages)          # or: decode(messages, codec)
-    rows, refused = split(orders, shop.sales.orders.CODEC)
+    rows, rejected = split(orders, shop.sales.orders.CODEC)
     landed = land(messages, shop.sales.orders.CODEC, "orders")
 
 Imports nothing of schemactl but `codec`, and only relatively, so that a generated package can carry a copy.

@@ -28,7 +28,7 @@ from .columns import (
 )
 from .errors import EngineUnavailable, WrongArgument
 from .jvm import decode_in_jvm, explained
-from .refusals import check_mark, mark_of
+from .rejections import check_mark, mark_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ Engine = Literal["auto", "arrow", "jvm"]
 
 
 class Split(NamedTuple):
-    """Decoded rows, parted: `rows` with their values, `refused` with reason and original bytes."""
+    """Decoded rows, parted: `rows` with their values, `rejected` with reason and original bytes."""
 
     rows: DataFrame
-    refused: DataFrame
+    rejected: DataFrame
 
 
 def decode(
@@ -60,7 +60,7 @@ def decode(
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
     `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says so, and `__payload`
-    has the original bytes; else both are null. Where and why is in `split(...).refused`, if not here (see `reasons`). Bad data
+    has the original bytes; else both are null. Where and why is in `split(...).rejected`, if not here (see `reasons`). Bad data
     never fails the job. Batch and streaming alike.
 
     Args:
@@ -76,7 +76,7 @@ def decode(
             "jvm" where that can be, else "arrow".
         reasons: True: with the engine "jvm", too, `__error` says where and why at once, which costs half as much again, as every
             row then passes by Python. False: of what Spark's `from_avro` cannot read, `__error` says only that, and
-            `split(...).refused` says where and why. "arrow" always does.
+            `split(...).rejected` says where and why. "arrow" always does.
 
     Raises:
         WrongArgument: a column is missing, has another type, or would be there twice; there is no such engine.
@@ -110,7 +110,7 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
 
 
 def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
-    """The decoded rows, and those that were refused, each with its reason.
+    """The decoded rows, and those that were rejected, each with its reason.
 
     Args:
         decoded: what `decode` gave.
@@ -125,9 +125,9 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
     if keep and not decoded.isStreaming:
         decoded = decoded.persist()
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    refused = explained(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
+    rejected = explained(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
     # What is computed has no metadata. Under an alias without any, Spark 4.0 leaves a column its own.
-    return Split(good, refused.withColumn(ERROR, sql.concat(refused[ERROR], sql.lit(""))))
+    return Split(good, rejected.withColumn(ERROR, sql.concat(rejected[ERROR], sql.lit(""))))
 
 
 def decode_batches(
@@ -154,11 +154,11 @@ def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> It
 
 def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
     """The decoded rows and what there is of their messages."""
-    refused = pa.nulls(batch.num_rows, pa.binary())
+    rejected = pa.nulls(batch.num_rows, pa.binary())
     if decoded.errors.null_count < batch.num_rows:
         # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.
         rows = pa.array(np.arange(batch.num_rows), mask=np.asarray(decoded.errors.is_null()))
-        refused = batch.column(columns.payload).take(rows).cast(pa.binary())
+        rejected = batch.column(columns.payload).take(rows).cast(pa.binary())
     found = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
     if columns.key is not None:
         found[KEY] = batch.column(columns.key)
@@ -167,5 +167,5 @@ def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> 
         found[SCHEMA_VERSION] = pa.nulls(batch.num_rows, pa.int64())
     else:
         found[SCHEMA_VERSION] = numbers(batch.column(columns.version))[0]
-    found |= {ERROR: decoded.errors, PAYLOAD: refused}
+    found |= {ERROR: decoded.errors, PAYLOAD: rejected}
     return pa.RecordBatch.from_pydict(found)

@@ -1,7 +1,7 @@
-"""Decoding by Spark's own `from_avro`: one CASE over the versions, and the codec for the reasons of what it refuses.
+"""Decoding by Spark's own `from_avro`: one CASE over the versions, and the codec for the reasons of what it rejects.
 
 `from_avro` leaves a struct of nulls where it cannot read, and a row of ours has to say why. Why is worked out by the codec, in a
-Python function, to which Spark passes every row of a query, asked about or not: so it is left to a query of the refused messages
+Python function, to which Spark passes every row of a query, asked about or not: so it is left to a query of the rejected messages
 alone (`explained`), unless the caller wants the reasons in the same pass.
 """
 
@@ -24,7 +24,7 @@ from .errors import EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, ensure_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
 from .problems import SPARK_ERRORS
-from .refusals import mark_of, reasons_at, reasons_of
+from .rejections import mark_of, reasons_at, reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _once() -> Column:
 
 
 def _from_avro(payload: Column, writer: str, reader: str) -> Column:
-    # Corrected: without it old dates are moved, or refused.
+    # Corrected: without it old dates are moved, or rejected.
     options = {"mode": "PERMISSIVE", "avroSchema": reader, "datetimeRebaseMode": "CORRECTED"}
     pairs = [sql.lit(word) for pair in options.items() for word in pair]
     return sql.call_function("from_avro", payload, sql.lit(writer), sql.create_map(*pairs))
@@ -165,7 +165,7 @@ def _decoded(
 ) -> DataFrame:
     """The columns of `decode`, from those with the values that were read; `metadata` is that of the errors."""
     value = _named(_VALUE)
-    refused = value.getField(mark).isNull()
+    rejected = value.getField(mark).isNull()
     passed = [_named(name) for name in columns.others]
     if columns.key is not None:
         passed.insert(0, _named(columns.key).alias(KEY))
@@ -180,13 +180,13 @@ def _decoded(
         *values,
         *passed,
         _named(_NUMBER).alias(SCHEMA_VERSION),
-        sql.when(refused, _reason(columns.version, kinds)).alias(ERROR, metadata=metadata),
-        sql.when(refused, _named(columns.payload)).alias(PAYLOAD),
+        sql.when(rejected, _reason(columns.version, kinds)).alias(ERROR, metadata=metadata),
+        sql.when(rejected, _named(columns.payload)).alias(PAYLOAD),
     )
 
 
 def _reason(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
-    """Why a message is refused, as far as it is known without the codec."""
+    """Why a message is rejected, as far as it is known without the codec."""
     later = sql.lit(_LATER)
     if version is None or kinds[version] != spark.BinaryType():
         return later
@@ -197,13 +197,15 @@ def _reason(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
 
 
 def _reasons(codec: Codec) -> Any:
-    """A function from refused payloads and their versions, both null elsewhere, to the reasons."""
+    """A function from rejected payloads and their versions, both null elsewhere, to the reasons."""
 
     def reasons(payloads: pa.Array, versions: pa.Array) -> pa.Array:
         spare_worker()
-        refused = pc.or_(payloads.is_valid(), versions.is_valid())
-        found = reasons_at(codec, refused, payloads, versions)
-        return pc.if_else(pc.and_(refused, found.is_null()), _BEYOND, found) if refused.true_count else found
+        rejected = pc.or_(payloads.is_valid(), versions.is_valid())
+        found = reasons_at(codec, rejected, payloads, versions)
+        return (
+            pc.if_else(pc.and_(rejected, found.is_null()), _BEYOND, found) if rejected.true_count else found
+        )
 
     assert _arrow_udf is not None  # noqa: S101  asked before
     return _arrow_udf(reasons, "string")

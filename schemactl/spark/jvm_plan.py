@@ -73,7 +73,7 @@ def plan_of(codec: Codec) -> Plan:
     schema = parse(reader.text)
     if not isinstance(schema, Record) or not schema.fields:
         raise EngineUnavailable(
-            "from_avro does not tell refused values from nulls, unless they are records with fields"
+            "from_avro does not tell rejected values from nulls, unless they are records with fields"
         )
     if not codec.is_record:
         raise EngineUnavailable("the record is one column, as a field of it is called as a column beside it")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-REFUSED: Final = "_refused"
-"""The folder in a landing's own that refused messages go to; readers of the rows pass over it."""
+REJECTED: Final = "_rejected"
+"""The folder of rejected messages inside the rows' folder; readers of the rows ignore it."""
 
 # S3 copies 5 GiB at once, which is how files become visible there; a file ends with the row group that reaches its size.
 _S3_FILE_BYTES: Final = 4 * 2**30
@@ -74,28 +74,28 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
     partition_by: Sequence[str] = (),
-    quarantine: str | PathLike[str] | None = None,
+    rejected: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
     mode: Mode = "append",
     rows_per_file: int | None = None,
     bytes_per_file: int = 256 * 2**20,
     filesystem: fs.FileSystem | None = None,
 ) -> Landed:
-    """Every message is a row of the Parquet files in `path`, or a row with its reason and bytes in `quarantine`.
+    """Write every message as a row of Parquet files in `path`, or with its reason and bytes in `rejected`.
 
-    The rows are those of `decode`: `split(decode(...)).rows` and `.refused`, as `spark.read.parquet` reads them. None
+    The rows are those of `decode`: `split(decode(...)).rows` and `.rejected`, as `spark.read.parquet` reads them. None
     is visible before all are written. A job that fails leaves everything as it was; what one that was killed had decided is
     completed first.
 
     Args:
         messages: raw messages; the columns `payload`, `version` and `key` are as for `decode`, all others are kept.
         codec: of their topic.
-        path: a folder (what is no folder is refused), local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
+        path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
         payload: as for `decode`.
         version: as for `decode`.
         key: as for `decode`.
         partition_by: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
-        quarantine: where refused messages go, on the same file system; None: the folder `_refused` in `path`.
+        rejected: where rejected messages go, on the same file system; None: the folder `_rejected` in `path`.
         compression: of the files, by Spark's name.
         mode: "append"; "overwrite" what is in both folders, once the new files are visible; "error" if there are rows.
         rows_per_file: at most; None: any number.
@@ -113,7 +113,7 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
     if messages.isStreaming:
         raise WrongArgument("the messages are a stream, which land_stream lands")
-    places = _places(path, quarantine, filesystem)
+    places = _places(path, rejected, filesystem)
     landing = _landing(
         messages,
         codec,
@@ -146,13 +146,13 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
     partition_by: Sequence[str] = (),
-    quarantine: str | PathLike[str] | None = None,
+    rejected: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
     rows_per_file: int | None = None,
     bytes_per_file: int = 256 * 2**20,
     filesystem: fs.FileSystem | None = None,
 ) -> DataStreamWriter:
-    """A writer of a stream that lands each batch as `land` does, and exactly once; still to be given a trigger and started.
+    """Return a writer of a stream that lands each batch as `land` does, and exactly once; still to be given a trigger and started.
 
         query = land_stream(messages, codec, path, checkpoint=place).trigger(availableNow=True).start()
 
@@ -168,7 +168,7 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         version: as for `decode`.
         key: as for `decode`.
         partition_by: as for `land`.
-        quarantine: as for `land`.
+        rejected: as for `land`.
         compression: as for `land`.
         rows_per_file: as for `land`.
         bytes_per_file: as for `land`.
@@ -185,7 +185,7 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         raise WrongArgument(
             "the messages are no stream: read them with spark.readStream, or land them with land"
         )
-    places = _places(path, quarantine, filesystem)
+    places = _places(path, rejected, filesystem)
     landing = _landing(
         messages,
         codec,
@@ -207,12 +207,12 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
 def landed_by(
     path: str | PathLike[str], query: str, *, filesystem: fs.FileSystem | None = None
 ) -> Landed | None:
-    """What the streaming query of that id has landed in `path`, from its first batch on; None: nothing yet."""
+    """Return what the streaming query of that id has landed in `path` since its first batch; None: nothing yet."""
     return journal.landed_by(Folder.at(path, filesystem), query)
 
 
 def query_of(session: SparkSession, checkpoint: str) -> str | None:
-    """The id of the streaming query whose checkpoint the folder is, for `landed_by`; None: there is none yet."""
+    """Return the id of the streaming query whose checkpoint the folder is, for `landed_by`; None: there is none yet."""
     try:
         (row,) = session.read.text(f"{checkpoint}/metadata").collect()
     except AnalysisException:
@@ -222,7 +222,7 @@ def query_of(session: SparkSession, checkpoint: str) -> str | None:
 
 
 def settle(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:
-    """Whatever killed jobs had decided to land in `path` is visible. The next `land` does so, too."""
+    """Complete what killed jobs had decided to land in `path`. The next `land` does so, too."""
     journal.settle(Folder.at(path, filesystem))
 
 
@@ -232,7 +232,7 @@ def _tidy(places: Places) -> None:
 
 
 def _check_layout(rows: Folder, partition_by: Sequence[str]) -> None:
-    """Raises WrongArgument if the folder has rows in folders of other columns: Spark reads no such mixture."""
+    """Raise WrongArgument if the folder has rows in folders of other columns: Spark reads no such mixture."""
     file = rows.any_visible()
     there = tuple(partition_by) if file is None else partitioned_by(file)
     if there != tuple(partition_by):
@@ -251,33 +251,33 @@ def _choice(by: Sequence[str]) -> str:
 
 
 def _check_writable(places: Places) -> None:
-    """Raises OSError if the driver already cannot write to them."""
+    """Raise OSError if the driver already cannot write to them."""
     places.rows.check_writable()
-    if posixpath.relpath(places.refused.path, places.rows.path).startswith(".."):
-        places.refused.check_writable()
+    if posixpath.relpath(places.rejected.path, places.rows.path).startswith(".."):
+        places.rejected.check_writable()
 
 
 def _places(
-    path: str | PathLike[str], quarantine: str | PathLike[str] | None, filesystem: fs.FileSystem | None
+    path: str | PathLike[str], rejected: str | PathLike[str] | None, filesystem: fs.FileSystem | None
 ) -> Places:
     rows = Folder.at(path, filesystem)
     if rows.is_file():
         raise WrongArgument(f"{rows.path} is a file: rows go to a folder")
-    if quarantine is None:
-        return Places(rows, rows.below(REFUSED))
-    refused = Folder.at(quarantine, filesystem)
-    if refused.files != rows.files:
+    if rejected is None:
+        return Places(rows, rows.below(REJECTED))
+    bad = Folder.at(rejected, filesystem)
+    if bad.files != rows.files:
         raise WrongArgument(
-            f"{refused.path} is on another file system than {rows.path}: nothing moves to both at once"
+            f"{bad.path} is on another file system than {rows.path}: nothing moves to both at once"
         )
-    for outer, inner in ((rows, refused), (refused, rows)):
+    for outer, inner in ((rows, bad), (bad, rows)):
         below = posixpath.relpath(inner.path, outer.path)
         if below == "." or not below.startswith(("_", ".")):
             raise WrongArgument(
-                f"{refused.path} and {rows.path} are in each other's sight: put refused messages beside the rows, or "
-                f"name no place for them (they go to {rows.place(REFUSED)}, which readers of the rows pass over)"
+                f"of {bad.path} and {rows.path} one path contains the other: give rejected messages a separate folder, or "
+                f"leave `rejected` out (they go to {rows.place(REJECTED)}, which readers of the rows ignore)"
             )
-    return Places(rows, refused)
+    return Places(rows, bad)
 
 
 def _shape(
@@ -308,7 +308,7 @@ def _landing(
     columns = message_columns(messages, codec, **raw)
     schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
-    refused = spark.StructType([field for field in schema if field.name not in codec.columns.names])
+    rejected = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     _check_partitions(rows, shape.partition_by)
     for field in schema:
         _check_stored(field.dataType, field.name)
@@ -317,13 +317,13 @@ def _landing(
         columns,
         places,
         _described(shape, rows),
-        _described(replace(shape, partition_by=()), refused),
+        _described(replace(shape, partition_by=()), rejected),
         overwrite,
     )
 
 
 def _described(shape: Shape, rows: spark.StructType) -> Shape:
-    """Files that tell Spark which types its rows have."""
+    """Return files that tell Spark which types its rows have."""
     stored = spark.StructType([field for field in rows if field.name not in shape.partition_by])
     return replace(
         shape,
@@ -343,7 +343,7 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
             )
         if not isinstance(rows[name].dataType, _PARTITION_TYPES):
             raise WrongArgument(
-                f"{name} is {rows[name].dataType.simpleString()}, which makes no good names of folders: "
+                f"{name} is {rows[name].dataType.simpleString()}, which cannot be a partition column: "
                 "partition by text, whole numbers, booleans or dates"
             )
     if len(set(partition_by)) < len(partition_by) or len(partition_by) == len(rows):
@@ -351,7 +351,7 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
 
 
 def _check_stored(kind: spark.DataType, place: str) -> None:
-    """Raises WrongArgument if no column of that type is stored."""
+    """Raise WrongArgument if no column of that type is stored."""
     match kind:
         case spark.StructType() if kind.fields:
             for field in kind:

@@ -30,15 +30,15 @@ class Counts(NamedTuple):
     """Messages of one version."""
 
     rows: int = 0
-    refused: int = 0
+    rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What a job landed: every message that it read is a row, or was refused."""
+    """What a job landed: every message that it read is a row, or was rejected."""
 
     rows: int = 0
-    refused: int = 0
+    rejected: int = 0
     files: int = 0
     bytes: int = 0
     versions: Mapping[int | None, Counts] = field(default_factory=dict)
@@ -48,10 +48,10 @@ class Landed:
         versions = dict(self.versions)
         for version, counts in other.versions.items():
             before = versions.get(version, Counts())
-            versions[version] = Counts(before.rows + counts.rows, before.refused + counts.refused)
+            versions[version] = Counts(before.rows + counts.rows, before.rejected + counts.rejected)
         return Landed(
             self.rows + other.rows,
-            self.refused + other.refused,
+            self.rejected + other.rejected,
             self.files + other.files,
             self.bytes + other.bytes,
             dict(sorted(versions.items(), key=lambda item: (item[0] is None, item[0] or 0))),
@@ -62,10 +62,10 @@ class Landed:
         versions = {}
         for version, counts in self.versions.items():
             then = before.versions.get(version, Counts())
-            versions[version] = Counts(counts.rows - then.rows, counts.refused - then.refused)
+            versions[version] = Counts(counts.rows - then.rows, counts.rejected - then.rejected)
         return Landed(
             self.rows - before.rows,
-            self.refused - before.refused,
+            self.rejected - before.rejected,
             self.files - before.files,
             self.bytes - before.bytes,
             {version: counts for version, counts in versions.items() if any(counts)},
@@ -74,14 +74,14 @@ class Landed:
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `versions` is a list, because a version may be null."""
         versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
-        numbers = {"rows": self.rows, "refused": self.refused, "files": self.files, "bytes": self.bytes}
+        numbers = {"rows": self.rows, "rejected": self.rejected, "files": self.files, "bytes": self.bytes}
         return numbers | {"versions": versions}
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Landed:
         """What `to_json` gave."""
-        versions = {one["version"]: Counts(one["rows"], one["refused"]) for one in value["versions"]}
-        return cls(value["rows"], value["refused"], value["files"], value["bytes"], versions)
+        versions = {one["version"]: Counts(one["rows"], one["rejected"]) for one in value["versions"]}
+        return cls(value["rows"], value["rejected"], value["files"], value["bytes"], versions)
 
 
 class StagedFile(NamedTuple):
@@ -93,21 +93,21 @@ class StagedFile(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """The files of a job: rows, and what it refused."""
+    """The files of a job: rows, and what it rejected."""
 
     rows: Sequence[StagedFile]
-    refused: Sequence[StagedFile]
+    rejected: Sequence[StagedFile]
 
 
 class Places(NamedTuple):
-    """Where a job lands rows, and where what it refused: two folders of one file system."""
+    """Where a job lands rows, and where what it rejected: two folders of one file system."""
 
     rows: Folder
-    refused: Folder
+    rejected: Folder
 
     def staging(self, job: str) -> Places:
         """Where the job stages the files of each."""
-        return Places(self.rows.staging(job), self.refused.staging(job))
+        return Places(self.rows.staging(job), self.rejected.staging(job))
 
 
 class Job(NamedTuple):
@@ -139,7 +139,7 @@ def commit(places: Places, job: Job, staged: Staged, landed: Landed, *, overwrit
     total = landed if before is None else Landed.of_json(before["total"]) + landed
     done = {"query": job.query, "epoch": job.epoch, "landed": landed.to_json(), "total": total.to_json()}
     journal = {
-        "refused": posixpath.relpath(places.refused.path, places.rows.path),
+        "rejected": posixpath.relpath(places.rejected.path, places.rows.path),
         "files": [[Move(f"{file.attempt}/{file.name}", file.name) for file in files] for files in staged],
         "replaced": [place.visible() if overwrite else [] for place in places],
         "done": done,
@@ -152,7 +152,7 @@ def abort(places: Places, job: str) -> None:
     """Nothing is left of what the job staged, unless it had decided: then it is left to be completed."""
     if places.rows.staging(job).read(DECIDED) is not None:
         return
-    places.refused.unstage(job)
+    places.rejected.unstage(job)
     # An epoch that is repeated keeps the record of having been landed.
     places.rows.unstage(job, keep=DONE)
 
@@ -198,7 +198,7 @@ def _complete(folder: Folder, job: str) -> None:
     staging = folder.staging(job)
     journal = _object(
         staging.read(DECIDED),
-        keys={"refused", "files", "replaced", "done"},
+        keys={"rejected", "files", "replaced", "done"},
         damaged=f"{staging.place(DECIDED)} is damaged, and says no more which files its job was to land. Bring it back; or delete "
         f"{staging.path} and all files in {folder.path} that have {job} in their names, and land that job's messages again",
     )
@@ -215,13 +215,13 @@ def _complete(folder: Folder, job: str) -> None:
 def _follow(folder: Folder, job: str, journal: Mapping[str, Any]) -> None:
     """What the journal says is done, and the journal is gone."""
     staging = folder.staging(job)
-    places = Places(folder, folder.below(journal["refused"]))
+    places = Places(folder, folder.below(journal["rejected"]))
     for place, files in zip(places, journal["files"], strict=True):
         place.take((Move(*names) for names in files), source=place.staging(job))
     # New files first: whatever happens in between, no row is gone.
     for place, names in zip(places, journal["replaced"], strict=True):
         place.remove_files(names)
-    places.refused.unstage(job)
+    places.rejected.unstage(job)
     # No file: somebody else may be about to write that the job is done.
     staging.remove_folders()
     staging.write(DONE, json.dumps(journal["done"]).encode())

@@ -40,27 +40,27 @@ class Landing:
     columns: Columns
     places: Places
     rows: Shape
-    refused: Shape
+    rejected: Shape
     overwrite: bool = False
 
     def stage(self, batches: Iterator[pa.RecordBatch], job: Job) -> TaskStaged:
-        """Every message of the batches is in a staged file, as a row or refused."""
+        """Every message of the batches is in a staged file, as a row or rejected."""
         spare_worker()
         task = task_context().partitionId()
         attempt = f"{task}-{uuid.uuid4().hex}"
         prefix = f"part-{task:05}-{job.name}"
         staging = self.places.staging(job.name)
         rows = ParquetFiles(staging.rows, attempt, prefix, self.rows)
-        refused = ParquetFiles(staging.refused, attempt, prefix, self.refused)
+        rejected = ParquetFiles(staging.rejected, attempt, prefix, self.rejected)
         landed = Landed()
         for batch in gathered(batches):
             for decoded in decode_batch(batch, codec=self.codec, columns=self.columns):
                 good, bad = self._parted(decoded)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
-                refused.add(bad, held_bytes=bad.nbytes)
+                rejected.add(bad, held_bytes=bad.nbytes)
                 landed += Landed(good.num_rows, bad.num_rows, versions=_versions(good, bad))
-        staged = Staged(rows.close(), refused.close())
-        files = [*staged.rows, *staged.refused]
+        staged = Staged(rows.close(), rejected.close())
+        files = [*staged.rows, *staged.rejected]
         landed += Landed(files=len(files), bytes=sum(file.bytes for file in files))
         return TaskStaged(task, job, staged, landed)
 
@@ -70,7 +70,7 @@ class Landing:
         tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
         staged = Staged(
             [file for task in tasks.values() for file in task.staged.rows],
-            [file for task in tasks.values() for file in task.staged.refused],
+            [file for task in tasks.values() for file in task.staged.rejected],
         )
         landed = sum((task.landed for task in tasks.values()), Landed())
         commit(self.places, job, staged, landed, overwrite=self.overwrite)
@@ -118,10 +118,10 @@ class TaskStaged(WriterCommitMessage):
 
 def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
     found: dict[int | None, Counts] = {}
-    for rows, one in ((good, Counts(rows=1)), (bad, Counts(refused=1))):
+    for rows, one in ((good, Counts(rows=1)), (bad, Counts(rejected=1))):
         for count in rows.column(SCHEMA_VERSION).value_counts().to_pylist():
             before = found.get(count["values"], Counts())
             found[count["values"]] = Counts(
-                before.rows + count["counts"] * one.rows, before.refused + count["counts"] * one.refused
+                before.rows + count["counts"] * one.rows, before.rejected + count["counts"] * one.rejected
             )
     return found

@@ -14,7 +14,7 @@ from ..codec import Codec
 from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
-from .refusals import reasons_at, reasons_of
+from .rejections import reasons_at, reasons_of
 from .worker import spare_worker
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ class MeetingFiles(FragileFiles):
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:
         task = TaskContext.get()
-        if task is not None and task.partitionId() == 0 and "/_refused/" in path:
+        if task is not None and task.partitionId() == 0 and "/_rejected/" in path:
             Path(self.marks, str(task.attemptNumber())).touch()
             ends = time.monotonic() + 60
             while len(list(Path(self.marks).iterdir())) < 2 and time.monotonic() < ends:

@@ -30,7 +30,7 @@ from schemactl.history import read_here
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
 from schemactl.spark.landing_parquet import COMPRESSIONS
-from schemactl.spark.refusals import commonest_reason
+from schemactl.spark.rejections import commonest_reason
 
 COUNT = 1_300
 
@@ -80,12 +80,12 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     assert (first.returncode, first.stderr) == (0, "")
     told = json.loads(first.stdout)
     # The 501st message of a topic is damaged on purpose.
-    assert (told["rows"], told["refused"], told["reader"]) == (COUNT - 1, 1, 5)
-    assert sum(one["rows"] + one["refused"] for one in told["versions"]) == COUNT
+    assert (told["rows"], told["rejected"], told["reader"]) == (COUNT - 1, 1, 5)
+    assert sum(one["rows"] + one["rejected"] for one in told["versions"]) == COUNT
 
     away.rename(late)
     second = json.loads(run("--messages", "../archive", "--partition-by", "status").stdout)
-    assert (second["rows"], second["refused"]) == (COUNT - 1, 1)
+    assert (second["rows"], second["rejected"]) == (COUNT - 1, 1)
     third = run("--messages", "../archive", "--partition-by", "status")
     assert (third.returncode, json.loads(third.stdout)["rows"]) == (0, 0)
 
@@ -98,9 +98,9 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     assert {path.name for path in Path(lake).glob("status=*")} == {
         f"status={status}" for status in ("PLACED", "PAID", "SHIPPED", "CANCELLED")
     }
-    refused = pq.read_table(f"{lake}/_refused").to_pylist()
-    assert len(refused) == 2
-    assert all(row["__error"] and row["__payload"] is not None for row in refused)
+    rejected = pq.read_table(f"{lake}/_rejected").to_pylist()
+    assert len(rejected) == 2
+    assert all(row["__error"] and row["__payload"] is not None for row in rejected)
 
 
 def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files() -> None:
@@ -117,7 +117,7 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
         f"persistent://shop/sales/orders: {COUNT:,} messages landed in {folder.parent}/lake, "
     )
     assert ["all", f"{COUNT:,}", f"{COUNT - 1:,}", "1"] in [line.split() for line in lines]
-    assert lines[-1] == f"The refused are in {folder.parent}/lake/_refused, with their reasons."
+    assert lines[-1] == f"The rejected messages are in {folder.parent}/lake/_rejected, with their reasons."
     table = pq.read_table(folder.parent / "archive/1.parquet")
     others = table.filter([name != "persistent://shop/sales/orders" for name in table["__topic"].to_pylist()])
     pq.write_table(others, folder.parent / "others.parquet")
@@ -133,15 +133,15 @@ def test_the_command_line_offers_the_compressions_that_land_has() -> None:
     assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_decode.COMPRESSIONS, "uncompressed"}
 
 
-def test_where_all_is_refused_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    earlier, last = str(tmp_path / "_refused/1.parquet"), str(tmp_path / "_refused/2.parquet")
-    (tmp_path / "_refused").mkdir()
+def test_where_all_is_rejected_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    earlier, last = str(tmp_path / "_rejected/1.parquet"), str(tmp_path / "_rejected/2.parquet")
+    (tmp_path / "_rejected").mkdir()
     pq.write_table(pa.table({"__error": ["another"] * 2_000}), earlier)
     pq.write_table(pa.table({"__error": ["this"] * 600 + ["that"] * 400}), last)
     os.utime(earlier, (0, 0))
-    reason = commonest_reason(spark, str(tmp_path / "_refused"))
+    reason = commonest_reason(spark, str(tmp_path / "_rejected"))
     assert nothing_readable(1_000, reason)[0].endswith(
-        "1,000 messages were refused, most often because of this: this"
+        "1,000 messages were rejected, most often because of this: this"
     )
 
 
@@ -162,7 +162,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
         start_new_session=True,
     )
     lake = folder.parent / "lake"
-    while started.poll() is None and not (lake / "_refused").exists():
+    while started.poll() is None and not (lake / "_rejected").exists():
         time.sleep(0.1)
     os.killpg(started.pid, signal.SIGINT)
     assert started.communicate()[1] == "schemactl: interrupted\n"
@@ -219,8 +219,8 @@ def test_nothing_is_landed_through_a_link_of_the_repository(folder: Path) -> Non
     (folder.parent / "outside").mkdir()
     (folder / "lake").mkdir()
     (folder / "linked").symlink_to(folder.parent / "outside")
-    (folder / "lake" / "_refused").symlink_to(folder.parent / "outside")
-    for out, place in (("linked/lake", "linked"), ("lake", "lake/_refused")):
+    (folder / "lake" / "_rejected").symlink_to(folder.parent / "outside")
+    for out, place in (("linked/lake", "linked"), ("lake", "lake/_rejected")):
         done = shop.schemactl(folder, "spark", "decode", "orders", "--messages", "../archive", "--out", out)
         assert done.returncode == 1
         assert f"{place} is a symbolic link" in done.stderr

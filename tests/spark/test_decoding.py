@@ -92,11 +92,11 @@ def messages(spark: SparkSession) -> DataFrame:
     )
 
 
-def test_no_row_is_lost_and_every_refused_one_has_its_reason_and_bytes(messages: DataFrame) -> None:
+def test_no_row_is_lost_and_every_rejected_one_has_its_reason_and_bytes(messages: DataFrame) -> None:
     decoded = decode(messages, ORDERS)
-    rows, refused = split(decoded, ORDERS)
+    rows, rejected = split(decoded, ORDERS)
     assert rows.columns == [*ORDERS.columns.names, "__key", "__messageId", "__schemaVersion"]
-    bad = {row["__messageId"]: row for row in refused.collect()}
+    bad = {row["__messageId"]: row for row in rejected.collect()}
     good = rows.collect()
     assert len(good) + len(bad) == COUNT
     assert bad.keys() == {f"id-{number}" for number in (*DAMAGED, 40, 41)}

@@ -97,7 +97,7 @@ def _sorted(value: Any, kind: pa.DataType) -> Any:
 
 
 def compare(spark: SparkSession, codec: Codec, messages: Sequence[Message]) -> Counter[str]:
-    """Asserts that both engines give the same rows; how many were read and refused."""
+    """Asserts that both engines give the same rows; how many were read and rejected."""
     raw = frame(spark, messages)
     decoded = decode(raw, codec, engine="jvm", reasons=True)
     assert decoded.schema == decode(raw, codec, engine="arrow").schema
@@ -115,7 +115,7 @@ def compare(spark: SparkSession, codec: Codec, messages: Sequence[Message]) -> C
             assert any(part in reason for part in SEEN_BY_ONE), (codec.versions, found, expected)
             seen["unseen"] += 1
         else:
-            seen["refused" if expected["__error"] else "read"] += 1
+            seen["rejected" if expected["__error"] else "read"] += 1
     return seen
 
 
@@ -139,7 +139,7 @@ def test_the_values_of_the_corpus_are_the_same(spark: SparkSession) -> None:
             seen += found
     assert seen["not served"] == 7
     assert seen["read"] > 900
-    assert seen["refused"] > 300
+    assert seen["rejected"] > 300
 
 
 @needs_spark_avro
@@ -173,7 +173,7 @@ def test_random_topics_of_two_versions_are_read_the_same(spark: SparkSession) ->
             messages.append((damage(maker, payload) if number % 3 else payload, number % 2))
         seen += compare(spark, codec, messages)
     assert seen["read"] > 100
-    assert seen["refused"] > 100
+    assert seen["rejected"] > 100
 
 
 @needs_spark_avro
@@ -193,9 +193,11 @@ def test_versions_in_bytes_are_read_the_same(spark: SparkSession) -> None:
     )
     engines: tuple[Engine, ...] = ("arrow", "jvm")
     decoded = {engine: decode(raw.coalesce(1), codec, engine=engine) for engine in engines}
-    refused = {engine: split(frame, codec, keep=False).refused.collect() for engine, frame in decoded.items()}
-    assert refused["jvm"] == refused["arrow"]
-    assert [row["__error"][:30] for row in refused["jvm"]] == [
+    rejected = {
+        engine: split(frame, codec, keep=False).rejected.collect() for engine, frame in decoded.items()
+    }
+    assert rejected["jvm"] == rejected["arrow"]
+    assert [row["__error"][:30] for row in rejected["jvm"]] == [
         "a schema version of 1 bytes: e",
         "schema version -1 is none of t",
     ]
@@ -209,7 +211,7 @@ def test_versions_in_bytes_are_read_the_same(spark: SparkSession) -> None:
 
 @needs_spark_avro
 @pytest.mark.parametrize("within", ["field", "list", "map", "record"])
-def test_a_decimal_beyond_its_digits_is_refused_and_not_cut_off(spark: SparkSession, within: str) -> None:
+def test_a_decimal_beyond_its_digits_is_rejected_and_not_cut_off(spark: SparkSession, within: str) -> None:
     money = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
     kind = {
         "field": money,
@@ -226,7 +228,7 @@ def test_a_decimal_beyond_its_digits_is_refused_and_not_cut_off(spark: SparkSess
         data = number.to_bytes(16, "big", signed=True)
         messages.append((front + bytes([32]) + data + behind, 0))
     seen = compare(spark, codec, messages)
-    assert seen == {"read": 4, "refused": 5}
+    assert seen == {"read": 4, "rejected": 5}
     first = decode(frame(spark, messages), codec, engine="jvm").select("a").head()
     assert first is not None
     assert str(Decimal("0.01")) in str(first)
@@ -237,12 +239,12 @@ def test_a_record_of_nulls_is_told_from_a_message_that_cannot_be_read(spark: Spa
     codec = Codec([Version(0, record(("a", ["null", "int"]), ("b", "null")))])
     assert compare(spark, codec, [(b"\0", 0), (b"\2\2", 0), (b"\2", 0), (b"", 0)]) == {
         "read": 2,
-        "refused": 2,
+        "rejected": 2,
     }
 
 
 @needs_spark_avro
-def test_a_message_that_claims_to_hold_more_than_memory_has_is_one_refused_row(spark: SparkSession) -> None:
+def test_a_message_that_claims_to_hold_more_than_memory_has_is_one_rejected_row(spark: SparkSession) -> None:
     kinds = {
         "s": "string",
         "b": "bytes",
@@ -254,35 +256,35 @@ def test_a_message_that_claims_to_hold_more_than_memory_has_is_one_refused_row(s
         # 2,147,483,639 bytes or items.
         assert compare(spark, codec, [(b"\xee\xff\xff\xff\x0f" + b"abc", 0), (b"\0", 0)]) == {
             "read": 1,
-            "refused": 1,
+            "rejected": 1,
         }
 
 
 @needs_spark_avro
-def test_a_text_beyond_the_limits_is_refused_with_its_bytes_and_said(spark: SparkSession) -> None:
+def test_a_text_beyond_the_limits_is_rejected_with_its_bytes_and_said(spark: SparkSession) -> None:
     codec = Codec([Version(0, record(("a", "string")))])
     payload = codec.encode_one({"a": "x" * (2**24 + 1)}) or b""
-    row = split(decode(frame(spark, [(payload, 0)]), codec, engine="jvm"), codec, keep=False).refused.head()
+    row = split(decode(frame(spark, [(payload, 0)]), codec, engine="jvm"), codec, keep=False).rejected.head()
     assert row is not None
     assert row["__error"] == "Spark's from_avro does not read it, perhaps for its size; engine='arrow' does"
     assert bytes(row["__payload"]) == payload
 
 
 @needs_spark_avro
-def test_rows_alone_need_no_python_and_only_refused_messages_go_there(
+def test_rows_alone_need_no_python_and_only_rejected_messages_go_there(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     codec = Codec([Version(0, record(("a", "int")))])
-    rows, refused = split(
+    rows, rejected = split(
         decode(frame(spark, [(b"\2", 0), (b"", 0)]), codec, engine="jvm"), codec, keep=False
     )
     rows.explain()
     assert "Python" not in capsys.readouterr().out
-    refused.explain()
+    rejected.explain()
     plan = capsys.readouterr().out
     assert plan.index("ArrowEvalPython") < plan.index("Filter")
     assert [row["a"] for row in rows.collect()] == [1]
-    assert [row["__error"] for row in refused.collect()] == ["a, byte 0: the message ends inside a number"]
+    assert [row["__error"] for row in rejected.collect()] == ["a, byte 0: the message ends inside a number"]
 
 
 @needs_spark_avro
@@ -312,9 +314,9 @@ def test_every_row_comes_in_one_pass_without_python_and_its_reason_when_it_is_sp
         with pytest.raises(WrongArgument, match="not decoded with this codec"):
             split(decode(raw, codec, engine=engine), Codec([Version(0, record(("a", "string")))]))
     for keep in (True, False):
-        good, refused = split(decoded, codec, keep=keep)
+        good, rejected = split(decoded, codec, keep=keep)
         there = [row for row in with_reasons if row["__error"]]
-        assert refused.drop("a").toArrow().to_pylist() == [
+        assert rejected.drop("a").toArrow().to_pylist() == [
             {name: value for name, value in row.items() if name != "a"} for row in there
         ]
         assert good.count() == 2
@@ -322,12 +324,12 @@ def test_every_row_comes_in_one_pass_without_python_and_its_reason_when_it_is_sp
 
 
 @needs_spark_avro
-def test_refused_messages_are_explained_after_they_were_stored(spark: SparkSession, tmp_path: Path) -> None:
+def test_rejected_messages_are_explained_after_they_were_stored(spark: SparkSession, tmp_path: Path) -> None:
     codec = Codec([Version(0, record(("a", "int")))])
     raw = frame(spark, [(b"\2", 0), (b"", 0)])
     decode(raw, codec, engine="jvm").write.parquet(str(tmp_path / "all"))
-    refused = split(spark.read.parquet(str(tmp_path / "all")), codec, keep=False).refused
-    assert [row["__error"] for row in refused.collect()] == ["a, byte 0: the message ends inside a number"]
+    rejected = split(spark.read.parquet(str(tmp_path / "all")), codec, keep=False).rejected
+    assert [row["__error"] for row in rejected.collect()] == ["a, byte 0: the message ends inside a number"]
 
 
 TAGGED = {
@@ -404,8 +406,8 @@ print(decode(raw, codec).collect()[0]["a"])
 def test_without_the_module_the_codec_decodes() -> None:
     command = [sys.executable, "-c", WITHOUT_MODULE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    refused, value = done.stdout.splitlines()
-    assert "--packages org.apache.spark:spark-avro_2.13:VERSION" in refused
+    rejected, value = done.stdout.splitlines()
+    assert "--packages org.apache.spark:spark-avro_2.13:VERSION" in rejected
     assert value == "1"
 
 
@@ -418,7 +420,7 @@ def test_before_spark_4_1_the_codec_decodes(spark: SparkSession) -> None:
         decode(raw, codec, engine="jvm")
 
 
-def test_an_engine_that_is_none_is_refused(spark: SparkSession) -> None:
+def test_an_engine_that_is_none_is_rejected(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="no engine is called 'java': take one of auto, arrow, jvm"):
         decode(frame(spark, [(b"", 0)]), Codec([Version(0, record(("a", "int")))]), engine="java")  # type: ignore[arg-type]
 

@@ -109,20 +109,20 @@ def parents(folder: str) -> set[str]:
     """The folders with rows."""
     files = Path(folder).rglob("part-*.parquet")
     found = {str(file.parent.relative_to(folder)) for file in files}
-    return {name for name in found if not name.startswith(("_landing", "_refused"))}
+    return {name for name in found if not name.startswith(("_landing", "_rejected"))}
 
 
-def test_rows_types_and_refused_messages_are_those_of_decoding_and_spark_s_own_writer(
+def test_rows_types_and_rejected_messages_are_those_of_decoding_and_spark_s_own_writer(
     messages: DataFrame, folder: str
 ) -> None:
     read = messages.sparkSession.read
-    rows, refused = split(decode(messages, CODEC), CODEC, keep=False)
+    rows, rejected = split(decode(messages, CODEC), CODEC, keep=False)
     rows.write.parquet(f"{folder}-spark/rows")
-    refused.write.parquet(f"{folder}-spark/refused")
+    rejected.write.parquet(f"{folder}-spark/rejected")
     landed = land(messages, CODEC, folder)
-    assert (landed.rows, landed.refused) == (COUNT - 40, 40)
+    assert (landed.rows, landed.rejected) == (COUNT - 40, 40)
     assert landed.versions == {0: Counts(980, 0), 1: Counts(980, 40)}
-    for ours, theirs in (("", "/rows"), ("/_refused", "/refused")):
+    for ours, theirs in (("", "/rows"), ("/_rejected", "/rejected")):
         mine, other = read.parquet(folder + ours), read.parquet(f"{folder}-spark{theirs}")
         assert mine.schema == other.schema
         assert rows_of(mine) == rows_of(other)
@@ -153,13 +153,13 @@ def test_intervals_keys_and_plain_values_are_as_spark_writes_them(spark: SparkSe
     one = {"key": datetime(1500, 1, 1, 12), "value": value}  # noqa: DTZ001  a local one
     sent = [(codec.encode_one(one), codec.encode_key(one)), (None, b"bad"), (None, None)]
     messages = spark.createDataFrame(sent, "value binary, __key binary")
-    rows, refused = split(decode(messages, codec, version=None), codec, keep=False)
+    rows, rejected = split(decode(messages, codec, version=None), codec, keep=False)
     rows.write.parquet(f"{folder}-spark")
-    landed = land(messages, codec, folder, version=None, quarantine=f"{folder}-bad", compression="zstd")
-    assert (landed.rows, landed.refused) == (2, 1)
+    landed = land(messages, codec, folder, version=None, rejected=f"{folder}-bad", compression="zstd")
+    assert (landed.rows, landed.rejected) == (2, 1)
     assert spark.read.parquet(folder).schema == spark.read.parquet(f"{folder}-spark").schema
     assert rows_of(spark.read.parquet(folder)) == rows_of(spark.read.parquet(f"{folder}-spark"))
-    assert rows_of(spark.read.parquet(f"{folder}-bad")) == rows_of(refused)
+    assert rows_of(spark.read.parquet(f"{folder}-bad")) == rows_of(rejected)
 
 
 def test_modes_add_replace_and_refuse(messages: DataFrame, folder: str) -> None:
@@ -169,9 +169,9 @@ def test_modes_add_replace_and_refuse(messages: DataFrame, folder: str) -> None:
     with pytest.raises(FileExistsError, match="has rows already"):
         land(few, CODEC, folder, mode="error")
     assert land(few, CODEC, folder).files == 2
-    assert (read(folder).count(), read(f"{folder}/_refused").count()) == (56, 4)
+    assert (read(folder).count(), read(f"{folder}/_rejected").count()) == (56, 4)
     assert land(few, CODEC, folder, mode="overwrite", rows_per_file=10).files == 4
-    assert (read(folder).count(), read(f"{folder}/_refused").count()) == (28, 2)
+    assert (read(folder).count(), read(f"{folder}/_rejected").count()) == (28, 2)
     assert land(none, CODEC, folder) == Landed()
     land(none, CODEC, folder, mode="overwrite")
     assert list(Path(folder).rglob("*.parquet")) == []
@@ -185,8 +185,8 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
         ({"partition_by": "id"}, r"partition_by is a list of columns: \['id'\]"),
         ({"compression": "rar"}, "no compression is called rar"),
         ({"rows_per_file": 0}, "give positive numbers"),
-        ({"quarantine": folder + "/bad"}, "in each other's sight"),
-        ({"quarantine": folder}, "in each other's sight"),
+        ({"rejected": folder + "/bad"}, "one path contains the other"),
+        ({"rejected": folder}, "one path contains the other"),
     ):
         with pytest.raises(ValueError, match=words):
             land(messages, CODEC, folder, **wrong)
@@ -206,7 +206,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     with pytest.raises(OSError, match=f"^{folder}/below cannot be written to: Not a directory$"):
         land(messages, CODEC, f"{folder}/below")
     with pytest.raises(OSError, match=f"^{folder}/bad cannot be written to: Not a directory$"):
-        land(messages, CODEC, f"{folder}-rows", quarantine=f"{folder}/bad")
+        land(messages, CODEC, f"{folder}-rows", rejected=f"{folder}/bad")
     Path(folder).unlink()
     with pytest.raises(ValueError, match="nothing is void, which is not landed"):
         land(messages.withColumn("nothing", fn.lit(None)), CODEC, folder)

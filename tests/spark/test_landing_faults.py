@@ -16,7 +16,7 @@ from schemactl.spark import Landed, land, land_stream, landed_by, settle
 from .fragile_files import Deadly
 from .landing_victim import CODEC, COUNT, DAMAGED, messages
 
-REFUSED = len(range(0, COUNT, DAMAGED))
+REJECTED = len(range(0, COUNT, DAMAGED))
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -39,10 +39,10 @@ def victim(
 
 
 def landed_once(spark: SparkSession, folder: Path) -> bool:
-    """Whether every message is there once, as a row or refused."""
+    """Whether every message is there once, as a row or rejected."""
     rows = spark.read.parquet(f"{folder}/out").collect()
     assert sorted(row.value for row in rows) == [number for number in range(COUNT) if number % DAMAGED]
-    assert spark.read.parquet(f"{folder}/out/_refused").count() == REFUSED
+    assert spark.read.parquet(f"{folder}/out/_rejected").count() == REJECTED
     return True
 
 
@@ -56,7 +56,7 @@ def staged(folder: Path) -> list[Path]:
 
 def test_a_killed_executor_s_tasks_are_repeated_and_land_once(spark: SparkSession, tmp_path: Path) -> None:
     done = victim(tmp_path, "local-cluster[2,1,512]", "batch", 3, "executor")
-    assert f"'rows': {COUNT - REFUSED}, 'refused': {REFUSED}" in done.stdout, done.stderr
+    assert f"'rows': {COUNT - REJECTED}, 'rejected': {REJECTED}" in done.stdout, done.stderr
     assert landed_once(spark, tmp_path)
     assert staged(tmp_path) == []
 
@@ -102,5 +102,5 @@ def test_a_stream_whose_driver_is_killed_while_it_commits_goes_on_and_lands_once
     assert landed_once(spark, tmp_path)
     landed = landed_by(f"{tmp_path}/out", str(running.id))
     assert isinstance(landed, Landed)
-    assert (landed.rows, landed.refused) == (COUNT - REFUSED, REFUSED)
+    assert (landed.rows, landed.rejected) == (COUNT - REJECTED, REJECTED)
     assert staged(tmp_path) == []

@@ -35,11 +35,11 @@ NAMES = ("a=1/part-0.parquet", "a=2/part-0.parquet", "part-1.parquet")
 
 def places(path: Path, files: fs.FileSystem | None = None) -> Places:
     rows = Folder.at(str(path), files)
-    return Places(rows, rows.below("_refused"))
+    return Places(rows, rows.below("_rejected"))
 
 
 def stage(path: Path, job: str, content: str = "new", attempt: str = "0-x") -> Staged:
-    """Three files of rows and one of refused messages, as a task leaves them."""
+    """Three files of rows and one of rejected messages, as a task leaves them."""
     staging = places(path).staging(job)
 
     def file(folder: Folder, name: str) -> StagedFile:
@@ -48,11 +48,11 @@ def stage(path: Path, job: str, content: str = "new", attempt: str = "0-x") -> S
         place.write_text(f"{content} {name}")
         return StagedFile(attempt, name, place.stat().st_size)
 
-    return Staged([file(staging.rows, name) for name in NAMES], [file(staging.refused, NAMES[2])])
+    return Staged([file(staging.rows, name) for name in NAMES], [file(staging.rejected, NAMES[2])])
 
 
 def seen(path: Path) -> dict[str, str]:
-    """What readers see, of rows and refused messages."""
+    """What readers see, of rows and rejected messages."""
     return {
         f"{number}/{name}": Path(place.place(name)).read_text()
         for number, place in enumerate(places(path))
@@ -65,7 +65,7 @@ NEW = {f"0/{name}": f"new {name}" for name in NAMES} | {f"1/{NAMES[2]}": f"new {
 
 def before(path: Path) -> dict[str, str]:
     """A folder with rows of an earlier job."""
-    for name in ("a=1/old.parquet", "a=3/old.parquet", "_refused/old.parquet"):
+    for name in ("a=1/old.parquet", "a=3/old.parquet", "_rejected/old.parquet"):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text("old")
     return seen(path)
@@ -217,13 +217,13 @@ def test_only_jobs_that_stand_still_are_swept(tmp_path: Path) -> None:
     stage(tmp_path, "dead")
     stage(tmp_path, "alive")
     long_ago = time.time() - 7200
-    for path in [*(tmp_path / "_landing" / "dead").rglob("*"), tmp_path / "_refused/_landing/dead"]:
+    for path in [*(tmp_path / "_landing" / "dead").rglob("*"), tmp_path / "_rejected/_landing/dead"]:
         os.utime(path, (long_ago, long_ago))
-    for path in (tmp_path / "_refused/_landing/dead").rglob("*"):
+    for path in (tmp_path / "_rejected/_landing/dead").rglob("*"):
         os.utime(path, (long_ago, long_ago))
     sweep(places(tmp_path), idle_s=3600)
     assert [path.name for path in (tmp_path / "_landing").iterdir()] == ["alive"]
-    assert [path.name for path in (tmp_path / "_refused/_landing").iterdir()] == ["alive"]
+    assert [path.name for path in (tmp_path / "_rejected/_landing").iterdir()] == ["alive"]
 
 
 def counts() -> st.SearchStrategy[Counts]:
@@ -233,7 +233,7 @@ def counts() -> st.SearchStrategy[Counts]:
 @pytest.mark.parametrize("content", [b"", b"\0" * 40, b'{"files": [[["0-x/a=1', b"[]", b"{}"])
 def test_a_damaged_journal_is_named_with_what_to_do(tmp_path: Path, content: bytes) -> None:
     def swept(rows: Folder) -> None:
-        sweep(Places(rows, rows.below("_refused")), idle_s=3600)
+        sweep(Places(rows, rows.below("_rejected")), idle_s=3600)
 
     for name, words, does in (
         ("journal.json", "have job in their names", settle),
@@ -270,7 +270,7 @@ def test_a_folder_is_made_even_if_the_empty_one_above_it_is_removed_meanwhile(tm
 def test_counts_survive_the_journal(versions: dict[int | None, Counts], size: int) -> None:
     landed = Landed(
         sum(one.rows for one in versions.values()),
-        sum(one.refused for one in versions.values()),
+        sum(one.rejected for one in versions.values()),
         len(versions),
         size,
         versions,
@@ -293,7 +293,7 @@ def test_a_local_folder_is_written_in_several_ways(place: str | Path, path: str)
     assert Folder.at(place) == Folder(fs.LocalFileSystem(), path)
 
 
-def test_a_place_that_arrow_does_not_know_is_refused_with_what_it_knows() -> None:
+def test_a_place_that_arrow_does_not_know_is_rejected_with_what_it_knows() -> None:
     with pytest.raises(ValueError, match=r"names no file system.*s3:"):
         Folder.at("dbfs:/mnt/x")
     with pytest.raises(ValueError, match="an empty path names no folder"):
@@ -303,11 +303,11 @@ def test_a_place_that_arrow_does_not_know_is_refused_with_what_it_knows() -> Non
 @pytest.mark.parametrize(
     "place", ["s3://me:secret@lake/x y", "s3://me:sec/ret@lake/x", "abfss://me@lake/x?client_secret=secret"]
 )
-def test_a_place_that_is_refused_is_told_without_its_secrets(place: str) -> None:
-    with pytest.raises(ValueError, match="names no file system") as refused:
+def test_a_place_that_is_rejected_is_told_without_its_secrets(place: str) -> None:
+    with pytest.raises(ValueError, match="names no file system") as rejected:
         Folder.at(place)
-    assert "lake/x" in str(refused.value)
-    assert "secret" not in str(refused.value).replace("'client_secret'", "")
+    assert "lake/x" in str(rejected.value)
+    assert "secret" not in str(rejected.value).replace("'client_secret'", "")
 
 
 def test_readers_see_neither_hidden_files_nor_hidden_folders(tmp_path: Path) -> None:

@@ -75,13 +75,13 @@ def rows_of(run: Run, landing: str) -> list[dict[str, Any]]:
 
 
 def landed_once(run: Run, landing: str) -> bool:
-    """Whether every message is there once, as a row or refused, and nothing else is."""
+    """Whether every message is there once, as a row or rejected, and nothing else is."""
     out = run.folder / landing / "out"
     assert sorted(row["value"] for row in rows_of(run, landing)) == GOOD
-    refused = sum(pq.read_metadata(path).num_rows for path in (out / "_refused").glob("*.parquet"))
-    assert refused == COUNT - len(GOOD)
+    rejected = sum(pq.read_metadata(path).num_rows for path in (out / "_rejected").glob("*.parquet"))
+    assert rejected == COUNT - len(GOOD)
     told = run.landed[landing]
-    assert (told["rows"], told["refused"]) == (len(GOOD), refused)
+    assert (told["rows"], told["rejected"]) == (len(GOOD), rejected)
     assert [path for path in out.rglob("*.parquet") if "_landing" in path.parts] == []
     return True
 

@@ -39,14 +39,14 @@ def read(store: fs.S3FileSystem, path: str) -> Any:
 
 
 def landed_once(store: fs.S3FileSystem, path: str) -> bool:
-    """Whether every message is there once, as a row or refused, and nothing is staged."""
+    """Whether every message is there once, as a row or rejected, and nothing is staged."""
     assert sorted(read(store, path)["value"].to_pylist()) == GOOD
-    assert read(store, f"{path}/_refused").num_rows == COUNT - len(GOOD)
+    assert read(store, f"{path}/_rejected").num_rows == COUNT - len(GOOD)
     assert [name for name in Folder(store, path).sizes() if "_landing" in name and "part" in name] == []
     return True
 
 
-def test_partitions_refused_messages_and_what_is_overwritten(
+def test_partitions_rejected_messages_and_what_is_overwritten(
     spark: SparkSession, store: fs.S3FileSystem
 ) -> None:
     sent = messages(spark, 2).withColumn("half", fn.when(fn.rand() < 0.5, "a/b").otherwise("c"))
@@ -57,11 +57,11 @@ def test_partitions_refused_messages_and_what_is_overwritten(
             "lake/parts",
             version=None,
             partition_by=["half"],
-            quarantine="lake/elsewhere",
+            rejected="lake/elsewhere",
             mode=mode,
             filesystem=store,
         )
-        assert (landed.rows, landed.refused, landed.files) == (len(GOOD), COUNT - len(GOOD), 6)
+        assert (landed.rows, landed.rejected, landed.files) == (len(GOOD), COUNT - len(GOOD), 6)
     rows = read(store, "lake/parts")
     assert sorted(rows["value"].to_pylist()) == sorted(GOOD * 2)
     assert set(rows["half"].to_pylist()) == {"a/b", "c"}
@@ -105,12 +105,12 @@ def test_a_stream_that_is_killed_among_copies_goes_on_and_lands_once(
     assert landed_once(store, "lake/stream")
     landed = landed_by("lake/stream", str(running.id), filesystem=store)
     assert isinstance(landed, Landed)
-    assert (landed.rows, landed.refused) == (len(GOOD), COUNT - len(GOOD))
+    assert (landed.rows, landed.rejected) == (len(GOOD), COUNT - len(GOOD))
 
 
 def places(path: str, files: fs.FileSystem) -> Places:
     rows = Folder.at(path, files)
-    return Places(rows, rows.below("_refused"))
+    return Places(rows, rows.below("_rejected"))
 
 
 def put(folder: Folder, name: str, content: str) -> None:
@@ -119,18 +119,18 @@ def put(folder: Folder, name: str, content: str) -> None:
 
 
 def stage(staging: Places) -> Staged:
-    """Two files of rows and one of refused messages, as a task leaves them."""
+    """Two files of rows and one of rejected messages, as a task leaves them."""
 
     def file(folder: Folder, name: str) -> StagedFile:
         put(folder, f"0-x/{name}", "new")
         return StagedFile("0-x", name, len("new"))
 
     rows = [file(staging.rows, name) for name in ("a=1/new", "new")]
-    return Staged(rows, [file(staging.refused, "new")])
+    return Staged(rows, [file(staging.rejected, "new")])
 
 
 def test_a_commit_that_is_killed_anywhere_is_completed_or_has_done_nothing(store: fs.S3FileSystem) -> None:
-    old, new = {"a=1/old", "a=3/old", "_refused/old"}, {"a=1/new", "new", "_refused/new"}
+    old, new = {"a=1/old", "a=3/old", "_rejected/old"}, {"a=1/new", "new", "_rejected/new"}
     for changes in range(100):
         path = f"lake/anywhere-{changes}"
         there = places(path, store)
@@ -138,7 +138,7 @@ def test_a_commit_that_is_killed_anywhere_is_completed_or_has_done_nothing(store
             put(there.rows, name, "old")
 
         def seen(there: Places = there) -> set[str]:
-            return {*there.rows.visible(), *(f"_refused/{name}" for name in there.refused.visible())}
+            return {*there.rows.visible(), *(f"_rejected/{name}" for name in there.rejected.visible())}
 
         dying = places(path, fs.PyFileSystem(FragileFiles(changes, store)))
         try:

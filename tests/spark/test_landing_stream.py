@@ -50,8 +50,8 @@ def test_a_stream_goes_on_where_it_stopped_and_its_batches_add_up(
     assert numbers(spark, folder) == [number for number in range(200) if number % 13]
     landed = landed_by(folder, query)
     assert isinstance(landed, Landed)
-    assert (landed.rows, landed.refused, landed.files) == (184, 16, 4)
-    assert spark.read.parquet(f"{folder}/_refused").count() == 16
+    assert (landed.rows, landed.rejected, landed.files) == (184, 16, 4)
+    assert spark.read.parquet(f"{folder}/_rejected").count() == 16
 
 
 @before((4, 1), "streams are landed")

@@ -69,16 +69,16 @@ def test_a_field_that_has_no_column_does_not_count() -> None:
 def test_it_is_decoded_landed_viewed_and_encoded_and_no_row_is_lost(spark: SparkSession, folder: str) -> None:
     both = codec(definition("id"), definition("id", "__error"))
     sent = messages(spark, (b"\x02", 0), (b"\x04\x06", 1), (b"\x04", 1))
-    rows, refused = split(decode(sent, both), both, keep=False)
+    rows, rejected = split(decode(sent, both), both, keep=False)
     want = [
         Row(value=Row(id=1, __error=0), __schemaVersion=0),
         Row(value=Row(id=2, __error=3), __schemaVersion=1),
     ]
     assert rows.collect() == want
-    assert [row["__payload"] for row in refused.collect()] == [b"\x04"]
+    assert [row["__payload"] for row in rejected.collect()] == [b"\x04"]
     assert [bytes(row.payload) for row in encode(rows, both).collect()] == [b"\x02\x00", b"\x04\x06"]
     landed = land(sent, both, folder)
-    assert (landed.rows, landed.refused) == (2, 1)
+    assert (landed.rows, landed.rejected) == (2, 1)
     assert view(spark, both, folder).orderBy("__schemaVersion").select("value.*").collect() == [
         row.value for row in want
     ]
@@ -94,7 +94,7 @@ def test_columns_of_the_messages_can_be_renamed(spark: SparkSession) -> None:
     assert decode(sent.withColumnRenamed("__topic", "of"), one).columns[:2] == ["__topic", "of"]
 
 
-def test_fields_that_differ_in_case_are_refused_where_spark_cannot_tell_them_apart(
+def test_fields_that_differ_in_case_are_rejected_where_spark_cannot_tell_them_apart(
     spark: SparkSession,
 ) -> None:
     with pytest.raises(

@@ -165,7 +165,7 @@ def test_the_topic_is_landed_by_its_targets_numbers(
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert (told["rows"], told["refused"]) == (2, 0)
+    assert (told["rows"], told["rejected"]) == (2, 0)
     rows = pq.read_table(recorded / "landed").to_pylist()
     assert {row["__schemaVersion"]: {"id": row["id"], "own4": row["own4"]} for row in rows} == READ
 

@@ -278,7 +278,7 @@ def test_what_is_read_can_be_landed(source: SparkSession, space: Namespace, tmp_
     space.send("landed", [order(number, 1) for number in range(10)] + [b"\xff"], version=1)
     messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
     landed = land(messages, ORDERS, str(tmp_path / "orders"))
-    assert (landed.rows, landed.refused) == (10, 1)
+    assert (landed.rows, landed.rejected) == (10, 1)
 
 
 def test_several_topics_and_a_pattern(space: Namespace) -> None:
@@ -356,9 +356,9 @@ def test_who_may_not_read_is_told_so_and_who_may_reads(
         return read(PulsarBatch(connection_of(given), reading_of(given, "a batch")))
 
     assert rows(**{"pulsar.client.authParams": "env:ADMIN_TOKEN"}) == []
-    with pytest.raises(PulsarProblem, match="the role may not") as refused:
+    with pytest.raises(PulsarProblem, match="the role may not") as rejected:
         rows(**{"pulsar.client.authParams": f"file://{tmp_path / 'token'}"})
-    assert brokers.token("stranger") not in str(refused.value)
+    assert brokers.token("stranger") not in str(rejected.value)
     del options["pulsar.client.authPluginClassName"]
     options["pulsar.client.operationTimeoutMs"] = "1000"
     with pytest.raises(PulsarProblem, match="or it does not take these credentials"):

@@ -160,7 +160,7 @@ def test_what_a_message_has_is_sent(space: Namespace) -> None:
     assert {row["__schemaVersion"] for row in elsewhere} == {0}
 
 
-def test_a_version_that_is_not_registered_is_refused_and_stays_so(
+def test_a_version_that_is_not_registered_is_rejected_and_stays_so(
     source: SparkSession, space: Namespace
 ) -> None:
     topic = space.create("strict", DEFINITIONS[0])
@@ -216,7 +216,7 @@ def test_each_type_that_the_client_names_finds_its_version(
         ("payload binary", {"topic": ""}, "the destination topic is missing"),
     ],
 )
-def test_rows_that_are_no_messages_are_refused_before_a_job_runs(
+def test_rows_that_are_no_messages_are_rejected_before_a_job_runs(
     text: str, options: dict[str, str], said: str
 ) -> None:
     given = {"service.url": "pulsar://b:1", "topic": "t", "schema.version": "0", **options}

@@ -244,7 +244,7 @@ def test_a_batch_keeps_to_the_limit_that_spark_gives(space: Namespace, opened: l
 
 
 @before((4, 2), "a batch can be limited")
-def test_a_limit_that_spark_cannot_keep_is_refused(space: Namespace, opened: list[PulsarStream]) -> None:
+def test_a_limit_that_spark_cannot_keep_is_rejected(space: Namespace, opened: list[PulsarStream]) -> None:
     with pytest.raises(ValueError, match=r"maxMessagesPerTrigger needs Spark 4\.2"):
         stream(space, opened, topic=space.topic("limited"), maxMessagesPerTrigger="5")
 

@@ -93,7 +93,7 @@ def test_what_a_stream_refuses_is_split_off_with_its_reason(
     spark: SparkSession, tmp_path: Path, engine: Engine
 ) -> None:
     def query(stream: DataFrame) -> DataFrame:
-        return split(decode(stream, CODEC, engine=engine), CODEC).refused
+        return split(decode(stream, CODEC, engine=engine), CODEC).rejected
 
     found = [(row["__error"], bytes(row["__payload"])) for row in twice(spark, tmp_path, query).collect()]
     assert found == [("a, byte 0: the message ends inside a number", b"\x80")] * 3

@@ -27,7 +27,7 @@ from schemactl.tables.widening import widens
 
 GENERATE = Generate("shop_schemas")
 
-REFUSED = (PySparkException, Py4JJavaError)
+REJECTED = (PySparkException, Py4JJavaError)
 
 DAY = dt.date(2026, 3, 2)
 MOMENT = dt.datetime.combine(DAY, dt.time(9, 15))
@@ -148,14 +148,14 @@ TAKEN_FOR_OTHERS: list[tuple[SparkType, SparkType, Any]] = [
 """What Spark reads without a word: its own small decimals as their unscaled numbers, dates as days."""
 
 
-def test_other_types_are_refused_or_taken_for_other_values(spark: SparkSession, folder: str) -> None:
+def test_other_types_are_rejected_or_taken_for_other_values(spark: SparkSession, folder: str) -> None:
     olds: list[SparkType] = [*dict.fromkeys([old for old, *_ in (*NOT_WIDER, *TAKEN_FOR_OTHERS)])]
     names = [f"c{place}" for place in range(len(olds))]
     row = tuple(VALUES[old] for old in olds)
     write_with_spark(spark, [row], struct(*zip(names, olds, strict=True)), folder)
     for old, new in NOT_WIDER:
         assert not widens(old, new)
-        with pytest.raises(REFUSED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+        with pytest.raises(REJECTED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
             spark.read.schema(struct((names[olds.index(old)], new))).parquet(folder).collect()
     for old, new, taken in TAKEN_FOR_OTHERS:
         assert not widens(old, new)
@@ -272,7 +272,7 @@ def test_files_of_wider_types_are_read_with_the_struct_type_and_not_with_merge_s
     write_with_spark(spark, [(2**40, [2.5])], columns(new), folder)
     read = spark.read.schema(columns(new)).parquet(folder).orderBy("id")
     assert read.collect() == [(1, [1.5]), (2**40, [2.5])]
-    with pytest.raises(REFUSED, match="CANNOT_MERGE"):
+    with pytest.raises(REJECTED, match="CANNOT_MERGE"):
         spark.read.option("mergeSchema", "true").parquet(folder).schema  # noqa: B018  it is worked out here
 
 
@@ -280,7 +280,7 @@ def test_a_value_that_becomes_a_union_is_a_rewrite(spark: SparkSession, folder: 
     old, new = order(field("said", "string")), order(field("said", ["string", "long"]))
     assert [change.effect for change in of(old, new).changes] == ["rewrite"]
     write_with_spark(spark, [("a",)], columns(old), folder)
-    with pytest.raises(REFUSED, match="is not a group"):
+    with pytest.raises(REJECTED, match="is not a group"):
         spark.read.schema(columns(new)).parquet(folder).collect()
 
 
@@ -303,7 +303,7 @@ def test_a_column_that_comes_back_meets_the_rows_it_was_in(spark: SparkSession, 
     wider = columns(order(field("id", "int"), field("note", "long")))
     assert spark.read.schema(wider).parquet(folder).orderBy("id").collect() == [(1, 7), (2, None)]
     text = columns(order(field("id", "int"), field("note", "string")))
-    with pytest.raises(REFUSED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+    with pytest.raises(REJECTED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
         spark.read.schema(text).parquet(folder).collect()
 
 

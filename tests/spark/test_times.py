@@ -77,12 +77,12 @@ def test_times_are_decoded_and_encoded(spark: SparkSession) -> None:
     found = decode(raw(spark, [(payload, 0) for payload in (*payloads, b"\x80")]), of)
     assert found.schema["starts"].dataType == types.TimeType(6)
     assert found.schema["breaks"].dataType == types.ArrayType(types.TimeType(6))
-    rows, refused = split(found, of, keep=False)
+    rows, rejected = split(found, of, keep=False)
     got = [row.asDict() for row in rows.orderBy("id").collect()]
     assert [row | {"named": dict(row["named"])} for row in ROWS] == [
         {name: row[name] for name in ROWS[0]} for row in got
     ]
-    assert [row["__payload"] for row in refused.collect()] == [b"\x80"]
+    assert [row["__payload"] for row in rejected.collect()] == [b"\x80"]
     written = encode(rows.orderBy("id"), of).collect()
     assert [bytes(row["payload"]) for row in written] == payloads
 

@@ -1,4 +1,4 @@
-"""Why messages cannot be read, without the values of those that can; and whether it is their codec that is asked."""
+"""Reasons of rejected messages, and the mark by which rows know the codec that decoded them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,13 @@ _DIGEST: Final = "schemactl.digest"
 
 
 def mark_of(codec: Codec) -> dict[str, Any]:
-    """What the column of errors says, in its metadata, of the codec that the rows were decoded with."""
+    """Return the metadata of the error column, which says which codec the rows were decoded with."""
     last = max((*(one.number for one in codec.versions), *_unreadable(codec)), default=-1)
     return {_LAST: last, _DIGEST: _digest(codec, last)}
 
 
 def check_mark(metadata: Mapping[str, Any], codec: Codec) -> None:
-    """Nothing, if rows with that mark were decoded with `codec`, or before it had its newest versions, or have no mark.
-
-    Raises:
-        WrongArgument: they were decoded with another one.
-    """
+    """Raise WrongArgument if rows with that mark were decoded with the codec of another topic, or with a newer one."""
     if _DIGEST in metadata and _digest(codec, metadata[_LAST]) != metadata[_DIGEST]:
         raise WrongArgument(
             "these rows were not decoded with this codec: it is another topic's, or lacks some of their versions; "
@@ -61,10 +57,10 @@ def _content(schema: Definition | KeyValue) -> tuple[Any, ...]:
     return schema.type, schema.text, sorted(schema.properties.items()), schema.proto
 
 
-def commonest_reason(session: SparkSession, quarantine: str) -> str:
-    """The reason that most of the messages have that were refused last: of so many as are soon looked at."""
-    refused = session.read.parquet(quarantine)
-    last = refused.orderBy(sql.desc("_metadata.file_modification_time")).limit(_LOOKED_AT).select(ERROR)
+def commonest_reason(session: SparkSession, folder: str) -> str:
+    """Return the reason that most of the messages rejected last have; only the latest thousand are read."""
+    rejected = session.read.parquet(folder)
+    last = rejected.orderBy(sql.desc("_metadata.file_modification_time")).limit(_LOOKED_AT).select(ERROR)
     [row] = last.groupBy(ERROR).count().orderBy(sql.desc("count"), ERROR).limit(1).collect()
     reason: str = row[ERROR]
     return reason
@@ -73,7 +69,7 @@ def commonest_reason(session: SparkSession, quarantine: str) -> str:
 def reasons_of(
     codec: Codec, payloads: pa.Array, versions: pa.Array | None = None, keys: pa.Array | None = None
 ) -> pa.Array:
-    """The reason of each message that `codec` does not read, null for one that it does, however large their values are.
+    """Return the reason of each message that `codec` does not read, null for one that it does, however large their values are.
 
     Args:
         codec: of their topic.
@@ -92,7 +88,7 @@ def reasons_at(
     versions: pa.Array | None = None,
     keys: pa.Array | None = None,
 ) -> pa.Array:
-    """As `reasons_of` where `rows` is true, and null elsewhere: nothing else is read."""
+    """Return `reasons_of` the rows where `rows` is true, and null elsewhere; nothing else is read."""
     nothing = pa.nulls(len(rows), pa.string())
     if not rows.true_count:
         return nothing
