@@ -1,78 +1,218 @@
-"""The payload formats, one row a schema type."""
+"""The payload formats: one row of TYPES for each schema type that has a codec.
+
+The package travels without the rest of schemactl, so this table is its own.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pyarrow as pa
 
-from . import avro_payload, json_payload, primitive, proto_payload
-from .columns import Group, Options
+from . import (
+    avro_reader,
+    avro_writer,
+    json_reader,
+    json_writer,
+    primitive,
+    proto_reader,
+    proto_writer,
+    resolver,
+)
+from .avro_definition import parse
+from .columns import MAX_COLUMNS, Group, Options, Shape, check_width, column_count, shape_of
 from .definition import Definition
-from .errors import CodecUnavailable
+from .errors import CodecError, CodecUnavailable, InvalidDefinition
+from .lane_reader import compile_lanes
+from .lane_writer import lane_writer
+from .proto_column_reader import column_reader
+from .proto_column_writer import column_writer
+from .proto_plan import plan_of
+from .proto_schema import descriptor_of, root_of
 from .reading import Reading, unreadable
+from .schema import Enum, Schema, children
 from .writing import Writing
 
-_AVRO_PAYLOADS: Final = frozenset({"AVRO", "JSON"})
 
-_PROTOBUF: Final = frozenset({"PROTOBUF", "PROTOBUF_NATIVE"})
+@dataclass(frozen=True, slots=True)
+class PayloadType:
+    """What is particular to the payloads of a schema type.
 
-_UNAVAILABLE: Final = {
-    "EXTERNAL": "there is no codec for EXTERNAL: only the external system knows its payload",
-}
+    Attributes:
+        column: the Arrow type of values of a definition, and whether they are records, whose fields are columns of their own.
+        reading: how payloads of a writer become values of a reader of the same type.
+        writing: how values of a definition are written.
+    """
 
-
-def available(schema: Definition) -> None:
-    """Raises CodecUnavailable if there is no codec for the schema's type."""
-    if schema.type not in _AVRO_PAYLOADS | _PROTOBUF | primitive.PRIMITIVE_TYPES:
-        raise CodecUnavailable(_UNAVAILABLE.get(schema.type, f"there is no codec for {schema.type}"))
+    column: Callable[[Definition, Options], tuple[pa.DataType, bool]]
+    reading: Callable[[Definition, Definition, Options], Reading]
+    writing: Callable[[Definition, Options], Writing]
 
 
 def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool]:
-    """The Arrow type of values, and whether they are records, whose fields are columns of their own.
+    """Return the Arrow type of values, and whether they are records, whose fields are columns of their own.
 
     Raises:
         CodecUnavailable: there is no codec for the type.
         InvalidDefinition: Spark and Arrow have no type for the schema.
     """
-    available(schema)
-    if schema.type in primitive.PRIMITIVE_TYPES:
-        return primitive.column_type(schema.type, options), False
-    if schema.type in _PROTOBUF:
-        return proto_payload.column_type(schema, options), True
-    shape = avro_payload.shape(schema, options)
-    return shape.type, isinstance(shape, Group)
+    with _bounded_depth():
+        return _type_of(schema).column(schema, options)
 
 
 def reading(writer: Definition, reader: Definition, options: Options) -> Reading:
-    """How payloads of `writer` become values of `reader`. Between different types of schema nothing can be read.
+    """Return how payloads of `writer` become values of `reader`. Between different schema types nothing can be read.
 
     Raises:
         CodecUnavailable: there is no codec for the type.
         InvalidDefinition: a definition cannot be used.
     """
-    available(reader)
-    if writer.type != reader.type:
-        reason = f"written as {writer.type}, which cannot be read as {reader.type}"
-        return unreadable(reason, column_type(reader, options)[0])
-    if reader.type == "AVRO":
-        return avro_payload.reading(writer, reader, options)
-    if reader.type == "JSON":
-        return json_payload.reading(reader, options)
-    if reader.type in _PROTOBUF:
-        return proto_payload.reading(writer, reader, options)
-    return primitive.reading(writer, options)
+    of_type = _type_of(reader)
+    with _bounded_depth():
+        if writer.type != reader.type:
+            reason = f"written as {writer.type}, which cannot be read as {reader.type}"
+            return unreadable(reason, of_type.column(reader, options)[0])
+        return of_type.reading(writer, reader, options)
 
 
 def writing(writer: Definition, options: Options) -> Writing:
-    """How values of `writer` are written.
+    """Return how values of `writer` are written.
 
     Raises:
         CodecUnavailable: there is no codec for the type.
         InvalidDefinition: the definition cannot be used.
     """
-    available(writer)
-    formats = {"AVRO": avro_payload.writing, "JSON": json_payload.writing} | dict.fromkeys(
-        _PROTOBUF, proto_payload.writing
+    with _bounded_depth():
+        return _type_of(writer).writing(writer, options)
+
+
+def _type_of(schema: Definition) -> PayloadType:
+    found = TYPES.get(schema.type)
+    if found is None:
+        reason = ": only the external system knows its payload" if schema.type == "EXTERNAL" else ""
+        raise CodecUnavailable(f"there is no codec for {schema.type}{reason}")
+    return found
+
+
+@contextmanager
+def _bounded_depth() -> Iterator[None]:
+    """Report a definition that is nested deeper than Python's stack allows, some hundred levels, as invalid."""
+    try:
+        yield
+    except RecursionError:
+        raise InvalidDefinition("the definition is nested deeper than can be followed") from None
+
+
+def _avro_shape(definition: Definition, options: Options) -> Shape:
+    return shape_of(parse(definition.text), options)
+
+
+def _avro_column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+    shape = _avro_shape(definition, options)
+    return shape.type, isinstance(shape, Group)
+
+
+def _avro_reading(writer: Definition, reader: Definition, options: Options) -> Reading:
+    schema = parse(reader.text)
+    shape = shape_of(schema, options)
+    action = resolver.resolve(parse(writer.text), schema)
+    value = avro_reader.reader(action, shape, options, as_python=True)
+    storage = avro_reader.reader(action, shape, options)
+    program = compile_lanes(action, shape, options) if column_count(shape) <= MAX_COLUMNS else None
+    return Reading(
+        shape.type,
+        lambda payload: avro_reader.read_whole(value, payload, options),
+        lambda payload: avro_reader.read_whole(storage, payload, options),
+        program=program,
+        strict=options.strict,
+        growth=(1 + (len(program.pool) if program else 0)) * max(1, _longest_symbol(schema, set())),
     )
-    return formats.get(writer.type, primitive.writing)(writer, options)
+
+
+def _longest_symbol(schema: Schema, seen: set[int]) -> int:
+    """Return the length in bytes of the longest symbol of all enums in the schema."""
+    if id(schema) in seen:
+        return 0
+    seen.add(id(schema))
+    symbols = schema.symbols if isinstance(schema, Enum) else ()
+    inner = [_longest_symbol(part, seen) for part in children(schema)]
+    return max([*map(len, symbols), *inner], default=0)
+
+
+def _avro_writing(writer: Definition, options: Options) -> Writing:
+    shape = _avro_shape(writer, options)
+    check_width(pa.schema([("value", shape.type)]))
+    return Writing(shape.type, avro_writer.writer(shape), lane_writer(shape))
+
+
+def _json_reading(_: Definition, reader: Definition, options: Options) -> Reading:
+    """Read by the reader's schema alone, as Pulsar's own consumers do."""
+    shape = _avro_shape(reader, options)
+    value = json_reader.reader(shape, options, as_python=True)
+    return Reading(shape.type, value, json_reader.reader(shape, options, as_python=False))
+
+
+def _json_writing(writer: Definition, options: Options) -> Writing:
+    shape = _avro_shape(writer, options)
+    return Writing(shape.type, json_writer.writer(shape))
+
+
+def _proto_column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+    return root_of(definition, options).shape.type, True
+
+
+def _proto_reading(writer: Definition, reader: Definition, options: Options) -> Reading:
+    """Read by the reader's message alone, by the numbers of its fields. The writer's makes it quicker, and nothing else."""
+    root = root_of(reader, options)
+    plan = plan_of(root, _descriptor(writer))
+    return Reading(
+        root.shape.type,
+        proto_reader.reader(root, as_python=True),
+        proto_reader.reader(root, as_python=False),
+        None if plan is None else column_reader(plan, root.shape.type),
+    )
+
+
+def _proto_writing(writer: Definition, options: Options) -> Writing:
+    root = root_of(writer, options)
+    plan = plan_of(root)
+    return Writing(root.shape.type, proto_writer.writer(root), None if plan is None else column_writer(plan))
+
+
+def _descriptor(writer: Definition) -> Any:
+    try:
+        return descriptor_of(writer)
+    except CodecError:
+        return None
+
+
+_PROTOBUF: Final = PayloadType(_proto_column, _proto_reading, _proto_writing)
+_BYTES: Final = PayloadType(
+    lambda _, __: (pa.binary(), False),
+    lambda _, __, ___: primitive.BYTES_READING,
+    lambda _, __: primitive.BYTES_WRITING,
+)
+_NUMBER: Final = PayloadType(
+    lambda reader, options: (primitive.column_type(reader.type, options), False),
+    lambda _, reader, options: primitive.reading(reader.type, options),
+    lambda writer, options: primitive.writing(writer.type, options),
+)
+
+TYPES: Final[Mapping[str, PayloadType]] = {
+    "AVRO": PayloadType(_avro_column, _avro_reading, _avro_writing),
+    "JSON": PayloadType(_avro_column, _json_reading, _json_writing),
+    "PROTOBUF": _PROTOBUF,
+    "PROTOBUF_NATIVE": _PROTOBUF,
+    "STRING": PayloadType(
+        lambda _, __: (pa.string(), False),
+        lambda writer, _, options: primitive.reading_text(writer, options),
+        lambda writer, _: primitive.writing_text(writer),
+    ),
+    "BYTES": _BYTES,
+    "NONE": _BYTES,
+    **dict.fromkeys(primitive.NUMBERS, _NUMBER),
+}
+"""By Pulsar's SchemaType. (KEY_VALUE is two of them: `definition.KeyValue`, `message`.)"""

@@ -129,37 +129,28 @@ def _wires(time_type: bool) -> dict[str, _Wire]:  # noqa: FBT001  one switch, pa
 
 _WIRES: Final = {False: _wires(False), True: _wires(True)}  # noqa: FBT003  see `_wires`
 
-PRIMITIVE_TYPES: Final = frozenset(_WIRES[False]) | {"STRING", "BYTES", "NONE"}
+NUMBERS: Final = frozenset(_WIRES[False])
+"""The primitive types whose payloads are numbers: all but STRING, BYTES and NONE."""
 
 
 def column_type(name: str, options: Options) -> pa.DataType:
-    """The type of the column for values of the primitive type `name`."""
-    if name == "STRING":
-        return pa.string()
-    return pa.binary() if name in ("BYTES", "NONE") else _WIRES[options.time_type][name].type
+    """Return the type of the column for values of the type `name`, one of NUMBERS."""
+    return _WIRES[options.time_type][name].type
 
 
-def reading(writer: Definition, options: Options) -> Reading:
-    """How payloads of a primitive type are read.
-
-    Raises:
-        InvalidDefinition: a STRING with a charset that Python does not know.
-    """
-    if writer.type == "STRING":
-        return _reading_text(_charset(writer), strict=options.strict)
-    if writer.type in ("BYTES", "NONE"):
-        return Reading(pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool)))
-    wire = _WIRES[options.time_type][writer.type]
+def reading(name: str, options: Options) -> Reading:
+    """Return how payloads of the type `name`, one of NUMBERS, are read."""
+    wire = _WIRES[options.time_type][name]
     convert = to_python(wire.type)
 
     def storage(payload: bytes) -> Any:
         size = wire.packed.size
         if len(payload) < size or ((wire.exact or options.strict) and len(payload) > size):
-            raise Unreadable(f"{writer.type} takes {size} bytes, found {len(payload)}")
+            raise Unreadable(f"{name} takes {size} bytes, found {len(payload)}")
         numbers = wire.packed.unpack_from(payload)
         for number, limits in zip(numbers, wire.limits, strict=True):
             if limits is not None and not limits[0] <= number <= limits[1]:
-                raise Unreadable(f"{number} is out of the range of {writer.type}")
+                raise Unreadable(f"{number} is out of the range of {name}")
         return wire.read(*numbers)
 
     def value(payload: bytes) -> Any:
@@ -168,18 +159,9 @@ def reading(writer: Definition, options: Options) -> Reading:
     return Reading(wire.type, value, storage, _lanes(wire, exact=wire.exact or options.strict))
 
 
-def writing(writer: Definition, options: Options) -> Writing:
-    """How values are written. What could not be read back is refused.
-
-    Raises:
-        InvalidDefinition: see `reading`.
-    """
-    if writer.type == "STRING":
-        charset = _charset(writer)
-        return Writing(pa.string(), _writing_text(charset), _bytes_lanes if charset == "utf-8" else None)
-    if writer.type in ("BYTES", "NONE"):
-        return Writing(pa.binary(), raw, _bytes_lanes)
-    wire = _WIRES[options.time_type][writer.type]
+def writing(name: str, options: Options) -> Writing:
+    """Return how values of the type `name`, one of NUMBERS, are written. What could not be read back is an error."""
+    wire = _WIRES[options.time_type][name]
     convert = to_storage(wire.type)
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
     if pa.types.is_integer(wire.type):
@@ -188,15 +170,15 @@ def writing(writer: Definition, options: Options) -> Writing:
     def write(value: Any) -> bytes:
         stored = value if convert is None else convert(value)
         if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
-            raise Unwritable(f"expected a value of {writer.type}, found {value!r}")
+            raise Unwritable(f"expected a value of {name}, found {value!r}")
         numbers = wire.write(stored)
         try:
             packed = wire.packed.pack(*numbers)
         except (struct.error, OverflowError):
-            raise Unwritable(f"{value!r} is out of the range of {writer.type}") from None
+            raise Unwritable(f"{value!r} is out of the range of {name}") from None
         for number, limits in zip(numbers, wire.limits, strict=True):
             if limits is not None and not limits[0] <= number <= limits[1]:
-                raise Unwritable(f"{value!r} is out of the range of {writer.type}")
+                raise Unwritable(f"{value!r} is out of the range of {name}")
         return packed
 
     return Writing(wire.type, write, _writing_lanes(wire))
@@ -253,6 +235,12 @@ def _bytes_lanes(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
     return values.cast(pa.binary()), np.asarray(values.is_null())
 
 
+BYTES_READING: Final = Reading(
+    pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool))
+)
+BYTES_WRITING: Final = Writing(pa.binary(), raw, _bytes_lanes)
+
+
 def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:
     if arrow_type == pa.bool_():
         return pa.array(values)
@@ -272,7 +260,7 @@ _WIDE: Final = {
 
 
 def _charset(writer: Definition) -> str:
-    """Python's name of a STRING's charset."""
+    """Return Python's name of a STRING's charset."""
     name = writer.properties.get("__charset", "UTF-8")
     try:
         found = codecs.lookup(name).name
@@ -285,7 +273,10 @@ def _charset(writer: Definition) -> str:
     return found
 
 
-def _reading_text(charset: str, *, strict: bool) -> Reading:
+def reading_text(writer: Definition, options: Options) -> Reading:
+    """Return how payloads of a STRING are read; raises InvalidDefinition where Python does not know its charset."""
+    charset = _charset(writer)
+
     def read(payload: bytes) -> str:
         codec = charset
         if charset in _WIDE and not payload.startswith(_WIDE[charset]):
@@ -293,7 +284,7 @@ def _reading_text(charset: str, *, strict: bool) -> Reading:
         try:
             return payload.decode(codec)
         except UnicodeDecodeError as error:
-            if strict:
+            if options.strict:
                 raise Unreadable(f"text that is not {charset}", error.start) from None
             return text(payload) if codec == "utf-8" else payload.decode(codec, "replace")
 
@@ -306,7 +297,10 @@ def _reading_text(charset: str, *, strict: bool) -> Reading:
     return Reading(pa.string(), read, read, lanes if charset == "utf-8" else None)
 
 
-def _writing_text(charset: str) -> Callable[[Any], bytes]:
+def writing_text(writer: Definition) -> Writing:
+    """Return how values of a STRING are written; raises InvalidDefinition where Python does not know its charset."""
+    charset = _charset(writer)
+
     def write(value: Any) -> bytes:
         if not isinstance(value, str):
             raise Unwritable(f"expected text, found {value!r}")
@@ -317,4 +311,4 @@ def _writing_text(charset: str) -> Callable[[Any], bytes]:
         except UnicodeEncodeError as error:
             raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
 
-    return write
+    return Writing(pa.string(), write, _bytes_lanes if charset == "utf-8" else None)

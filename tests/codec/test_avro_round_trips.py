@@ -9,8 +9,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from random_avro import Maker, damage, for_fastavro
 
 from schemactl.codec import Codec, Definition, Unreadable, Version
@@ -28,7 +29,7 @@ def codec_of(*schemas: Any) -> Codec:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 def test_a_value_comes_back_from_its_bytes(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
@@ -40,7 +41,7 @@ def test_a_value_comes_back_from_its_bytes(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 def test_bytes_are_those_fastavro_writes(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
@@ -52,7 +53,7 @@ def test_bytes_are_those_fastavro_writes(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@EXAMPLES
 def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
@@ -67,7 +68,7 @@ def test_a_batch_is_its_messages_one_by_one(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
@@ -183,7 +184,7 @@ def test_an_absurd_number_of_items_is_refused_without_being_counted_out(count: i
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@EXAMPLES
 def test_messages_of_many_versions_are_read_as_each_alone(seed: int) -> None:
     maker = Maker(seed)
     schemas = [maker.record()]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
@@ -56,7 +57,7 @@ def holed(maker: Maker, value: Any) -> Any:
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 def test_a_batch_is_written_as_its_rows_are(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
@@ -68,7 +69,7 @@ def test_a_batch_is_written_as_its_rows_are(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@EXAMPLES
 def test_good_values_are_all_written_in_lanes(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()

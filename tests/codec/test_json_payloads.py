@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
@@ -239,7 +240,7 @@ def test_a_value_that_does_not_fit_is_not_written() -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=100, deadline=None)
+@EXAMPLES
 def test_a_value_comes_back_from_its_text(seed: int) -> None:
     maker = Maker(seed)
     # In bare JSON a union's branches must differ in kind.

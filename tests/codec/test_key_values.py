@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from random_avro import Maker, damage
 
 from schemactl.codec import Codec, Definition, KeyValue, Unreadable, Version
@@ -39,7 +40,7 @@ HALVES: list[tuple[Definition, list[Any]]] = [
 
 @pytest.mark.parametrize("encoding", ["INLINE", "SEPARATED"])
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@EXAMPLES
 def test_a_damaged_pair_is_judged_alike_alone_and_in_a_batch(encoding: Any, data: st.DataObject) -> None:
     maker = Maker(data.draw(st.integers(0, 2**32)))
     pick = maker.random

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Options, Unreadable, Unwritable, Version
 
@@ -166,7 +167,7 @@ def test_values_of_another_type_or_size_are_not_written(name: str, value: Any) -
 
 
 @given(st.lists(st.binary(max_size=20), max_size=20), st.sampled_from(sorted({name for name, _, _ in WIRE})))
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 def test_a_batch_judges_each_payload_as_it_is_judged_alone(payloads: list[bytes], name: str) -> None:
     codec = codec_of(name)
     decoded = codec.decode_batch(pa.array(payloads, pa.binary()))

@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from random_protobuf import ProtoMaker, definition_of
 
 from schemactl.codec import Codec, Decoded, Definition, KeyValue, Options, Version
@@ -58,7 +59,7 @@ def check_same(codec: Codec, payloads: pa.Array, versions: pa.Array | None = Non
 
 
 @given(st.integers(min_value=0, max_value=2**32), st.integers(1, 2))
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 def test_columns_are_those_of_protobuf_itself(seed: int, depth: int) -> None:
     maker = ProtoMaker(seed, groups=seed % 10 == 0)
     codec = Codec([Version(0, maker.definition())], options=Options(recursion_depth=depth))
@@ -69,7 +70,7 @@ def test_columns_are_those_of_protobuf_itself(seed: int, depth: int) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=150, deadline=None)
+@EXAMPLES
 def test_columns_of_another_version_are_those_of_protobuf_itself(seed: int) -> None:
     maker = ProtoMaker(seed)
     versions = [Version(0, maker.definition()), Version(1, definition_of(maker.changed(), maker.root))]

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from google.protobuf.message import DecodeError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.codec import (
     Codec,
@@ -115,7 +116,7 @@ PAYMENTS = st.sampled_from(
 
 
 @given(VALUES, PAYMENTS)
-@settings(max_examples=60, deadline=None)
+@EXAMPLES
 def test_a_value_comes_back_and_a_batch_is_its_messages(
     value: dict[str, Any], payment: dict[str, Any]
 ) -> None:
@@ -259,7 +260,7 @@ def test_a_field_may_be_called_as_a_method_of_messages_is() -> None:
 
 
 @given(st.binary(max_size=40) | VALUES.map(lambda value: CODEC.encode_one(value) or b""), st.data())
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 def test_damage_is_refused_exactly_where_protobuf_refuses_it(payload: bytes, data: st.DataObject) -> None:
     if payload:
         at = data.draw(st.integers(0, len(payload) - 1))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import keyword
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.codegen.names import module_paths
 from schemactl.model import TopicName
@@ -68,7 +69,7 @@ PART = st.text("abAB01_-.=:", min_size=1, max_size=5) | st.sampled_from(
 
 
 @given(st.sets(st.tuples(PART, PART, PART), max_size=30))
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 def test_no_two_topics_share_a_module_on_any_file_system(topics: set[tuple[str, str, str]]) -> None:
     paths = module_paths([TopicName(*topic) for topic in sorted(topics)])
     assert len({tuple(part.casefold() for part in path) for path in paths.values()}) == len(topics)
@@ -110,7 +111,7 @@ def adversaries(draw: st.DrawFn) -> list[str]:
 
 
 @given(adversaries())
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 def test_no_name_is_forged_and_the_order_does_not_matter(topics: list[str]) -> None:
     paths = module_paths(map(TopicName.parse, topics))
     assert len(set(paths.values())) == len(topics)

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.spark import landing_parquet
 from schemactl.spark.landing_folder import Folder
@@ -134,7 +135,7 @@ _VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@EXAMPLES
 @given(
     st.lists(st.lists(_VALUES, max_size=8), max_size=4),
     st.sampled_from([(), ("p",), ("q", "p")]),

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.spark import landing_sink
 from schemactl.spark.landing_sink import gathered
@@ -38,7 +39,7 @@ def _are_small(batches: list[pa.RecordBatch]) -> bool:
     return rows <= _ROWS and size_bytes <= _BYTES
 
 
-@settings(deadline=None)
+@EXAMPLES
 @given(st.lists(st.lists(st.sampled_from([0, 1, 30, 300]), min_size=1, max_size=12), max_size=12))
 def test_batches_are_joined_in_order_while_they_are_small_together(sizes: list[list[int]]) -> None:
     batches = _batches(sizes)
