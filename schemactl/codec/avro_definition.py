@@ -59,7 +59,7 @@ _JAVA_DOUBLE: Final = re.compile(
 
 
 def parse(text: str) -> Schema:
-    """The schema in an Avro definition's JSON text.
+    """Return the schema in an Avro definition's JSON text.
 
     Raises:
         InvalidDefinition: it is not JSON, or not an Avro schema.
@@ -83,7 +83,7 @@ def parse(text: str) -> Schema:
 
 
 def json_of(text: str) -> Any:
-    """The JSON in a definition's text, which may have comments before its end, as Java's parser has it.
+    """Return the JSON in a definition's text, which may have comments before its end, as Java's parser has it.
 
     Raises:
         InvalidDefinition: it is not JSON.
@@ -242,7 +242,7 @@ def _same(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
 
 
 def _own(schema: Schema) -> tuple[Any, ...]:
-    """What a schema is apart from its parts and its aliases."""
+    """Return all that a schema is but its parts and its aliases."""
     match schema:
         case Record():
             return schema.full_name, [(part.name, part.default) for part in schema.fields]
@@ -279,7 +279,7 @@ def _name(value: dict[str, Any], namespace: str) -> tuple[str, str]:
 
 
 def _qualified(name: str, namespace: str) -> str:
-    """The full name of what is called `name` inside `namespace`."""
+    """Return the full name of what is called `name` inside `namespace`."""
     if "." in name:
         return name.removeprefix(".") if name.rindex(".") == 0 else name
     return f"{namespace}.{name}" if namespace else name
@@ -317,7 +317,7 @@ def _texts(value: dict[str, Any], key: str) -> list[str]:
 
 
 def _double(text: str, place: str) -> float:
-    """The number that Java takes a text for, as the default of a float or double."""
+    """Return the number that Java takes a text for, as the default of a float or double."""
     found = _JAVA_DOUBLE.fullmatch(text.strip(_JAVA_SPACES))
     if found is None:
         raise _invalid(f"the default of {place} is {_shown(text)}, which is no number")
@@ -341,7 +341,7 @@ def _shown(value: Any) -> str:
 
 
 def _logical_type(value: dict[str, Any]) -> str | None:
-    """What the definition says, None where it names a Java class, too: then Avro ignores it (LogicalType.validate)."""
+    """Return what the definition says, None where it names a Java class, too: then Avro ignores it (LogicalType.validate)."""
     logical = value.get("logicalType")
     if not isinstance(logical, str) or any(isinstance(value.get(name), str) for name in _JAVA_CLASSES):
         return None
@@ -349,7 +349,7 @@ def _logical_type(value: dict[str, Any]) -> str | None:
 
 
 def _decimal(value: dict[str, Any], size: int | None) -> Decimal | None:
-    """The decimal that org.apache.avro.LogicalTypes.Decimal.validate accepts, else None: Avro ignores an invalid one."""
+    """Return the decimal that org.apache.avro.LogicalTypes.Decimal.validate accepts, else None: Avro ignores an invalid one."""
     precision, scale = value.get("precision"), value.get("scale", 0)
     if _logical_type(value) != "decimal" or type(precision) is not int or type(scale) is not int:
         return None

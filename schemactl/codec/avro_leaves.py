@@ -27,7 +27,7 @@ _DOUBLE: Final = struct.Struct("<d")
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag number of at most ten bytes (BinaryDecoder.readLong)."""
+    """Read a zig-zag number of at most ten bytes (BinaryDecoder.readLong)."""
     start = at
     bits = shift = 0
     try:
@@ -47,7 +47,7 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_int(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag number of at most five bytes; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
+    """Read a zig-zag number of at most five bytes; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
     start = at
     bits = shift = 0
     try:
@@ -78,7 +78,7 @@ def read_span(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
-    """The number of items in a block, and the position of the first one (BinaryDecoder.doReadItemCount)."""
+    """Read the number of items in a block; returns the position of the first one, too (BinaryDecoder.doReadItemCount)."""
     start = at
     count, at = read_long(data, at)
     if count < 0:
@@ -100,7 +100,7 @@ def max_empty_items(data: bytes) -> int:
 
 
 def read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:
-    """An int that counts `length` things from 0; `what` they are called where it does not."""
+    """Read an index below `length`; an error calls the things `what`."""
     index, after = read_int(data, at)
     if not 0 <= index < length:
         raise Unreadable(f"{what} {index} of {length}", at)
@@ -108,7 +108,7 @@ def read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:
 
 
 def symbols(action: Symbols) -> Read:
-    """An enum: the reader's symbol for what was written."""
+    """Read an enum: the reader's symbol for what was written."""
     written, table = action.writer.symbols, action.table
 
     def read_symbol(data: bytes, at: int) -> tuple[Any, int]:
@@ -122,7 +122,7 @@ def symbols(action: Symbols) -> Read:
 
 
 def read_bytes(data: bytes, at: int) -> tuple[Any, int]:
-    """The bytes behind their length."""
+    """Read bytes behind their length."""
     start, stop = read_span(data, at)
     return data[start:stop], stop
 
@@ -157,7 +157,7 @@ def decimals(logical: Decimal, size: int | None) -> Read:
 
 
 def integers(writer: Schema, schema: Primitive | Fixed, shape: Leaf) -> Read:
-    """An int or long that stays one, in the unit of its column."""
+    """Read an int or long that stays one, in the unit of its column."""
     read = read_int if writer.type == "int" else read_long
     if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
 

@@ -30,7 +30,7 @@ from .values import text, to_python
 
 
 def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python: bool = False) -> Read:
-    """Reads what `action` says, into the storage form of `shape`, or into Python's own types.
+    """Read what `action` says, into the storage form of `shape`, or into Python's own types.
 
     It raises Unreadable for anything but a value of the writer's schema that the reader's schema can hold.
     """
@@ -38,7 +38,7 @@ def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python
 
 
 def read_whole(read: Read, payload: bytes, options: Options) -> Any:
-    """The value that all of `payload` is; bytes behind it are an error if `options.strict`.
+    """Return the value that all of `payload` is; bytes behind it are an error if `options.strict`.
 
     Raises:
         Unreadable: see `reader`.
@@ -55,7 +55,7 @@ def read_whole(read: Read, payload: bytes, options: Options) -> Any:
 def default_storage(
     schema: Schema, value: Any, shape: Shape, options: Options, *, as_python: bool = False
 ) -> Any:
-    """The storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
+    """Return the storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
 
     Raises:
         InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.
@@ -216,7 +216,7 @@ class _Compiler:
         return read_text
 
     def walk(self, action: resolver.Action) -> Read:
-        """Reads a value that the columns have no place for, where a recursion is cut; what it returns is worth nothing."""
+        """Read a value that the columns have no place for, where a recursion is cut; the result means nothing."""
         match action:
             case resolver.Failed():
                 return _failing(action.reason)
@@ -246,7 +246,7 @@ class _Compiler:
         return self.skip(step.written.schema) if step.action is None else self.walk(step.action)
 
     def skip(self, schema: Schema) -> Read:
-        """Passes over a value; what it returns is worth nothing. Damage is refused as in reading."""
+        """Skip a value; the result means nothing. Damage is an error as in reading."""
         match schema:
             case Record():
                 return self._skip_record(schema)
@@ -272,7 +272,7 @@ class _Compiler:
 
 
 def _steps(steps: list[tuple[str, Read]]) -> Read:
-    """Goes through a record field by field; the steps may come later."""
+    """Goes through a record field by field; the steps may be added later."""
 
     def go_through(data: bytes, at: int) -> tuple[Any, int]:
         step = ""

@@ -16,7 +16,7 @@ _Write = Callable[[bytearray, Any], None]
 
 
 def writer(shape: Shape) -> Callable[[Any], bytes]:
-    """Writes values in the form that reading with the same shape gives; raises Unwritable for any other.
+    """Write values in the form that reading with the same shape gives; raises Unwritable for any other.
 
     A field that is absent has its default.
     """

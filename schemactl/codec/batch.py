@@ -38,7 +38,7 @@ class Encoded:
 
 
 def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values in one piece."""
+    """Return the values in one piece."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
@@ -59,7 +59,7 @@ def binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
 
 
 def record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
-    """The columns, of so many rows."""
+    """Return the columns, of so many rows."""
     if not arrays:
         # A record without fields has rows all the same.
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
@@ -72,7 +72,7 @@ def row_of_nulls(columns: pa.Schema) -> pa.RecordBatch:
 
 
 def reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
-    """The reason for each row that has one, null for the others."""
+    """Return the reason for each row that has one, null for the others."""
     if not reasons:
         return pa.nulls(count, pa.string())
     return pa.array([reasons.get(row) for row in range(count)], pa.string())

@@ -11,7 +11,7 @@ _OTHER = pa.null()
 
 
 def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
-    """The values with numbers for dates and times: the storage form, also of what lies outside Python's years.
+    """Return the values with numbers for dates and times: the storage form, also of what lies outside Python's years.
 
     `wanted` is the type they are to be written as. A date or time then stays one where that is none of its kind, as a number it
     would be taken for one of another unit; and so does a time of day, which is never written from a number.
@@ -20,7 +20,7 @@ def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
 
 
 def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values as `wanted`, where their type says the same in another way (see `_alike`); else as they are."""
+    """Return the values as `wanted`, where their type says the same in another way (see `_alike`); else as they are."""
     if values.type == wanted or not _alike(values.type, wanted):
         return values
     try:
@@ -31,7 +31,7 @@ def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _cast(values: pa.Array, wanted: pa.DataType, *, safe: bool = False) -> pa.Array:
-    """The values as `wanted`; unless `safe`, what is finer is cut off."""
+    """Return the values as `wanted`; unless `safe`, what is finer is cut off."""
     kind = values.type
     if kind == wanted:
         return values
@@ -93,7 +93,7 @@ def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _units(kind: pa.DataType) -> pa.DataType:
-    """The type with timestamps in microseconds and times in nanoseconds, as columns have them."""
+    """Return the type with timestamps in microseconds and times in nanoseconds, as columns have them."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     if pa.types.is_time(kind):
@@ -110,7 +110,7 @@ def _units(kind: pa.DataType) -> pa.DataType:
 
 
 def _number_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
-    """The type with numbers for the dates and times that `wanted` has at the same place; None: for all."""
+    """Return the type with numbers for the dates and times that `wanted` has at the same place; None: for all."""
     kinds = pa.types
     if kinds.is_time(given):
         # Python's own times have no nanoseconds.

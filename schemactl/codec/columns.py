@@ -104,7 +104,7 @@ Shape = Leaf | Group | Items | Choice
 
 
 def shape_of(schema: Schema, options: Options) -> Shape:
-    """The columns for values of `schema`.
+    """Return the columns for values of `schema`.
 
     Raises:
         InvalidDefinition: Spark has no type for it: recursion without a depth, a decimal of more than 38 digits.
@@ -120,11 +120,7 @@ MAX_COLUMNS: Final = 100_000
 
 
 def check_width(columns: pa.Schema) -> None:
-    """Nothing, where there are no more than MAX_COLUMNS, those in others with them.
-
-    Raises:
-        InvalidDefinition: there are more.
-    """
+    """Raise InvalidDefinition where there are more than MAX_COLUMNS, those in others included."""
     left = [field.type for field in columns]
     count = 0
     while left:

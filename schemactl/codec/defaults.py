@@ -11,7 +11,7 @@ from .schema import NO_DEFAULT, Array, Enum, Fixed, Map, Primitive, Record, Sche
 
 
 def encode_default(schema: Schema, value: Any) -> bytes:
-    """The bytes of the JSON value `value` as a default of `schema`.
+    """Return the bytes of the JSON value `value` as a default of `schema`.
 
     Raises:
         InvalidDefinition: it is no default for that schema.
@@ -25,7 +25,7 @@ def encode_default(schema: Schema, value: Any) -> bytes:
 
 
 def zigzag(value: int) -> bytes:
-    """A number as Avro writes it, seven bits a byte, lowest first."""
+    """Return a number as Avro writes it, seven bits a byte, lowest first."""
     bits = ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
     if bits < 0x80:
         return bytes((bits,))
@@ -96,7 +96,7 @@ def _leaf(schema: Fixed | Primitive, value: Any) -> bytes:
 
 
 def _whole(value: float, bits: int) -> int:
-    """The number as Java's intValue and longValue give it: a fraction is cut off, then bounded; of a whole one the low bits count."""
+    """Return the number as Java's intValue and longValue give it: a fraction is cut off and bounded; an integer keeps its low bits."""
     half = 1 << (bits - 1)
     if isinstance(value, int):
         return (value + half) % (2 * half) - half

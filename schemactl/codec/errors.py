@@ -19,7 +19,7 @@ LONG_NAME: Final = 100
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning if it is longer than that: messages may hold megabytes, reasons need not."""
+    """Return the text, or its beginning if it is longer than that: messages may hold megabytes, reasons need not."""
     return text if len(text) <= length else f"{text[:length]}..."
 
 

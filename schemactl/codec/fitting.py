@@ -34,7 +34,7 @@ _LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 
 def fitting(shape: Shape) -> Fit:
-    """Makes values of `shape` ready to write."""
+    """Make values of `shape` ready to write."""
     match shape:
         case Group():
             return _record(shape)
@@ -48,7 +48,7 @@ def fitting(shape: Shape) -> Fit:
 
 
 def unscaled_decimal(value: decimal.Decimal, logical: Decimal) -> int:
-    """The number as its last digit counts it.
+    """Return the number as its last digit counts it.
 
     Raises:
         Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
@@ -125,7 +125,7 @@ def _list(part: Fit) -> Fit:
 
 
 def items_of(value: Any) -> Sequence[Any]:
-    """A list's items.
+    """Return a list's items.
 
     Raises:
         Unwritable: it is no list.
@@ -152,7 +152,7 @@ def _map(part: Fit) -> Fit:
 
 
 def pairs_of(value: Any) -> list[tuple[Any, Any]]:
-    """A map's entries, from a dict or from the list of pairs that Arrow makes of one.
+    """Return a map's entries, from a dict or from the list of pairs that Arrow makes of one.
 
     Raises:
         Unwritable: it is neither.
@@ -298,7 +298,7 @@ def _floating(kind: str, packed: struct.Struct) -> Fit:
 
 
 def text(value: Any) -> str:
-    """The text, if it can be written as UTF-8."""
+    """Return the text, if it can be written as UTF-8."""
     if not isinstance(value, str):
         raise Unwritable(f"expected text, found {value!r}")
     try:
@@ -309,7 +309,7 @@ def text(value: Any) -> str:
 
 
 def raw(value: Any) -> bytes:
-    """The bytes."""
+    """Return the bytes."""
     if not isinstance(value, bytes | bytearray | memoryview):
         raise Unwritable(f"expected bytes, found {value!r}")
     return bytes(value)

@@ -14,7 +14,7 @@ from .lanes import Ints, Lanes, Mask, pairs, sized
 
 
 def join(key: bytes | None, value: bytes | None) -> bytes:
-    """The payload of two halves."""
+    """Return the payload of two halves."""
     return b"".join(
         (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"")
         for half in (key, value)
@@ -22,7 +22,7 @@ def join(key: bytes | None, value: bytes | None) -> bytes:
 
 
 def join_lanes(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
-    """The payloads of many pairs of halves (see `join`)."""
+    """Return the payloads of many pairs of halves (see `join`)."""
     pieces = []
     for halves in (keys, values):
         lengths = pc.fill_null(pc.binary_length(halves), -1)
@@ -31,7 +31,7 @@ def join_lanes(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def split(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:
-    """The halves of a payload.
+    """Return the halves of a payload.
 
     Raises:
         Unreadable: a length is missing or says more than is there; `strict`: something follows the value.

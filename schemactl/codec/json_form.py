@@ -16,7 +16,7 @@ from .topic import Codec
 
 
 def json_value(value: Any) -> Any:
-    """A value for people: bytes in base64, dates and times in ISO 8601, decimals as texts, NaN and infinities by name."""
+    """Return a value for people: bytes in base64, dates and times in ISO 8601, decimals as texts, NaN and infinities by name."""
     match value:
         case dict():
             return {str(key): json_value(held) for key, held in value.items()}

@@ -34,7 +34,7 @@ _MAX_FLOAT: Final = 3.4028235677973366e38
 
 
 def reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[bytes], Any]:
-    """Reads a payload into the storage form of `shape`, or into Python's own types.
+    """Read a payload into the storage form of `shape`, or into Python's own types.
 
     The function raises Unreadable.
 
@@ -112,7 +112,7 @@ class _Reader:
         return record
 
     def _absent(self, part: Field, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
-        """What a field is that is null, or (False) not there at all, if that is not refused."""
+        """Return what a field is that is null, or (False) absent, unless that is an error."""
         nullable = any(branch.type == "null" for branch in getattr(part.schema, "branches", (part.schema,)))
         if part.default is NO_DEFAULT:
             return _nothing if nullable else _needed(convert)
@@ -325,7 +325,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(text: str) -> str:
-    """The text with U+FFFD for what JSON's escapes may say and no text may hold: half a character."""
+    """Return the text with U+FFFD for what JSON's escapes may say and no text may hold: half a character."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -345,7 +345,7 @@ def _sized(raw: bytes, size: int) -> bytes:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error message: JSON, cut to a bearable length."""
+    """Return a value in an error message: JSON, cut to a bearable length."""
     text = str(value) if isinstance(value, decimal.Decimal) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

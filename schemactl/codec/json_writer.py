@@ -23,7 +23,7 @@ _quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).enco
 
 
 def writer(shape: Shape) -> Callable[[Any], bytes]:
-    """Writes values in the form that reading with the same shape gives; raises Unwritable for any other.
+    """Write values in the form that reading with the same shape gives; raises Unwritable for any other.
 
     A field that is absent and has a default is left out, as one that is null.
     """

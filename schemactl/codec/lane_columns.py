@@ -48,13 +48,13 @@ class Picked(NamedTuple):
 
 
 def slots_of(shape: Choice) -> list[Shape]:
-    """The shapes among which a value of the union is one: its members; without members one slot for all, if any."""
+    """Return the shapes among which a value of the union is one: its members; without members one slot for all, if any."""
     members = [part for part, member in zip(shape.branches, shape.members, strict=True) if part and member]
     return members or [part for part in shape.branches if part][:1]
 
 
 def slot_of(shape: Choice, branch: int) -> int:
-    """The slot into which values of that branch go."""
+    """Return the slot into which values of that branch go."""
     return sum(member is not None for member in shape.members[:branch]) if any(shape.members) else 0
 
 
@@ -69,7 +69,7 @@ def numbers_dtype(arrow_type: pa.DataType) -> Any:
 
 
 def blank(shape: Shape, count: int) -> Seen:
-    """What is seen where nothing is: zeros, nothing, nulls."""
+    """Return what stands where there is no value: zeros, nothing, nulls."""
     match shape:
         case Leaf():
             if is_spans(shape) or pa.types.is_decimal(shape.type):
@@ -90,7 +90,7 @@ def blank_items(shape: Items, count: int) -> Seen:
 
 
 def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
-    """What was seen of `count` values, from pieces: for each, which of the values it is of. Elsewhere it is blank.
+    """Join pieces to the lanes of `count` values: each piece with its places. Elsewhere it is blank.
 
     A piece of all values has them in order.
     """
@@ -153,7 +153,7 @@ def item_places(first: Ints, length: Ints) -> Ints:
 
 
 def finish(lanes: Lanes, shape: Shape, seen: Seen, count: int, valid: Mask | None = None) -> pa.Array:
-    """The Arrow array of what was seen, null where it is not `valid`."""
+    """Return the Arrow array of what was seen, null where it is not `valid`."""
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     match shape:
         case Leaf():
@@ -217,7 +217,7 @@ def _masked(values: pa.Array, bits: pa.Buffer | None) -> pa.Array:
 
 
 def text(lanes: Lanes, spans: Ints) -> pa.StringArray:
-    """The texts; what is not UTF-8 has U+FFFD for what is wrong, as in Java."""
+    """Return the texts; what is not UTF-8 has U+FFFD for what is wrong, as in Java."""
     raw = lanes.binary(spans)
     buffers = raw.buffers()
     if buffers[2] is None or not len(buffers[2]) or np.frombuffer(buffers[2], np.int8).min() >= 0:

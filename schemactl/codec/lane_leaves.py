@@ -22,7 +22,7 @@ _MAX_LONG = 2**63 - 1
 
 
 def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Read:
-    """Reads a primitive or fixed that `writer` wrote and that becomes `shape`."""
+    """Read a primitive or fixed that `writer` wrote and that becomes `shape`."""
     schema = shape.schema
     assert isinstance(schema, Primitive | Fixed)  # noqa: S101  enums have an action of their own
     size = writer.size if isinstance(writer, Fixed) else None
@@ -42,7 +42,7 @@ def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Read:
 
 
 def enums(symbols: int, table: tuple[int | None, ...]) -> Read:
-    """Reads an enum of `symbols` symbols; `table` has the reader's place for each, None where the reader has none."""
+    """Read an enum of `symbols` symbols; `table` has the reader's place for each, None where the reader has none."""
     places = np.array([-1 if place is None else place for place in table], np.int64)
     all_known = bool((places >= 0).all())
 
@@ -112,7 +112,7 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Read:
 
 
 def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -> Read:
-    """An int or long as written, into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
+    """Read an int or long into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
     max_bytes = 5 if writer == "int" else 10
     limits: tuple[int, int] | None = None
     factor = 1
@@ -162,7 +162,7 @@ def _decimals(logical: Decimal, size: int | None) -> Read:
 
 
 def _word(lanes: Lanes, at: Ints, foreign: Ints) -> Ints:
-    """The big-endian word at each position, without its first `foreign` bytes, sign extended."""
+    """Return the big-endian word at each position, without its first `foreign` bytes, sign extended."""
     word: Ints = lanes.items(">u8", at).astype(np.uint64).view(np.int64)
     shift = foreign * 8
     return (word << shift) >> shift
@@ -198,7 +198,7 @@ _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
 
 def skipped(schema: Primitive | Fixed) -> Skip:
-    """Passes over a primitive or fixed."""
+    """Skip a primitive or fixed."""
     size = schema.size if isinstance(schema, Fixed) else _SIZES.get(schema.type)
     if schema.type == "null":
         return lambda _lanes, at, _rows: at

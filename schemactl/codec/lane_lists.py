@@ -38,7 +38,7 @@ def entry_size(schema: Schema) -> ItemSize:
 
 
 def lists(item: Read, sizes: ItemSize, shape: Items) -> Read:
-    """An array or map: the first item of every lane, then the second of those that have one, and so on."""
+    """Read an array or map: the first item of every lane, then the second of those that have one, and so on."""
     is_map = not isinstance(shape.schema, Array)
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
@@ -154,7 +154,7 @@ def _lonely(counts: Ints) -> int:
 
 
 def _most_first(counts: Ints) -> Ints:
-    """The places of the counts, from the highest down."""
+    """Return the places of the counts, from the highest down."""
     most = int(counts.max(initial=0))
     # Short numbers are sorted by digits, many times as fast.
     kind = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
@@ -162,7 +162,7 @@ def _most_first(counts: Ints) -> Ints:
 
 
 def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
-    """Marks the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
+    """Mark the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
     many = np.flatnonzero(length > 1)
     if not len(many):
         return

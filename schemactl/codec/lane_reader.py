@@ -71,7 +71,7 @@ class Program(NamedTuple):
 
 
 def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Program:
-    """The program that reads what `action` says into `shape`."""
+    """Return the program that reads what `action` says into `shape`."""
     compiler = _Compiler(options)
     if isinstance(action, resolver.Fields) and isinstance(shape, Group):
         steps, defaults = compiler.fields(action, shape)
@@ -84,7 +84,7 @@ def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Pr
 def decode_lanes(
     programs: Sequence[tuple[Program, Ints]], payloads: pa.BinaryArray, *, strict: bool
 ) -> tuple[pa.Array, Mask]:
-    """An array with one element a payload, and the rows whose elements mean nothing: the scalar path judges them.
+    """Return an array with one element a payload, and the rows whose elements mean nothing: the scalar path judges them.
 
     Args:
         programs: all into one shape, each with the rows that it reads, in order; rows that none of them reads mean nothing,
@@ -112,7 +112,7 @@ def decode_lanes(
 
 
 def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, Ints]]) -> tuple[Seen, Ints]:
-    """What many writers' records are, read together where they are written alike, and the positions behind them."""
+    """Return what many writers' records are, read together where they are written alike, and the positions behind them."""
     at = lanes.start.copy()
     pieces: dict[str | None, list[tuple[Ints, Seen]]] = {name: [] for name in shape.fields}
     records = [(program.record, rows) for program, rows in programs if program.record]
@@ -141,7 +141,7 @@ def _rows_of(
     known: dict[tuple[int, ...], Ints],
     lanes: Lanes,
 ) -> Ints:
-    """The rows of several writers, in order; what was asked for before is known."""
+    """Return the rows of several writers, in order; what was asked for before is known."""
     if len(writers) == 1:
         return records[writers[0]][1]
     if writers not in known:
@@ -160,7 +160,7 @@ class _Compiler:
         self.pool = bytearray()
 
     def read(self, action: resolver.Action, shape: Shape) -> Read:
-        """Reads what `action` says, as `shape`."""
+        """Read what `action` says, as `shape`."""
         match action, shape:
             case (resolver.Failed(), _):
                 return _refused(shape)
@@ -179,7 +179,7 @@ class _Compiler:
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
     def _branch(self, action: resolver.Action, shape: Shape) -> Read | None:
-        """Reads one branch of the writer's union; None: a null that stays one."""
+        """Read one branch of the writer's union; None: a null that stays one."""
         if not isinstance(action, resolver.Chosen) or not isinstance(shape, Choice):
             return self.read(action, shape)
         branch = shape.branches[action.index]
@@ -217,7 +217,7 @@ class _Compiler:
         return steps, defaults
 
     def _default(self, part: Field, shape: Shape) -> Default | None:
-        """What is seen of a field's default; None: what is seen where nothing is."""
+        """Return what is seen of a field's default; None: what is seen where nothing is."""
         try:
             value = default_storage(part.schema, part.default, shape, self._options)
         except BadDefault:
@@ -230,7 +230,7 @@ class _Compiler:
         return default
 
     def walk(self, action: resolver.Action) -> Skip:
-        """Reads a value that the columns have no place for, see `avro_reader`."""
+        """Read a value that the columns have no place for, see `avro_reader`."""
         match action:
             case resolver.Failed():
                 return _marked
@@ -262,7 +262,7 @@ class _Compiler:
         return self.skip(step.written.schema) if step.action is None else self.walk(step.action)
 
     def skip(self, schema: Schema) -> Skip:
-        """Passes over a value of `schema`."""
+        """Skip a value of `schema`."""
         match schema:
             case Array():
                 return skipped_lists(self.skip(schema.items), item_size(schema.items), jump=True)
@@ -286,7 +286,7 @@ class _Compiler:
 
 
 def _steps(steps: list[Skip]) -> Skip:
-    """Passes over a record, field by field; the steps may come later."""
+    """Skip a record, field by field; the steps may be added later."""
     depth = 0
 
     def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
@@ -370,7 +370,7 @@ def _is_blank(value: Any, shape: Shape) -> bool:
 
 
 def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], shape: Group) -> Read:
-    """A record (see RecordSteps)."""
+    """Read a record (see RecordSteps)."""
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         seen: dict[str, Seen] = {}
@@ -387,7 +387,7 @@ def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Defaul
 
 
 def _union(branches: Sequence[Read | None], shape: Shape) -> Read:
-    """The writer's union: lanes part, each to its branch (None: a null), and come together again."""
+    """Read the writer's union: lanes split by branch (None: a null), and are joined again."""
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         index, after, wrong = lanes.indexes(at, rows, len(branches))
@@ -423,7 +423,7 @@ def _skipped_union(branches: Sequence[Skip]) -> Skip:
 
 
 def _picked(read: Read, slot: int, shape: Choice) -> Read:
-    """A branch of the writer's that becomes a value of the reader's union."""
+    """Read a branch of the writer's that becomes a value of the reader's union."""
     others = slots_of(shape)
 
     def read_picked(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:

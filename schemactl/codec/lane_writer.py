@@ -79,7 +79,7 @@ def _writer(shape: Shape) -> _Write:
 
 
 def _present(write: _Write) -> _Write:
-    """Marks the nulls: whatever takes them is a union."""
+    """Mark the nulls: whatever takes them is a union."""
 
     def write_present(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
         if not values.null_count:
@@ -111,7 +111,7 @@ def _record(shape: Group) -> _Write:
 
 
 def _cut(schema: Any) -> _Write:
-    """What the columns leave out, because a recursion is cut there, can only be a null."""
+    """Write what the columns leave out where a recursion is cut, which can only be a null."""
     kinds = [branch.type for branch in schema.branches] if isinstance(schema, Union) else []
 
     def write_cut(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
@@ -317,13 +317,13 @@ def _doubles(values: pa.Array, _rows: Ints, _bad: Mask) -> Pieces:
 
 
 def _texts(values: pa.Array) -> Pieces:
-    """String and bytes: a length, and what it counts."""
+    """Write string and bytes: a length, and what it counts."""
     raw = values.cast(pa.binary())
     return [numbers(_lengths(raw)), raw]
 
 
 def _plain(values: pa.Array) -> Any:
-    """The numbers of an array, as numpy sees its buffer: two words for each decimal."""
+    """Return the numbers of an array, as numpy sees its buffer: two words for each decimal."""
     kind = values.type
     width = kind.bit_width // 8
     if pa.types.is_decimal(kind):
@@ -363,7 +363,7 @@ def _regrouped(values: pa.BinaryArray, bounds: Ints) -> pa.BinaryArray:
 
 
 def _spread(pieces: Pieces, taken: Mask) -> Pieces:
-    """The pieces with nothing for the values that are not `taken`."""
+    """Return the pieces with nothing for the values that are not `taken`."""
     if taken.all():
         return pieces
     bounds = np.zeros(len(taken) + 1, np.int64)

@@ -62,7 +62,7 @@ class Lanes:
     """
 
     def __init__(self, payloads: pa.BinaryArray, pool: bytes = b"") -> None:
-        """Holds `payloads`, null ones as if they were empty, and the bytes of `pool`.
+        """Hold `payloads`, null ones as if they were empty, and the bytes of `pool`.
 
         Raises:
             pa.ArrowCapacityError: together they are more than one array holds.
@@ -98,12 +98,12 @@ class Lanes:
         self._copied = 0
 
     def view(self, dtype: str) -> Any:
-        """The bytes as items of `dtype`, one starting at every byte."""
+        """Return the bytes as items of `dtype`, one starting at every byte."""
         item = np.dtype(dtype)
         return np.ndarray((len(self.data) - item.itemsize,), item, self.data, strides=(1,))
 
     def mark(self, rows: Any) -> None:
-        """The scalar path judges `rows`."""
+        """Leave `rows` to the scalar path."""
         self._marks[rows] = True
 
     def good(self, rows: Ints) -> Mask:
@@ -111,19 +111,19 @@ class Lanes:
         return ~self._marks.take(rows)
 
     def ends(self, rows: Ints) -> Ints:
-        """The end of the row of each lane."""
+        """Return the end of the row of each lane."""
         return self.end if rows is self.rows else self._ends.take(rows)
 
     def first(self, at: Ints) -> Bytes:
-        """The byte at each position."""
+        """Return the byte at each position."""
         return self.data.take(at, mode="clip")
 
     def items(self, dtype: str, at: Ints) -> Any:
-        """The item of `dtype` that begins at each position."""
+        """Return the item of `dtype` that begins at each position."""
         return self.view(dtype)[np.minimum(at, self.limit)]
 
     def numbers(self, at: Ints, rows: Ints, *, max_bytes: int = 10) -> tuple[Ints, Ints]:
-        """The zig-zag number at each position, and the positions behind; at most five bytes give an int of 32 bits."""
+        """Return the zig-zag number at each position, and the positions behind; at most five bytes give an int of 32 bits."""
         first = self.first(at)
         goes_on = first >= 0x80
         many = np.count_nonzero(goes_on)
@@ -140,7 +140,7 @@ class Lanes:
         return values, after
 
     def _numbers(self, at: Ints, rows: Ints, max_bytes: int) -> tuple[Ints, Ints]:
-        """The zig-zag number at each position, and its length."""
+        """Return the zig-zag number at each position, and its length."""
         bits, size = self._bits(at)
         if max_bytes == 5:
             bits &= np.uint64(0xFFFF_FFFF)
@@ -153,7 +153,7 @@ class Lanes:
         return values, size
 
     def indexes(self, at: Ints, rows: Ints, length: int) -> tuple[Ints, Ints, Mask | None]:
-        """The int at each position, the positions behind, and which are no index into `length` things (None: all are)."""
+        """Return the int at each position, the positions behind, and which are no index into `length` things (None: all are)."""
         values, after = self.numbers(at, rows, max_bytes=5)
         wrong = (values < 0) | (values >= length)
         if not wrong.any():
@@ -171,7 +171,7 @@ class Lanes:
         return start, start + length
 
     def counts(self, at: Ints, rows: Ints, item_size: int) -> tuple[Ints, Ints, Ints | None]:
-        """The number of items in the block at each position, the first one's position, and the blocks' sizes.
+        """Return the number of items in the block at each position, the first one's position, and the blocks' sizes.
 
         A size is -1 where the block does not say it; None: no block does.
         """
@@ -201,7 +201,7 @@ class Lanes:
         return count, after, sizes
 
     def binary(self, spans: Ints) -> pa.BinaryArray:
-        """The bytes of each span: a start and a stop.
+        """Return the bytes of each span: a start and a stop.
 
         Raises:
             pa.ArrowCapacityError: of this batch more has been asked for than one array holds.
@@ -226,7 +226,7 @@ class Lanes:
         return everything.take(self._even[:count])
 
     def prints(self, spans: Ints) -> Words:
-        """A number for the bytes of each span, equal for equal bytes and mostly different for others: ends and length."""
+        """Return a number for the bytes of each span, equal for equal bytes and mostly different for others: ends and length."""
         start, stop = spans[:, 0], spans[:, 1]
         length = stop - start
         # A shift by 64 bits is none: nothing is kept of an empty span by hand.
@@ -237,7 +237,7 @@ class Lanes:
         return mixed ^ (mixed >> np.uint64(29))
 
     def _bits(self, at: Ints) -> tuple[Words, Ints]:
-        """The bits of the variable-length number at each position, and its length in bytes (11: it does not end)."""
+        """Return the bits of the variable-length number at each position, and its length in bytes (11: it does not end)."""
         at = np.minimum(at, self.limit)
         bits: Words = self._words[at]
         # In place, because what is touched costs more than what is done.
@@ -310,7 +310,7 @@ def narrowed(values: pa.Array) -> pa.BinaryArray:
 
 
 def whole(two: Any) -> Any:
-    """A view of two columns of 64 bits in which a row is one item, which numpy moves several times as fast."""
+    """Return a view of two columns of 64 bits in which a row is one item, which numpy moves several times as fast."""
     return two.view("V16")[:, 0]
 
 
@@ -322,13 +322,13 @@ def pairs(first: Ints, second: Ints) -> Ints:
 
 
 def sized(data: Any, size: int) -> pa.BinaryArray:
-    """The bytes of `data`, `size` to an element."""
+    """Return the bytes of `data`, `size` to an element."""
     ends: Ints = np.arange(1, len(data) // size + 1, dtype=np.int64) * size
     return binary(ends, data)
 
 
 def binary(ends: Ints, data: Any) -> pa.BinaryArray:
-    """The bytes of `data`, in elements that end where `ends` says.
+    """Return the bytes of `data`, in elements that end where `ends` says.
 
     Raises:
         pa.ArrowCapacityError: there are more than one array holds (2 GiB).

@@ -34,11 +34,11 @@ class MessageWriter(Protocol):
     """Writes the messages of one version."""
 
     def payload(self, value: Any) -> bytes | None:
-        """The payload of a value; None only for the null value of a SEPARATED KEY_VALUE. Raises Unwritable."""
+        """Return the payload of a value; None only for the null value of a SEPARATED KEY_VALUE. Raises Unwritable."""
         ...
 
     def key(self, value: Any) -> bytes | None:
-        """The message's key; None unless it travels apart from the payload. Raises Unwritable."""
+        """Return the message's key; None unless it travels apart from the payload. Raises Unwritable."""
         ...
 
     def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
@@ -57,7 +57,7 @@ class Layout(NamedTuple):
 
 
 def layout(schema: Definition | KeyValue, options: Options) -> Layout:
-    """The columns, all nullable: a record's fields; `key` and `value` of a KEY_VALUE; else `value`.
+    """Return the columns, all nullable: a record's fields; `key` and `value` of a KEY_VALUE; else `value`.
 
     A record, too, is one column `value` if a field of it is called as a column that stands beside the values.
 
@@ -79,13 +79,13 @@ class MessageReader(Protocol):
     """Reads the messages that one version of a topic's schema wrote."""
 
     def one(self, payload: bytes | None, key: bytes | None) -> Any:
-        """The value in Python's own types; raises Unreadable."""
+        """Return the value in Python's own types; raises Unreadable."""
         ...
 
     def batch(
         self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """The columns, null where a message cannot be read, and the reason for each such row."""
+        """Return the columns, null where a message cannot be read, and the reason for each such row."""
         ...
 
 
@@ -285,7 +285,7 @@ def message_writer(schema: Definition | KeyValue, options: Options, *, flat: boo
 
 
 def _present(reading: Reading, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
-    """The values of those payloads that are there, null for the others; `inside` as in `Reading.batch`."""
+    """Return the values of those payloads that are there, null for the others; `inside` as in `Reading.batch`."""
     if not payloads.null_count:
         return reading.batch(payloads, inside=inside)
     rows = np.flatnonzero(np.asarray(payloads.is_valid()))
@@ -294,7 +294,7 @@ def _present(reading: Reading, payloads: pa.BinaryArray, inside: str) -> tuple[p
 
 
 def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
-    """An array of `count` with `values` at `rows`, null elsewhere."""
+    """Return an array of `count` with `values` at `rows`, null elsewhere."""
     if len(rows) == count:
         return values
     index = np.zeros(count, np.int64)
@@ -305,7 +305,7 @@ def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
 
 
 def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
-    """The column with nulls at `rows`: a row that is set aside shows none of its halves."""
+    """Return the column with nulls at `rows`: a rejected row shows none of its halves."""
     if not rows:
         return column
     absent = np.zeros(len(column), bool)

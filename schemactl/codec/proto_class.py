@@ -13,7 +13,7 @@ _INT32: Final = 5
 
 
 def class_of(descriptor: Any) -> Any:
-    """The class for messages of `descriptor`; fields of closed enums hold the enum's numbers."""
+    """Return the class for messages of `descriptor`; fields of closed enums hold the enum's numbers."""
     from google.protobuf import message_factory
 
     return message_factory.GetMessageClass(_opened(descriptor))
@@ -38,7 +38,7 @@ def _opened(descriptor: Any) -> Any:
 
 
 def _files(file: Any, seen: set[str]) -> Iterator[Any]:
-    """The file, behind all that it imports."""
+    """Return the file, behind all that it imports."""
     if file.name not in seen:
         seen.add(file.name)
         for imported in file.dependencies:
@@ -47,7 +47,7 @@ def _files(file: Any, seen: set[str]) -> Iterator[Any]:
 
 
 def _open_fields(messages: Iterable[Any], copies: Any) -> bool:
-    """Makes numbers of the fields of closed enums in `copies`; whether there were any."""
+    """Make numbers of the fields of closed enums in `copies`; whether there were any."""
     found = False
     by_name = {copy.name: copy for copy in copies}
     for message in messages:

@@ -37,7 +37,7 @@ _ZEROS: Final = {"bool": False, "string": "", "bytes": b"", "float": 0.0, "doubl
 
 
 def column_reader(plan: Plan, kind: pa.DataType) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
-    """Reads payloads without nulls into an array of `kind`, and says which rows are for the single-message path."""
+    """Read payloads without nulls into an array of `kind`, and say which rows are for the single-message path."""
 
     def read(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         count = len(payloads)
@@ -59,7 +59,7 @@ def column_reader(plan: Plan, kind: pa.DataType) -> Callable[[pa.BinaryArray], t
 
 
 def _ask(plan: Plan, payloads: pa.BinaryArray) -> tuple[pa.RecordBatch, pa.BinaryArray] | None:
-    """The columns, and the payloads that ptars would write for them; None: a message is not what ptars can read."""
+    """Return the columns, and the payloads that ptars would write for them; None: a message is not what ptars can read."""
     try:
         batch = plan.handler.array_to_record_batch(payloads)
         return batch, plan.handler.record_batch_to_array(batch)
@@ -93,7 +93,7 @@ class _Rows(Rows):
     def fields(
         self, fields: Sequence[Field], source: pa.RecordBatch | pa.StructArray, rows: Ints, there: Mask
     ) -> list[pa.Array]:
-        """The columns of messages; `rows` says whose each one is, `there` which are messages at all."""
+        """Return the columns of messages; `rows` says whose each one is, `there` which are messages at all."""
         arrays = [_column(source, column_name(field.part.number)) for field in fields]
         self.judge(fields, arrays, rows, there)
         return [self._column(field, array, rows) for field, array in zip(fields, arrays, strict=True)]

@@ -31,7 +31,7 @@ _WIRE: Final[dict[str, pa.DataType]] = {
 
 
 def column_writer(plan: Plan) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
-    """Writes messages, and says which rows are for the single-value path."""
+    """Write messages, and say which rows are for the single-value path."""
 
     def write(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
         count = len(values)
@@ -52,7 +52,7 @@ class _Rows(Rows):
     def fields(
         self, fields: Sequence[Field], messages: pa.StructArray, rows: Ints, there: Mask
     ) -> list[pa.Array]:
-        """What ptars takes for messages; `rows` says whose each one is, `there` which are messages at all."""
+        """Return what ptars takes for messages; `rows` says whose each one is, `there` which are messages at all."""
         # Flat, what lies in a message that is not there is null, too.
         arrays = _arrays(fields, messages)
         self.judge(fields, arrays, rows, there)

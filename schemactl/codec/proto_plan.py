@@ -65,12 +65,12 @@ class Plan:
 
 
 def column_name(number: int) -> str:
-    """What ptars calls the column of a field."""
+    """Return what ptars calls the column of a field."""
     return f"f{number}"
 
 
 def plan_of(root: Root, writer: Any = None) -> Plan | None:
-    """The plan for messages of `root`; None: ptars is not installed, or cannot serve them.
+    """Return the plan for messages of `root`; None: ptars is not installed, or cannot serve them.
 
     Args:
         root: what is read, or written.
@@ -110,7 +110,7 @@ class _Maker:
         self._count = 0
 
     def message(self, shape: Message, descriptor: Any, writer: Any) -> tuple[str, tuple[Field, ...]]:
-        """The name of the message that stands for `descriptor`, and the fields of `shape`."""
+        """Return the name of the message that stands for `descriptor`, and the fields of `shape`."""
         made = self._begin()
         parts = {part.number: part for part in shape.parts}
         theirs = dict(writer.fields_by_number) if writer is not None else {}
@@ -153,7 +153,7 @@ class _Maker:
         return Field(part, fields)
 
     def _value(self, shape: Shape, field: Any, other: Any) -> tuple[int, str, tuple[Field, ...]]:
-        """The type of a value, the message it is, and that one's fields."""
+        """Return the type of a value, the message it is, and that one's fields."""
         match shape:
             case Message():
                 name, fields = self.message(shape, field.message_type, _message_of(other))
@@ -180,5 +180,5 @@ class _Maker:
 
 
 def _message_of(field: Any) -> Any:
-    """The message that a field holds; None: it is no message, or a group."""
+    """Return the message that a field holds; None: it is no message, or a group."""
     return field.message_type if field is not None and field.type == _MESSAGE else None

@@ -152,7 +152,7 @@ class Root:
 
 
 def root_of(definition: Definition, options: Options) -> Root:
-    """The root message of a PROTOBUF_NATIVE definition, or of a PROTOBUF one with its descriptor set.
+    """Return the root message of a PROTOBUF_NATIVE definition, or of a PROTOBUF one with its descriptor set.
 
     Raises:
         CodecUnavailable: protobuf is not installed, or a PROTOBUF definition has no descriptor set.
@@ -165,7 +165,7 @@ def root_of(definition: Definition, options: Options) -> Root:
 
 
 def descriptor_of(definition: Definition) -> Any:
-    """The descriptor of the root message, as `root_of`.
+    """Return the descriptor of the root message, as `root_of`.
 
     Raises:
         CodecUnavailable: protobuf is not installed, or a PROTOBUF definition has no descriptor set.
@@ -202,7 +202,7 @@ def descriptor_of(definition: Definition) -> Any:
 
 
 def _add_all(pool: Any, files: Any) -> None:
-    """Adds every file behind those that it imports."""
+    """Add every file behind those that it imports."""
     left = {file.name: file for file in files}
 
     def add(name: str) -> None:
@@ -217,7 +217,7 @@ def _add_all(pool: Any, files: Any) -> None:
 
 
 def _message(pool: Any, name: str, package: str) -> Any:
-    """The root, also by a name without its package, as Pulsar takes it."""
+    """Return the root, also by a name without its package, as Pulsar takes it."""
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError:

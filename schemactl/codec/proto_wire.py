@@ -19,11 +19,7 @@ _STRING, _GROUP, _MESSAGE, _BYTES = 9, 10, 11, 12
 
 
 def find_fault(payload: bytes, descriptor: Any) -> None:
-    """Nothing, where the walk finds no fault.
-
-    Raises:
-        Unreadable: the first fault, with the byte where it shows and the field it is in.
-    """
+    """Raise Unreadable for the first fault, with the byte where it shows and the field it is in."""
     _Walk(payload).message(descriptor, 0, len(payload), depth=0, group=None)
 
 
@@ -34,7 +30,7 @@ def has_field(message: Any, name: str) -> bool:
 
 
 def missing_fields(message: Any) -> Iterator[str]:
-    """The required fields that a message lacks, as paths; protobuf's own search for them crashes on nested ones.
+    """Return the required fields that a message lacks, as paths; protobuf's own search for them crashes on nested ones.
 
     All of the message's text is UTF-8.
     """
@@ -62,7 +58,7 @@ class _Walk:
         self._payload = payload
 
     def message(self, descriptor: Any, at: int, end: int, *, depth: int, group: int | None) -> int:
-        """The position behind the message's fields; `group` is the number of the group that they are in."""
+        """Return the position behind the message's fields; `group` is the number of the group that they are in."""
         if depth > _MAX_DEPTH:
             raise Unreadable(f"messages are nested deeper than {_MAX_DEPTH}", at)
         while at < end:
@@ -121,7 +117,7 @@ class _Walk:
                 at = self._number(at, end)[1]
 
     def _number(self, at: int, end: int) -> tuple[int, int]:
-        """The variable-length number at `at`, and the position behind."""
+        """Return the variable-length number at `at`, and the position behind."""
         value = 0
         for place, byte in enumerate(self._payload[at : min(end, at + 10)]):
             value |= (byte & 0x7F) << (7 * place)

@@ -34,7 +34,7 @@ _Fit = Callable[[Any], Any]
 
 
 def writer(root: Root) -> Callable[[Any], bytes]:
-    """Writes values in the form that reading gives; raises Unwritable for any other.
+    """Write values in the form that reading gives; raises Unwritable for any other.
 
     A field that is absent or null is not set.
     """
@@ -101,14 +101,14 @@ def _part(part: Part, field: Any) -> _Fill:
 
 
 def _put(shape: Shape, field: Any) -> _Fill:
-    """Fills a message that is a value."""
+    """Fill a message that is a value."""
     if isinstance(shape, Message):
         return _message(shape, field.message_type)
     if isinstance(shape, Moment):
         return _timestamp if shape.type == TIMESTAMP else _duration
 
     def nothing(_: Any, __: Any) -> None:
-        """A scalar is no message."""
+        """Do nothing: a scalar is no message."""
 
     return nothing
 

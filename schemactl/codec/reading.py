@@ -103,7 +103,7 @@ def read_together(
 def _judged(
     array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[Reading, Ints]], inside: str
 ) -> tuple[pa.Array, dict[int, str]]:
-    """The array with what each reading makes, one by one, of its rows, and the reasons for those it refuses."""
+    """Return the array with what each reading makes of its rows, one by one, and the reasons for the rejected ones."""
     parts = [array]
     reasons: dict[int, str] = {}
     index = np.arange(len(array))

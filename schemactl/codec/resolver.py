@@ -128,7 +128,7 @@ Action = Same | Promote | Failed | Symbols | Items | Fields | Written | Chosen
 
 
 def resolve(writer: Schema, reader: Schema) -> Action:
-    """What to do with each value of `writer` so that it becomes one of `reader`. Actions of recursive types are cyclic.
+    """Return what makes a value of `reader` of each value of `writer`. Actions of recursive types are cyclic.
 
     Raises:
         InvalidDefinition: the reader's aliases give two of the writer's fields one name.
@@ -202,7 +202,7 @@ class _Resolver:
         return Chosen(writer, reader, index, self.resolve(writer, reader.branches[index]))
 
     def _first_match(self, writer: Schema, reader: Union) -> int | None:
-        """The branch Java takes: same type (and name), else a record of fitting shape, else the first promotion."""
+        """Return the branch Java takes: same type (and name), else a record of fitting shape, else the first promotion."""
         shape: int | None = None
         for index, branch in enumerate(reader.branches):
             if branch.type != writer.type:
@@ -261,7 +261,7 @@ def _alike(
 
 
 def _equivalent(left: Schema, right: Schema) -> bool:
-    """The same up to namespaces, logical types and defaults (Resolver.unionEquiv)."""
+    """Compare but for namespaces, logical types and defaults (Resolver.unionEquiv)."""
     match left, right:
         case (Fixed(), Fixed()):
             return (left.name, left.size) == (right.name, right.size)
@@ -274,7 +274,7 @@ def _equivalent(left: Schema, right: Schema) -> bool:
 
 
 def _equal(left: Schema, right: Schema) -> bool:
-    """The same in all that is kept of them here but aliases (Schema.equals)."""
+    """Compare all that is kept of them here but aliases (Schema.equals)."""
     match left, right:
         case (Primitive(), Primitive()):
             return left.logical == right.logical
@@ -289,7 +289,7 @@ def _equal(left: Schema, right: Schema) -> bool:
 
 
 def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
-    """The writer's schema under the reader's names (Schema.applyAliases)."""
+    """Return the writer's schema under the reader's names (Schema.applyAliases)."""
     if _alike(writer, reader, _equal, {}):
         return writer
     names: dict[str, str] = {}

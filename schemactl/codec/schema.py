@@ -108,12 +108,12 @@ Schema = Primitive | Fixed | Enum | Array | Map | Union | Record
 
 
 def full_name(schema: Schema) -> str:
-    """The name by which an error message calls the type."""
+    """Return the name by which an error message calls the type."""
     return schema.full_name if isinstance(schema, Named) else schema.type
 
 
 def children(schema: Schema) -> tuple[Schema, ...]:
-    """The schemas directly inside one, in order."""
+    """Return the schemas directly inside one, in order."""
     match schema:
         case Array():
             return (schema.items,)
@@ -127,7 +127,7 @@ def children(schema: Schema) -> tuple[Schema, ...]:
 
 
 def min_size(schema: Schema) -> int:
-    """The fewest bytes a value takes; 0 also where a record holds itself, which no byte count can bound."""
+    """Return the fewest bytes a value takes; 0 also where a record holds itself, which no byte count can bound."""
     return _min_size(schema, {})
 
 

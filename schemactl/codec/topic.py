@@ -78,7 +78,7 @@ class Codec:
         self._bearable: set[int | None] = set()
 
     def __reduce__(self) -> Any:
-        """A copy knows the definitions and compiles for itself, in whichever process it is, once for all copies there."""
+        """Pickle the definitions alone: a copy compiles for itself, once for all copies in its process."""
         return _restored, (pickle.dumps((self.versions, self.reader, self.options, self.numbers)),)
 
     @property
@@ -95,7 +95,7 @@ class Codec:
         return self.columns_of(None)
 
     def columns_of(self, version: int | None) -> pa.Schema:
-        """The columns of one version's own schema, which `encode_batch` takes; None: the reader's.
+        """Return the columns of one version's own schema, which `encode_batch` takes; None: the reader's.
 
         Raises as `columns`, and UnknownVersion: the codec has no such version.
         """
@@ -116,7 +116,7 @@ class Codec:
         return self._layout(None).many
 
     def read_as(self, version: int) -> Codec:
-        """A codec that reads into the schema of `version`.
+        """Return a codec that reads into the schema of `version`.
 
         Asked for the version that wrote a message, it gives the value as its producer saw it, every field by its own name,
         as a Pulsar consumer with AUTO_CONSUME does.
@@ -129,7 +129,7 @@ class Codec:
         return self._read_as[version]
 
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
-        """Nothing, if `payload` is a message of `version` to the last byte.
+        """Raise Unreadable unless `payload` is a message of `version` to the last byte.
 
         For producers that send ready-made bytes, as with AUTO_PRODUCE_BYTES: what they send must be what their version says.
 
@@ -155,13 +155,13 @@ class Codec:
                 raise
 
     def _reading(self, version: int, options: Options) -> Codec:
-        """The codec that reads into the schema of `version`."""
+        """Return the codec that reads into the schema of `version`."""
         schema = self._schema(version)
         numbers = self.numbers and replace(self.numbers, reader=version)
         return Codec(self.versions, reader=schema, options=options, numbers=numbers)
 
     def number_written(self, version: int | None = None) -> int | None:
-        """The number that the messages of `encode_one` and its like carry; None: the reader's schema is that of no version.
+        """Return the number that the messages of `encode_one` and its like carry; None: the reader's schema is that of no version.
 
         Raises:
             UnknownVersion: the codec has no such version, or the target whose numbers it has has none for the reader's schema.
@@ -178,7 +178,7 @@ class Codec:
         return self.numbers.reader
 
     def commit(self, version: int) -> str:
-        """The commit that brought `version`.
+        """Return the commit that brought `version`.
 
         Raises:
             UnknownVersion: the codec has no such version.
@@ -189,7 +189,7 @@ class Codec:
     def decode_one(
         self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
     ) -> Any:
-        """The value of one message: a dict for a record or a KEY_VALUE, with `datetime` objects for dates and times.
+        """Return the value of one message: a dict for a record or a KEY_VALUE, with `datetime` objects for dates and times.
 
         Args:
             payload: the bytes; None for a message that has none.
@@ -276,7 +276,7 @@ class Codec:
         return Decoded(rows, reason_array(reasons, len(payloads)))
 
     def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
-        """The payload of a value in the form that decoding gives; None only for the null value of a SEPARATED KEY_VALUE.
+        """Return the payload of a value in the form that decoding gives; None only for the null value of a SEPARATED KEY_VALUE.
 
         Args:
             value: what to write.
@@ -290,7 +290,7 @@ class Codec:
         return self._message_writer(version).payload(value)
 
     def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
-        """The message's key for a value of a SEPARATED KEY_VALUE; None where the key is null, or travels in the payload.
+        """Return the message's key for a value of a SEPARATED KEY_VALUE; None where the key is null, or travels in the payload.
 
         Raises as `encode_one`.
         """
@@ -397,7 +397,7 @@ class Codec:
     def _by_version(
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """The columns, each version's rows decoded together and put back in order."""
+        """Return the columns, each version's rows decoded together and put back in order."""
         groups = version_number.grouped(versions)
         if len(groups) == 1:
             return self._message_reader(groups[0][0]).batch(payloads, keys)

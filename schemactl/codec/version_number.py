@@ -22,7 +22,7 @@ ODD_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
 
 
 def number(version: int | bytes | None) -> int | None:
-    """The number in a message's schema version; None where the message has none.
+    """Return the number in a message's schema version; None where the message has none.
 
     Raises:
         Unreadable: the bytes are no version.
@@ -37,7 +37,7 @@ def number(version: int | bytes | None) -> int | None:
 
 
 def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
-    """The numbers in many schema versions, null where there is none, and the reason for each that is no version."""
+    """Return the numbers in many schema versions, null where there is none, and the reason for each that is no version."""
     if pa.types.is_dictionary(versions.type):
         versions = versions.dictionary_decode()
     if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
@@ -55,7 +55,7 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
 
 
 def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
-    """The distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
+    """Return the distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
     rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
     values = np.asarray(numbers.drop_null())
     groups: list[tuple[int | None, Ints]] = []

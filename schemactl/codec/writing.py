@@ -69,7 +69,7 @@ class Writing:
 
 
 def _held(value: pa.Scalar) -> Any:
-    """The value for `Writing.value`."""
+    """Return the value for `Writing.value`."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):

@@ -74,6 +74,6 @@ class Approved:
 
 
 def info_of(version: SchemaVersion) -> SchemaInfo:
-    """The schema of one of `Approved.versions`, or of `Approved.read`."""
+    """Return the schema of one of `Approved.versions`, or of `Approved.read`."""
     assert version.info is not None  # noqa: S101  tombstones are left out
     return version.info

@@ -45,7 +45,7 @@ _MICROSECONDS: Final = 6
 
 
 def catalyst_type(text: str, release: tuple[int, int]) -> Atomic:
-    """The type that the text names: one without parts, decimals and texts of a length apart, which no Avro number is.
+    """Return the type that the text names: one without parts, decimals and texts of a length apart, which no Avro number is.
 
     Raises:
         SparkRefuses: that Spark release knows no such type.

@@ -59,7 +59,7 @@ def compare(files: Mapping[str, str], out: Path, *, below: str | None = None) ->
 
 
 def write(files: Mapping[str, str], out: Path, *, below: str | None = None) -> Difference:
-    """Makes `out` hold exactly `files` among what was generated; says what was different before. For `below` see `compare`.
+    """Make `out` hold exactly `files` among what was generated; says what was different before. For `below` see `compare`.
 
     Raises:
         SchemactlError: a file that was not generated, or a link, stands in the way (nothing is written then), or the
@@ -83,7 +83,7 @@ def write(files: Mapping[str, str], out: Path, *, below: str | None = None) -> D
 
 
 def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> None:
-    """The files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
+    """Return the files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
 
     Equal files make equal bytes. For `below` see `compare`.
 
@@ -119,7 +119,7 @@ def _is_ours(text: str) -> bool:
 
 
 def _read(path: Path, below: str | None) -> str | None:
-    """The text of a file, None if there is none."""
+    """Return the text of a file, None if there is none."""
     try:
         found = output.read(path, below=below)
     except OSError as error:
@@ -128,7 +128,7 @@ def _read(path: Path, below: str | None) -> str | None:
 
 
 def _remove_if_empty(folder: Path, out: Path) -> None:
-    """Removes folders that hold nothing but what Python compiled, up to `out`."""
+    """Remove folders that hold nothing but what Python compiled, up to `out`."""
     while folder != out:
         compiled = folder / "__pycache__"
         if compiled.is_symlink() or any(path != compiled for path in folder.iterdir()):

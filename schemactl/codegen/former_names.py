@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 def former_names(
     reader: SchemaInfo, older: Sequence[SchemaInfo], options: Options, release: Release
 ) -> dict[Path, tuple[str, ...]]:
-    """The former names of every column that has some, the newest first; the name of another column of today is none.
+    """Return the former names of every column that has some, the newest first; the name of another column of today is none.
 
     In Avro aliases say them, the reader's own and then those of older versions: what was called `a`, `b` and `c` in turn is
     found as `a` even if the reader has the alias `b` alone. In protobuf a field is its number.
@@ -127,7 +127,7 @@ class _Names:
 
 
 def _branches(schema: avro.Schema) -> list[avro.Schema]:
-    """What a value may be besides null."""
+    """Return what a value may be besides null."""
     if isinstance(schema, avro.Union):
         return [branch for branch in schema.branches if branch.type != "null"]
     return [schema]
@@ -136,7 +136,7 @@ def _branches(schema: avro.Schema) -> list[avro.Schema]:
 def _followed(
     record: avro.Record, field: avro.Field, older: Sequence[avro.Record]
 ) -> tuple[tuple[str, ...], list[avro.Field]]:
-    """The former names of a field, and what it was in each older record that has it."""
+    """Return the former names of a field, and what it was in each older record that has it."""
     names, fields = [field.name, *(name for name in field.aliases if name not in record.fields_by_name)], []
     for each in older:
         then = next((each.fields_by_name[name] for name in names if name in each.fields_by_name), None)

@@ -116,7 +116,7 @@ def _package(package: str, paths: Mapping[TopicName, tuple[str, str, str]]) -> s
 
 
 def _runtime_files() -> Mapping[str, str]:
-    """The run-time's own files, each with a first line that says whence it is."""
+    """Return the run-time's own files, each with a first line that says where it comes from."""
     source = Path(__file__).parent.parent
     header = f"{MARK}: a copy of its run-time (Apache-2.0), see `schemactl generate --vendor`.\n# ruff: noqa\n# fmt: off\n"
     files = {"__init__.py": HEADER}
@@ -128,7 +128,7 @@ def _runtime_files() -> Mapping[str, str]:
 
 
 def _license() -> str:
-    """The licence that this installation came with.
+    """Return the licence that this installation came with.
 
     Raises:
         SchemactlError: somebody took it away.

@@ -40,7 +40,7 @@ _MOMENTS: Final = {
 
 
 def struct_of_message(schema: bytes, options: Options) -> Struct:
-    """The type of the root message of a PROTOBUF_NATIVE schema.
+    """Return the type of the root message of a PROTOBUF_NATIVE schema.
 
     Raises:
         InvalidSchema: the schema does not parse.

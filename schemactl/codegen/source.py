@@ -16,7 +16,7 @@ class Literal:
 
     @classmethod
     def of(cls, value: str) -> Literal:
-        """A string literal in double quotes, ASCII only."""
+        """Return a string literal in double quotes, ASCII only."""
         return cls(quote(value))
 
 
@@ -48,7 +48,7 @@ Expression = Literal | Call | Items | Mapping
 
 
 def quote(value: str) -> str:
-    """A Python string literal in double quotes, ASCII only, as the formatter leaves it.
+    """Return a Python string literal in double quotes, ASCII only, as the formatter leaves it.
 
     The formatter prefers the quotes that need fewer escapes, so a text with more double than single quotes has single.
     """
@@ -57,7 +57,7 @@ def quote(value: str) -> str:
 
 
 def render(expression: Expression, *, indent: int = 0, before: int = 0, after: int = 0) -> str:
-    """The expression as text: on one line if it fits, else one argument or item a line.
+    """Return the expression as text: on one line if it fits, else one argument or item a line.
 
     Args:
         expression: what to write.

@@ -104,7 +104,7 @@ class SparkRefuses(SchemactlError):
 
 
 def to_json(spark_type: SparkType) -> Any:
-    """The type as Spark's `DataType.json` has it: a name, or an object."""
+    """Return the type as Spark's `DataType.json` has it: a name, or an object."""
     match spark_type:
         case Atomic(name):
             return name
@@ -130,7 +130,7 @@ def to_json(spark_type: SparkType) -> Any:
 
 
 def to_source(spark_type: SparkType) -> Expression:
-    """A Python expression over the names of `pyspark.sql.types` that makes the type."""
+    """Return a Python expression over the names of `pyspark.sql.types` that makes the type."""
     match spark_type:
         case Atomic(name):
             return _atomic_source(name)
@@ -149,7 +149,7 @@ def to_source(spark_type: SparkType) -> Expression:
 
 
 def constructors(spark_type: SparkType) -> set[str]:
-    """The names of `pyspark.sql.types` that `to_source(spark_type)` uses."""
+    """Return the names of `pyspark.sql.types` that `to_source(spark_type)` uses."""
     found: set[str] = set()
     match spark_type:
         case Atomic(name):

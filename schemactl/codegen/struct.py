@@ -108,7 +108,7 @@ class Converted:
 
 
 def convert(schema: avro.Schema, options: Options) -> Converted:
-    """The Spark type of values of `schema`, exactly as SchemaConverters.toSqlType of that Spark release answers.
+    """Return the Spark type of values of `schema`, exactly as SchemaConverters.toSqlType of that Spark release answers.
 
     Raises:
         SparkRefuses: Spark has no type for it.
@@ -240,12 +240,12 @@ class _Converter:
 
 
 def too_wide() -> SparkRefuses:
-    """The refusal of a type that would have more than MAX_PLACES."""
+    """Return the refusal of a type that would have more than MAX_PLACES."""
     return SparkRefuses("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
 
 
 def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
-    """The decimal type; None where there is no such logical type, or one that Avro ignores as invalid."""
+    """Return the decimal type; None where there is no such logical type, or one that Avro ignores as invalid."""
     found = decimal_of(schema)
     if found is None:
         return None
@@ -275,7 +275,7 @@ def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
 
 
 def _logical_type(schema: avro.Primitive | avro.Fixed) -> str | None:
-    """The name of the logical type; None where there is none, or where a Java class is named, too (LogicalType.validate)."""
+    """Return the name of the logical type; None where there is none, or where a Java class is named, too (LogicalType.validate)."""
     if any(isinstance(schema.properties.get(name), str) for name in _JAVA_CLASSES):
         return None
     logical = schema.properties.get("logicalType")

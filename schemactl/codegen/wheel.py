@@ -39,7 +39,7 @@ class Wheel(NamedTuple):
 
 
 def version_at(tip: Commit) -> str:
-    """The version of a package generated from the history up to `tip`: the commit's date and time in UTC, so that later is newer.
+    """Return the version of a package generated from the history up to `tip`: the commit's date and time in UTC, so that later is newer.
 
     22:05:09 on the first of March 2026 makes 2026.3.1.220509.
     """
@@ -56,7 +56,7 @@ def wheel(
     version: str = "",
     vendor: bool,
 ) -> Wheel:
-    """The package's files with what makes a wheel of them; the same input, the same text.
+    """Return the package's files with what makes a wheel of them; the same input, the same text.
 
     Args:
         files: of the package.
@@ -116,7 +116,7 @@ def _metadata(package: str, version: str, topics: Iterable[Approved], tip: Commi
 
 
 def _required(extra: str) -> list[str]:
-    """What an extra of schemactl asks for."""
+    """Return what an extra of schemactl asks for."""
     found = (text.partition(";") for text in metadata.requires(DISTRIBUTION) or ())
     return [
         name.strip() for name, _, marker in found if marker.replace("'", '"').strip() == f'extra == "{extra}"'

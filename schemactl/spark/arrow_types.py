@@ -26,12 +26,12 @@ _ATOMIC: dict[pa.DataType, type[spark.DataType]] = {
 
 
 def struct_of(columns: pa.Schema) -> spark.StructType:
-    """The StructType of the columns, every part nullable."""
+    """Return the StructType of the columns, every part nullable."""
     return spark.StructType([spark.StructField(field.name, type_of(field.type)) for field in columns])
 
 
 def type_of(arrow_type: pa.DataType) -> spark.DataType:
-    """The Spark type of a column.
+    """Return the Spark type of a column.
 
     Raises:
         SparkProblem: this release of PySpark has no such type.

@@ -66,7 +66,7 @@ def message_columns(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
 ) -> Columns:
-    """The columns of `messages` that `decode` reads and passes through.
+    """Return the columns of `messages` that `decode` reads and passes through.
 
     Args:
         messages: raw messages.
@@ -106,7 +106,7 @@ def message_columns(
 
 
 def quoted(name: str) -> str:
-    """The column's name as SQL has it, whatever it holds."""
+    """Return the column's name as SQL has it, whatever it holds."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -164,7 +164,7 @@ def _with_names(
 
 
 def folded(session: SparkSession) -> Callable[[str], str]:
-    """What Spark takes names as when it compares them: it does not tell them apart by case unless it is told to."""
+    """Return a name as Spark compares names: without case, unless the session says otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
 
 
@@ -176,7 +176,7 @@ def _way_out(codec: Codec, twice: Sequence[str]) -> str:
 
 
 def _check_type(messages: DataFrame, what: str, name: str | None) -> None:
-    """Raises WrongArgument if no such thing is in a column of that type."""
+    """Raise WrongArgument if no such thing is in a column of that type."""
     kind = None if name is None else messages.schema[name].dataType
     if kind is None or isinstance(kind, _TYPES[what]):
         return

@@ -55,7 +55,7 @@ def decode(
     engine: Engine = "auto",
     reasons: bool = False,
 ) -> DataFrame:
-    """The messages' values as columns, one row out for every row in.
+    """Return the messages' values as columns, one row out for every row in.
 
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
@@ -100,7 +100,7 @@ def decode(
 
 
 def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> StructType:
-    """The columns that `decode` gives."""
+    """Return the columns that `decode` gives."""
     schema = struct_of(codec.columns)
     if columns.key is not None:
         schema = schema.add(KEY, messages.schema[columns.key].dataType)
@@ -110,7 +110,7 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
 
 
 def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
-    """The decoded rows, and those that were rejected, each with its reason.
+    """Return the decoded rows, and those that were rejected, each with its reason.
 
     Args:
         decoded: what `decode` gave.
@@ -133,14 +133,14 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
 def decode_batches(
     batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
-    """The batches as `decode` gives them, in a worker."""
+    """Return the batches as `decode` gives them, in a worker."""
     spare_worker()
     for batch in batches:
         yield from decode_batch(batch, codec=codec, columns=columns)
 
 
 def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """The batch as `decode` gives it, in as few parts as hold it."""
+    """Return the batch as `decode` gives it, in as few parts as hold it."""
     payloads, versions, keys = (
         None if name is None else batch.column(name)
         for name in (columns.payload, columns.version, columns.key)
@@ -153,7 +153,7 @@ def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> It
 
 
 def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
-    """The decoded rows and what there is of their messages."""
+    """Return the decoded rows and what there is of their messages."""
     rejected = pa.nulls(batch.num_rows, pa.binary())
     if decoded.errors.null_count < batch.num_rows:
         # Taken, not chosen by `if_else`: that would carry along the bytes of all that are null.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:
-    """The rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
+    """Return the rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
 
     A row that does not fit the schema has no payload, and `__error` says why; else that is null. Where the rows have
     `__schemaVersion`, it is now the number of the schema that they were written with, and where they have `__key`, `key` takes
@@ -72,7 +72,7 @@ def encode_batches(
     values: list[str],
     others: list[str],
 ) -> Iterator[pa.RecordBatch]:
-    """The batches as `encode` gives them, in a worker; each in as few parts as hold it."""
+    """Return the batches as `encode` gives them, in a worker; each in as few parts as hold it."""
     spare_worker()
     for batch in batches:
         start = 0

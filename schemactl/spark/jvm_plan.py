@@ -58,7 +58,7 @@ class Plan:
 
 
 def plan_of(codec: Codec) -> Plan:
-    """The plan for a topic whose messages `from_avro` reads as the codec does.
+    """Return the plan for a topic whose messages `from_avro` reads as the codec does.
 
     Raises:
         EngineUnavailable: the codec reads what `from_avro` does not, or otherwise.
@@ -97,7 +97,7 @@ def plan_of(codec: Codec) -> Plan:
 
 
 def _readable(writer: Any, reader: Schema) -> str | None:
-    """The writer's schema, unless none of its messages can be read."""
+    """Return the writer's schema, unless none of its messages can be read."""
     if not isinstance(writer, Definition) or writer.type != "AVRO":
         return None
     try:
@@ -109,7 +109,7 @@ def _readable(writer: Any, reader: Schema) -> str | None:
 
 
 def _filled(action: Action, seen: set[int]) -> None:
-    """Nothing, if Java fills in all that this writer lacks: Avro 1.12.1 finds no array in a union for an empty list."""
+    """Check that Java fills in all that this writer lacks: Avro 1.12.1 finds no array in a union for an empty list."""
     match action:
         case Items() | Chosen():
             _filled(action.action, seen)
@@ -165,7 +165,7 @@ def _bounded(schema: Schema, known: dict[int, int]) -> int:
 
 
 def _plain(schema: Any) -> Any:
-    """The schema's JSON without the logical types that Spark is not to see, and without the types that it once noted there."""
+    """Return the schema's JSON without the logical types that Spark is not to see, and without the types that it once noted there."""
     if isinstance(schema, list):
         return [_plain(part) for part in schema]
     if not isinstance(schema, dict):
@@ -178,7 +178,7 @@ def _plain(schema: Any) -> Any:
 
 
 def _widened(schema: Any) -> Any:
-    """The schema's JSON, with more digits for decimals that Spark would cut off (see LONG_DIGITS)."""
+    """Return the schema's JSON, with more digits for decimals that Spark would cut off (see LONG_DIGITS)."""
     if isinstance(schema, list):
         return [_widened(branch) for branch in schema]
     if not isinstance(schema, dict):

@@ -53,7 +53,7 @@ class Folder:
 
     @classmethod
     def at(cls, place: str | PathLike[str], files: fs.FileSystem | None = None) -> Folder:
-        """The folder that `place` names: a local path, or a URI that Arrow knows; with `files`, a path of theirs.
+        """Return the folder that `place` names: a local path, or a URI that Arrow knows; with `files`, a path of theirs.
 
         Raises:
             WrongArgument: `place` is empty, or Arrow knows no file system for the URI.
@@ -86,11 +86,11 @@ class Folder:
         return found
 
     def below(self, name: str) -> Folder:
-        """The folder of that name in this one; `..` leads out of it."""
+        """Return the folder of that name in this one; `..` leads out of it."""
         return Folder(self.files, posixpath.normpath(self.place(name)))
 
     def place(self, name: str) -> str:
-        """The path of what is called `name`."""
+        """Return the path of what is called `name`."""
         return posixpath.join(self.path, name)
 
     def staging(self, job: str) -> Folder:
@@ -98,15 +98,15 @@ class Folder:
         return self.below(STAGING).below(job)
 
     def jobs(self) -> list[str]:
-        """The names of the jobs that have something staged."""
+        """Return the names of the jobs that have something staged."""
         return [info.base_name for info in self.below(STAGING)._infos() if not info.is_file]  # noqa: SLF001  its own
 
     def visible(self) -> list[str]:
-        """The names of the files that readers see, sorted."""
+        """Return the names of the files that readers see, sorted."""
         return sorted(self._visible(""))
 
     def any_visible(self) -> str | None:
-        """The name of one file that readers see; None if they see none."""
+        """Return the name of one file that readers see; None if they see none."""
         return next(self._visible(""), None)
 
     def check_writable(self) -> None:
@@ -124,7 +124,7 @@ class Folder:
             raise type(error)(f"{self.path} cannot be written to: {why}") from None
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of every file, at any depth."""
+        """Return the bytes of every file, at any depth."""
         return {
             posixpath.relpath(info.path, self.path): info.size
             for info in self._infos(recursive=True)
@@ -140,7 +140,7 @@ class Folder:
         return max(times, default=None)
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None if there is none."""
+        """Return the content of a file; None if there is none."""
         try:
             with self.files.open_input_stream(self.place(name)) as file:
                 content: bytes = file.read()
@@ -149,7 +149,7 @@ class Folder:
         return content
 
     def write(self, name: str, content: bytes) -> None:
-        """The file is there with that content: whole or not at all, whenever this is interrupted, and whoever else writes it."""
+        """Write the file: whole or not at all, whenever this is interrupted, and whoever else writes it."""
         self.create()
         beside = f".{name}.{uuid.uuid4().hex}"
         with self.files.open_output_stream(self.place(beside)) as file:
@@ -157,7 +157,7 @@ class Folder:
         self.rename(beside, name)
 
     def create(self) -> None:
-        """The folder is there, even if another job removes an empty `_landing` on the way to it meanwhile."""
+        """Make the folder, even if another job removes an empty `_landing` on the way to it meanwhile."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 self.files.create_dir(self.path, recursive=True)
@@ -168,11 +168,11 @@ class Folder:
                 return
 
     def rename(self, name: str, other: str) -> None:
-        """What was called `name` is called `other`."""
+        """Rename `name` to `other`."""
         self.files.move(self.place(name), self.place(other))
 
     def remove(self) -> None:
-        """The folder is gone, and all that was in it; but for what somebody goes on to write there."""
+        """Remove the folder and all that is in it, but for what somebody goes on to write there."""
         try:
             self.files.delete_dir(self.path)
         except FileNotFoundError:
@@ -253,7 +253,7 @@ class Folder:
 
 
 def _without_secrets(place: str) -> str:
-    """A URI without what may be nobody else's: user and password, options."""
+    """Return a URI without its secrets: user and password, options."""
     return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
 
 

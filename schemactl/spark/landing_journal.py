@@ -58,7 +58,7 @@ class Landed:
         )
 
     def since(self, before: Landed) -> Landed:
-        """What was landed after `before`, which is a part of this."""
+        """Return what was landed after `before`, which is a part of this."""
         versions = {}
         for version, counts in self.versions.items():
             then = before.versions.get(version, Counts())
@@ -79,7 +79,7 @@ class Landed:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Landed:
-        """What `to_json` gave."""
+        """Read what `to_json` gave."""
         versions = {one["version"]: Counts(one["rows"], one["rejected"]) for one in value["versions"]}
         return cls(value["rows"], value["rejected"], value["files"], value["bytes"], versions)
 
@@ -119,12 +119,12 @@ class Job(NamedTuple):
 
     @classmethod
     def of_epoch(cls, query: str, epoch: int) -> Job:
-        """The job of that epoch."""
+        """Return the job of that epoch."""
         return cls(f"{query}-{epoch}", query, epoch)
 
 
 def commit(places: Places, job: Job, staged: Staged, landed: Landed, *, overwrite: bool = False) -> None:
-    """The staged files are visible, and nothing else of the job is left; what an epoch landed before is not landed again.
+    """Make the staged files visible and remove all else of the job; what an epoch landed before is not landed again.
 
     Raises:
         OSError: a staged file is not there as it was written, or the journal could not be written: nothing was decided. Or
@@ -168,7 +168,7 @@ def settle(folder: Folder) -> None:
 
 
 def sweep(places: Places, *, idle_s: float) -> None:
-    """What is left of jobs that never decided, and wrote nothing for `idle_s`, is gone."""
+    """Remove what is left of jobs that never decided and wrote nothing for `idle_s`."""
     kept = {job for job, record in _records(places.rows) if record["query"] is not None}
     for job in {job for place in places for job in place.jobs()} - kept:
         staging = places.staging(job)
@@ -179,7 +179,7 @@ def sweep(places: Places, *, idle_s: float) -> None:
 
 
 def collect(folder: Folder, job: str) -> Landed:
-    """What a job landed that is done; nothing is left of it."""
+    """Return what a job landed that is done, and remove its journal."""
     record = _record(folder, job)
     if record is None:
         raise FileNotFoundError(f"{folder.staging(job).place(DONE)}: the job has not landed")
@@ -188,13 +188,13 @@ def collect(folder: Folder, job: str) -> Landed:
 
 
 def landed_by(folder: Folder, query: str) -> Landed | None:
-    """What the epochs of a streaming query landed, all together; None: none did."""
+    """Return what the epochs of a streaming query landed, all together; None: none did."""
     record = _newest(folder, query)
     return None if record is None else Landed.of_json(record["total"])
 
 
 def _complete(folder: Folder, job: str) -> None:
-    """The job is done, if it had decided. Every step may have been done before, or be done by somebody else meanwhile."""
+    """Complete the job if it had decided. Every step may have been done before, or be done by somebody else meanwhile."""
     staging = folder.staging(job)
     journal = _object(
         staging.read(DECIDED),
@@ -213,7 +213,7 @@ def _complete(folder: Folder, job: str) -> None:
 
 
 def _follow(folder: Folder, job: str, journal: Mapping[str, Any]) -> None:
-    """What the journal says is done, and the journal is gone."""
+    """Do what the journal says, and remove the journal."""
     staging = folder.staging(job)
     places = Places(folder, folder.below(journal["rejected"]))
     for place, files in zip(places, journal["files"], strict=True):
@@ -245,7 +245,7 @@ def _check(staging: Places, staged: Staged) -> None:
 
 
 def _records(folder: Folder) -> Iterator[tuple[str, Any]]:
-    """The jobs that are done, and what they left."""
+    """Return the jobs that are done, and what they left."""
     for job in folder.jobs():
         record = _record(folder, job)
         if record is not None:
@@ -253,7 +253,7 @@ def _records(folder: Folder) -> Iterator[tuple[str, Any]]:
 
 
 def _record(folder: Folder, job: str) -> Any:
-    """What the job left when it was done; None: it is not."""
+    """Return what the job left when it was done; None: it is not."""
     staging = folder.staging(job)
     return _object(
         staging.read(DONE),
@@ -264,7 +264,7 @@ def _record(folder: Folder, job: str) -> Any:
 
 
 def _object(content: bytes | None, *, keys: set[str], damaged: str) -> Any:
-    """The object that a file holds, None if there is no file. Raises OSError if that is none with these keys."""
+    """Return the object that a file holds, None if there is no file. Raises OSError if that is none with these keys."""
     if content is None:
         return None
     try:
@@ -277,6 +277,6 @@ def _object(content: bytes | None, *, keys: set[str], damaged: str) -> Any:
 
 
 def _newest(folder: Folder, query: str | None) -> Any:
-    """The record of a query's newest epoch; None if there is none."""
+    """Return the record of a query's newest epoch; None if there is none."""
     records = [record for _, record in _records(folder) if record["query"] == query is not None]
     return max(records, key=lambda record: record["epoch"], default=None)

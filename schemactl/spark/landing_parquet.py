@@ -107,7 +107,7 @@ class ParquetFiles:
         return self._closed
 
     def _write(self, folder: str) -> None:
-        """What waits for the folder is a row group, or as many as there are files to be filled."""
+        """Write what waits for the folder as a row group, or as many as there are files to be filled."""
         rows = stored(pa.Table.from_batches(self._waiting.pop(folder).rows), self._shape)
         not_numbers = holding_nan(rows)
         if folder in self._open and not not_numbers <= self._open[folder].without_statistics:
@@ -154,7 +154,7 @@ class _File:
     def __init__(
         self, folder: Folder, name: str, rows: pa.Table, shape: Shape, without_statistics: set[str]
     ) -> None:
-        """A file for rows such as these, of which it has none yet."""
+        """Return a file for rows such as these, of which it has none yet."""
         self.name = name
         self.without_statistics = without_statistics
         self._metadata = shape.metadata
@@ -189,7 +189,7 @@ class _File:
         self.rows += rows.num_rows
 
     def close(self) -> int:
-        """The file is whole; its bytes."""
+        """Close the file; returns its bytes."""
         self._writer.add_key_value_metadata(self._metadata)
         self._writer.close()
         size = self.bytes
@@ -198,7 +198,7 @@ class _File:
 
 
 def stored(rows: pa.Table, shape: Shape) -> pa.Table:
-    """The rows as they stand in files: without the columns that folders say, and as the types that Spark stores."""
+    """Return the rows as they stand in files: without the columns that folders say, and as the types that Spark stores."""
     rows = rows.drop_columns(list(shape.partition_by))
     schema = pa.schema([pa.field(column.name, _stored_type(column.type)) for column in rows.schema])
     columns = [
@@ -209,7 +209,7 @@ def stored(rows: pa.Table, shape: Shape) -> pa.Table:
 
 
 def repeating(rows: pa.Table) -> list[str]:
-    """The columns, at any depth, whose values repeat so much that a dictionary of them makes a file smaller.
+    """Return the columns, at any depth, whose values repeat so much that a dictionary of them makes a file smaller.
 
     Parquet's Java library looks at the first page likewise (DictionaryValuesWriter.isCompressionSatisfying).
     """
@@ -224,7 +224,7 @@ def repeating(rows: pa.Table) -> list[str]:
 
 
 def holding_nan(rows: pa.Table) -> set[str]:
-    """The columns, at any depth, with a NaN among their values.
+    """Return the columns, at any depth, with a NaN among their values.
 
     Arrow leaves NaN out of statistics. To Spark it is greater than every number, and a group of rows whose greatest value is
     told to be 2 has none for `> 2`: Spark's own writer tells neither least nor greatest value where a NaN is.
@@ -245,7 +245,7 @@ def _has_floats(kind: pa.DataType) -> bool:
 
 
 def _places(schema: pa.Schema) -> list[str]:
-    """The columns that a file has for such rows, by Parquet's names for them."""
+    """Return the columns that a file has for such rows, by Parquet's names for them."""
     return [place for column in schema for place, _ in _leaves(pa.nulls(0, column.type), column.name)]
 
 
@@ -256,7 +256,7 @@ def _repeated(values: pa.Array) -> float:
 
 
 def _leaves(values: pa.Array, place: str) -> Iterator[tuple[str, pa.Array]]:
-    """The columns that a file has for these values, by Parquet's names for them."""
+    """Return the columns that a file has for these values, by Parquet's names for them."""
     kind = values.type
     if pa.types.is_struct(kind):
         for part, inner in zip(kind, values.flatten(), strict=True):
@@ -286,7 +286,7 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each partition, in order, with its folder."""
+    """Return the rows of each partition, in order, with its folder."""
     if not by:
         yield "", rows
         return
@@ -315,11 +315,11 @@ def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.Re
 
 
 def partition_folder(column: str, value: str | None) -> str:
-    """The folder of the rows with that value, as ExternalCatalogUtils.getPartitionPathString names it."""
+    """Return the folder of the rows with that value, as ExternalCatalogUtils.getPartitionPathString names it."""
     return f"{column.translate(_ESCAPES)}={value.translate(_ESCAPES) if value else NULL_PARTITION}"
 
 
 def partitioned_by(file: str) -> tuple[str, ...]:
-    """The columns whose values are in the name of a file, as `partition_folder` put them there."""
+    """Return the columns whose values are in the name of a file, as `partition_folder` put them there."""
     folders = posixpath.dirname(file).split("/")
     return tuple(unquote(folder.partition("=")[0]) for folder in folders if "=" in folder)

@@ -25,7 +25,7 @@ _BYTES: Final = 16 * 2**20
 
 
 def task_context() -> TaskContext:
-    """The task that this is called in."""
+    """Return the task that this is called in."""
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("only a task of Spark can say which it is")
@@ -65,7 +65,7 @@ class Landing:
         return TaskStaged(task, job, staged, landed)
 
     def commit(self, job: Job, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What the tasks staged is visible: of each task, what one attempt of it staged."""
+        """Make visible what the tasks staged: of each task, what one attempt of it staged."""
         spare_worker()
         tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
         staged = Staged(
@@ -87,7 +87,7 @@ class Landing:
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in order, in fewer batches: small neighbours are one, of 40,000 rows and 16 MB at the most."""
+    """Return the same rows in order, in fewer batches: small neighbours are one, of 40,000 rows and 16 MB at the most."""
     waiting: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     for batch in batches:

@@ -50,7 +50,7 @@ class LandingSource(DataSource):
 
 
 def register(session: SparkSession, landing: Landing) -> str:
-    """The name of a data source of the session that lands so; the same landing has the same name."""
+    """Return the name of a data source of the session that lands so; the same landing has the same name."""
     name = f"schemactl-landing-{hashlib.sha256(pickle.dumps(landing)).hexdigest()[:16]}"
     known = _registered.setdefault(session, set())
     if name not in known:

@@ -41,5 +41,5 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _jobs(messages: list[WriterCommitMessage | None]) -> set[Job]:
-    """The epoch that the tasks are of, all of them; none, if no task says."""
+    """Return the epoch that the tasks are of, all of them; none, if no task says."""
     return {message.job for message in messages if isinstance(message, TaskStaged)}

@@ -35,7 +35,7 @@ class SparkProblem(RuntimeError):
 
 @contextmanager
 def as_spark_problem() -> Iterator[None]:
-    """What Spark raises inside is a SparkProblem, with the cause in one line."""
+    """Raise a SparkProblem for what Spark raises inside, with the cause in one line."""
     try:
         yield
     except SPARK_ERRORS as error:
@@ -43,7 +43,7 @@ def as_spark_problem() -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """The line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
+    """Return the line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
     told, _, while_telling = str(error).partition(_WHILE_HANDLED)
     # A data source that cannot be made is followed by PySpark's own slip over the reader that it then does not have.
     text = told if "UnboundLocalError: " in while_telling else str(error)
@@ -72,7 +72,7 @@ def first_line(error: BaseException) -> str:
 
 
 def cause_in_log(log: str) -> str:
-    """What Java died of, in the words of its log."""
+    """Return the cause of Java's end from its log."""
     found = re.findall(
         r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def topics_in(connection: Connection, namespace: str) -> set[str]:
-    """The full names of the topics in `tenant/namespace`, each partitioned one once.
+    """Return the full names of the topics in `tenant/namespace`, each partitioned one once.
 
     Raises:
         PulsarProblem: the API does not answer with them.
@@ -43,7 +43,7 @@ def topics_in(connection: Connection, namespace: str) -> set[str]:
 
 
 def _pool(connection: Connection) -> PoolManager:
-    """Connections that prove who one is as the client's do."""
+    """Return connections that authenticate as the client does."""
     import urllib3
 
     chosen: dict[str, Any] = {}

@@ -33,7 +33,7 @@ class Authentication:
     token: str | None = field(default=None, repr=False)
 
     def read_environment(self) -> Authentication:
-        """The same, with what only the driver's environment says, so that it works on executors too.
+        """Return the same, with what only the driver's environment says, so that it works on executors too.
 
         Raises:
             ValueError: the variable is not set.
@@ -47,7 +47,7 @@ class Authentication:
         return replace(self, token=os.environ[name].strip())
 
     def bearer(self) -> str:
-        """The token now: a file is read each time, since tokens are renewed.
+        """Return the token now: a file is read each time, since tokens are renewed.
 
         Raises:
             PulsarProblem: the file cannot be read.
@@ -77,14 +77,14 @@ class Connection:
     connection_timeout_s: float
 
     def read_environment(self) -> Connection:
-        """The same, with what only the driver's environment says."""
+        """Return the same, with what only the driver's environment says."""
         if self.authentication is None:
             return self
         return replace(self, authentication=self.authentication.read_environment())
 
 
 def client_package() -> Any:
-    """The package `pulsar`.
+    """Return the package `pulsar`.
 
     Raises:
         PulsarProblem: it is not installed, or too old.
@@ -104,7 +104,7 @@ def client_package() -> Any:
 
 
 def open_client(connection: Connection) -> Any:
-    """A client that whoever opened it closes. To be made in the process that uses it: it does not survive a fork."""
+    """Return a client that whoever opened it closes. To be made in the process that uses it: it does not survive a fork."""
     pulsar = client_package()
     with as_pulsar_problem(connection, "open a client"):
         return pulsar.Client(
@@ -122,7 +122,7 @@ def open_client(connection: Connection) -> Any:
 
 @contextmanager
 def connected(connection: Connection) -> Iterator[Any]:
-    """A client, closed in the end."""
+    """Open a client, and close it in the end."""
     client = open_client(connection)
     try:
         yield client
@@ -131,13 +131,13 @@ def connected(connection: Connection) -> Iterator[Any]:
 
 
 def close(opened: Any) -> None:
-    """A client, reader or producer is closed; that a broker is gone by then is no problem of its own."""
+    """Close a client, reader or producer; a broker that is gone by then is no problem of its own."""
     with suppress(client_package().PulsarException):
         opened.close()
 
 
 def answer(connection: Connection, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
-    """What a call of pulsar-client that takes a callback gives.
+    """Return what a call of pulsar-client that takes a callback gives.
 
     Those that wait for the same give a default, such as no message, where the client has no exception for an error; a connection
     that is lost is such an error (`raiseException` in exceptions.cc).
@@ -188,7 +188,7 @@ def as_pulsar_problem(connection: Connection, doing: str) -> Iterator[None]:
 
 
 def reason_of(error: str, connection: Connection) -> str | None:
-    """What an error of that name, as pulsar-client calls it, means for whoever asked; None: it says so itself."""
+    """Return what an error of that name, as pulsar-client calls it, means for whoever asked; None: it says so itself."""
     reason = _REASONS.get(error)
     return None if reason is None else reason(connection)
 

@@ -119,7 +119,7 @@ def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> C
 
 
 def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]) -> Reading:
-    """What to read.
+    """Return what to read.
 
     Raises:
         ValueError: an option is unknown, missing or wrong.
@@ -144,7 +144,7 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
 
 
 def sending_of(given: Mapping[str, str]) -> Sending:
-    """What to send, and with which version.
+    """Return what to send, and with which version.
 
     Raises:
         ValueError: an option is unknown, missing or wrong.

@@ -34,7 +34,7 @@ class Position(NamedTuple):
         return self.ledger, self.entry, math.inf if self.batch < 0 else self.batch
 
     def before(self) -> Position:
-        """The place just before this message."""
+        """Return the place just before this message."""
         if self.batch > 0:
             return self._replace(batch=self.batch - 1)
         return self._replace(entry=self.entry - 1, batch=-1)
@@ -66,14 +66,14 @@ LATEST: Final = "latest"
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, str]:
-    """The same offsets, the same text: sorted by topic."""
+    """Write the offsets as text, sorted by topic: the same text for the same offsets."""
     return {
         topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())
     }
 
 
 def offsets_from_json(told: Mapping[str, str]) -> dict[str, Position | None]:
-    """What `offsets_to_json` made.
+    """Read what `offsets_to_json` made.
 
     Raises:
         ValueError: it is something else.
@@ -82,7 +82,7 @@ def offsets_from_json(told: Mapping[str, str]) -> dict[str, Position | None]:
 
 
 def parse_bound(text: str, *, name: str) -> Bound:
-    """The bound that an option names: `earliest`, `latest`, or a JSON object with a place for each topic.
+    """Return the bound that an option names: `earliest`, `latest`, or a JSON object with a place for each topic.
 
     A place is `earliest`, `latest`, a message id (`ledger:entry:partition[:batch]`, or the list of bytes that the connector
     for the JVM writes). Reading starts behind it, so that the offsets of one read's end are the next one's start.
@@ -105,7 +105,7 @@ def parse_bound(text: str, *, name: str) -> Bound:
 
 
 def full_topic_name(name: str) -> str:
-    """The name with its domain, tenant and namespace, as Pulsar completes it.
+    """Return the name with its domain, tenant and namespace, as Pulsar completes it.
 
     Raises:
         ValueError: it is no topic's name.
@@ -122,12 +122,12 @@ def full_topic_name(name: str) -> str:
 
 
 def topic_of(partition: str) -> str:
-    """The topic that a partition is of; a topic without partitions is its own."""
+    """Return the topic that a partition is of; a topic without partitions is its own."""
     return _PARTITION.sub("", partition)
 
 
 def namespace_of(topic: str) -> str:
-    """The `tenant/namespace` in a topic's full name."""
+    """Return the `tenant/namespace` in a topic's full name."""
     return "/".join(topic.removeprefix("persistent://").split("/")[:2])
 
 

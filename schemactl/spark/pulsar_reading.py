@@ -51,7 +51,7 @@ class PulsarBatch(DataSourceReader):
         self.reading = reading
 
     def partitions(self) -> list[InputPartition]:
-        """A range for each partition that has messages to read.
+        """Return a range for each partition that has messages to read.
 
         Raises:
             PulsarProblem: the cluster does not answer, or a topic is not there.
@@ -75,7 +75,7 @@ class PulsarBatch(DataSourceReader):
         return ranges or [_NOTHING]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The partition's messages, in order.
+        """Return the partition's messages, in order.
 
         Raises:
             DataLoss: some are gone, and `failOnDataLoss` is true.
@@ -91,7 +91,7 @@ _NOTHING: Final = InputPartition(None)
 def read_range(
     connection: Connection, reading: Reading, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a Range as record batches; the client lives as long as the iterator."""
+    """Return the messages of a Range as record batches; the client lives as long as the iterator."""
     if not isinstance(partition, Range):
         return
     with connected(connection) as client:
@@ -109,7 +109,7 @@ def read_range(
 def messages_of(
     client: Any, connection: Connection, reading: Reading, part: Range
 ) -> Iterator[tuple[Any, Any]]:
-    """The messages of a Range, each with its id, as the client's own objects.
+    """Return the messages of a Range, each with its id, as the client's own objects.
 
     Raises:
         DataLoss: some are gone, and `failOnDataLoss` is true.
@@ -161,7 +161,7 @@ def _between(reader: Any, connection: Connection, reading: Reading, part: Range)
 
 
 def _await(reader: Any, connection: Connection, reading: Reading, part: Range) -> Any:
-    """The reader's next message, which was not there at once; None if the topic ends in front of it."""
+    """Wait for the reader's next message; None if the topic ends in front of it."""
     until = time.monotonic() + reading.poll_timeout_s
     while has_more(reader, connection):
         if time.monotonic() > until:
@@ -175,11 +175,7 @@ def _await(reader: Any, connection: Connection, reading: Reading, part: Range) -
 
 
 def missed(reading: Reading, what: str) -> None:
-    """Nothing, if `failOnDataLoss` is false.
-
-    Raises:
-        DataLoss: it is true.
-    """
+    """Raise DataLoss if `failOnDataLoss` is true."""
     if reading.fail_on_data_loss:
         raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
 
@@ -205,7 +201,7 @@ def _lost(reading: Reading, part: Range, found: str) -> None:
 
 
 def _shown(last: Any) -> str:
-    """The last message that was read, a client's id or the place where a range starts."""
+    """Return the last message that was read, a client's id or the place where a range starts."""
     if last is None:
         return "nothing"
     return str(last if isinstance(last, Position) else position_of(last))

@@ -91,7 +91,7 @@ class Keys:
         self._of_pairs: dict[int, bool] = {}
 
     def bytes_of(self, key: str, version: int) -> bytes | None:
-        """The key of a message of that version; None: it has none."""
+        """Return the key of a message of that version; None: it has none."""
         if not key:
             return None
         text = key.encode()

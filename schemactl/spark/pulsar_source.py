@@ -35,11 +35,11 @@ class PulsarSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is told."""
+        """Return the name for `format`."""
         return "pulsar-schemactl"
 
     def schema(self) -> StructType:
-        """The columns, whichever topics are read.
+        """Return the columns, whichever topics are read.
 
         Raises:
             ValueError: an option is unknown, missing or wrong.
@@ -48,7 +48,7 @@ class PulsarSource(DataSource):
         return struct_of(COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read.
+        """Return a batch read.
 
         Raises:
             ValueError: an option is unknown, missing or wrong, or other columns are asked for.
@@ -57,7 +57,7 @@ class PulsarSource(DataSource):
         return PulsarBatch(connection_of(self.options, "a batch"), reading_of(self.options, "a batch"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """A stream.
+        """Return a stream.
 
         Raises:
             ValueError: an option is unknown, missing or wrong, or other columns are asked for.
@@ -66,7 +66,7 @@ class PulsarSource(DataSource):
         return PulsarStream(connection_of(self.options, "a stream"), reading_of(self.options, "a stream"))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
-        """A sink.
+        """Return a sink.
 
         Raises:
             ValueError: an option is unknown, missing or wrong, or the rows have other columns than a message.
@@ -77,7 +77,7 @@ class PulsarSource(DataSource):
         return PulsarWriter(self._sender(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001  Spark's signature
-        """A sink for a stream, which appends.
+        """Return a sink for a stream, which appends.
 
         Raises as `writer`; and SparkProblem where PySpark is older than 4.1, which has no such sinks.
         """

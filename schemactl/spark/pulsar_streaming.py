@@ -18,7 +18,7 @@ from .pulsar_topics import Head, check_named, partitions_of, place_in, position_
 
 
 def _limits() -> Any:
-    """What Spark has, since 4.2, to say how much a batch of a stream may read."""
+    """Return Spark's class for limits of a batch of a stream, which 4.2 and newer have."""
     try:
         return import_module("pyspark.sql.streaming.datasource")
     except ImportError:
@@ -74,11 +74,11 @@ class PulsarStream(DataSourceStreamReader):
         return None if self._driver is None else offsets_to_json(self._driver.known)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """What there is now is all that the query reads."""
+        """Take what there is now for all that the query reads."""
         self._target = self._on_driver().ends()
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> list[InputPartition]:
-        """A range for each partition of a topic that has messages between the offsets.
+        """Return a range for each partition of a topic that has messages between the offsets.
 
         Raises:
             DataLoss: a topic is gone, or has become another one, and `failOnDataLoss` is true.
@@ -101,7 +101,7 @@ class PulsarStream(DataSourceStreamReader):
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The partition's messages, in order.
+        """Return the partition's messages, in order.
 
         Raises:
             DataLoss: some are gone, and `failOnDataLoss` is true.
@@ -115,7 +115,7 @@ class PulsarStream(DataSourceStreamReader):
             self._driver.subscription.release(offsets_from_json(end))
 
     def stop(self) -> None:
-        """The driver's client is closed."""
+        """Close the driver's client."""
         if self._driver is not None:
             self._driver.close()
             self._driver = None
@@ -179,12 +179,12 @@ class _Driver:
             self.subscription.hold(topics)
 
     def saw(self, offsets: Offsets) -> None:
-        """What was read, perhaps by a run before this one, stays known when it is removed."""
+        """Remember what was read, perhaps by an earlier run, so that it is not taken for lost when it is removed."""
         read = {topic: _later(position, self.known.get(topic)) for topic, position in offsets.items()}
         self.known = {**self.known, **read}
 
     def within(self, start: Offsets, end: Offsets, rows: int) -> Offsets:
-        """The same ends, or earlier ones so that there are at most `rows` messages from the start on: they are counted."""
+        """Return the same ends, or earlier ones so that there are at most `rows` messages from the start on: they are counted."""
         waiting = [
             (topic, last)
             for topic, last in end.items()

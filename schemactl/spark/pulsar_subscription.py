@@ -41,7 +41,7 @@ class Subscription:
                 )
 
     def release(self, offsets: Offsets) -> None:
-        """What was read may be removed: all in front of the last entry, which stays as the proof that nothing behind it is gone."""
+        """Release what was read: all in front of the last entry, which stays as the proof that nothing behind it is gone."""
         for topic, position in offsets.items():
             if topic in self._consumers and position is not None and position.entry > 0:
                 before = Position(position.ledger, position.entry - 1, position.partition)

@@ -68,14 +68,14 @@ class Head:
             return True
 
     def close(self) -> None:
-        """The reader is closed."""
+        """Close the reader."""
         close(self._reader)
 
 
 def last_position(
     client: Any, connection: Connection, topic: str, *, compacted: bool = False
 ) -> Position | None:
-    """The last message of a partition; None if it holds none.
+    """Return the last message of a partition; None if it holds none.
 
     Raises:
         PulsarProblem: the cluster does not answer.
@@ -98,7 +98,7 @@ def last_position(
 
 
 def _read_last(client: Any, connection: Connection, topic: str, *, compacted: bool) -> Position | None:
-    """The last message, which is read: so its batch is known, and nothing is left in the cluster."""
+    """Return the last message, which is read: so its batch is known, and nothing is left in the cluster."""
     pulsar = client_package()
     reader = open_reader(client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted)
     try:
@@ -113,7 +113,7 @@ def _read_last(client: Any, connection: Connection, topic: str, *, compacted: bo
 
 
 def _told(client: Any, connection: Connection, topic: str) -> Position | None:
-    """What the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
+    """Return what the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
     consumer = client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
     try:
         ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
@@ -125,7 +125,7 @@ def _told(client: Any, connection: Connection, topic: str) -> Position | None:
 
 
 def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -> Position | None:
-    """The first message of a partition that was published at that time or later; None if there is none."""
+    """Return the first message of a partition that was published at that time or later; None if there is none."""
     pulsar = client_package()
     with as_pulsar_problem(connection, f"look for a time in {topic}"):
         reader = open_reader(client, topic, pulsar.MessageId.earliest, queue=1)
@@ -150,7 +150,7 @@ def has_more(reader: Any, connection: Connection) -> bool:
 
 
 def _patiently(connection: Connection, ask: Callable[[], T]) -> T:
-    """What is answered; asked again where the topic is moved meanwhile, or the connection is lost."""
+    """Return the answer; ask again where the topic is moved meanwhile, or the connection is lost."""
     pulsar = client_package()
     until = time.monotonic() + connection.operation_timeout_s
     while True:
@@ -169,7 +169,7 @@ def _has_more(reader: Any, connection: Connection) -> bool:
 def place_in(
     client: Any, connection: Connection, topic: str, bound: Bound, *, compacted: bool = False
 ) -> Position | None:
-    """The bound in one partition: the last message in front of it; None if there is none.
+    """Return the bound in one partition: the last message in front of it; None if there is none.
 
     Raises:
         PulsarProblem: the cluster does not answer.
@@ -192,11 +192,7 @@ def place_in(
 
 
 def check_named(bound: Bound, partitions: Iterable[str]) -> None:
-    """Nothing, if each topic that the bound names is read.
-
-    Raises:
-        ValueError: one is not.
-    """
+    """Raise ValueError if the bound names a topic that is not read."""
     if isinstance(bound, Mapping):
         read = {name for partition in partitions for name in (partition, topic_of(partition))}
         strange = sorted(bound.keys() - read)
@@ -205,7 +201,7 @@ def check_named(bound: Bound, partitions: Iterable[str]) -> None:
 
 
 def schema_info(client: Any, connection: Connection, topic: str, version: int) -> Any | None:
-    """That version of a topic's schema, or of the topic that a partition is of; None: there is none, or not any more.
+    """Return that version of a topic's schema, or of the topic that a partition is of; None: there is none, or not any more.
 
     Raises:
         PulsarProblem: the cluster does not answer.
@@ -220,7 +216,7 @@ def schema_info(client: Any, connection: Connection, topic: str, version: int) -
 def open_reader(
     client: Any, topic: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
 ) -> Any:
-    """A reader, whoever opened it closes it. It has no schema, so nothing is registered, and it leaves no subscription."""
+    """Return a reader, whoever opened it closes it. It has no schema, so nothing is registered, and it leaves no subscription."""
     return client.create_reader(
         topic,
         start,
@@ -232,14 +228,14 @@ def open_reader(
 
 
 def position_of(message_id: Any) -> Position:
-    """The place of a message that was read. Of one in chunks, that of the last chunk."""
+    """Return the place of a message that was read. Of one in chunks, that of the last chunk."""
     return Position(
         message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
     )
 
 
 def message_id_of(position: Position) -> Any:
-    """What the client takes for that place."""
+    """Return what the client takes for that place."""
     made = client_package().MessageId(position.partition, position.ledger, position.entry, position.batch)
     return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it
 

@@ -37,7 +37,7 @@ class RawMessages(Protocol):
         ...
 
     def stream(self, files_at_once: int) -> DataFrame:
-        """The same as a stream; of files, so many in a step.
+        """Return the same as a stream; of files, so many in a step.
 
         Raises:
             SparkProblem: they cannot be read.
@@ -48,7 +48,7 @@ class RawMessages(Protocol):
 def raw_messages(
     spark: SparkSession, place: str, *, topic: str, kind: str, options: Mapping[str, str]
 ) -> RawMessages:
-    """The raw messages of a topic.
+    """Return the raw messages of a topic.
 
     Args:
         spark: the session.
@@ -107,7 +107,7 @@ class _InFiles:
                 raise SparkProblem(f"{self.path} has no messages in the format {self.kind}") from None
 
     def _pattern(self) -> str:
-        """The path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
+        """Return the path, that of a single file as a pattern that only it fits: a stream takes folders and patterns alone."""
         context: Any = self.spark.sparkContext
         path = context._jvm.org.apache.hadoop.fs.Path(self.path)  # noqa: SLF001  PySpark has no other way to ask
         files = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001  see above
@@ -116,7 +116,7 @@ class _InFiles:
         return re.sub(r"([\[\]{}*?\\])", r"\\\1", self.path[:-1]) + f"[{self.path[-1]}]"
 
     def _of_topic(self, messages: DataFrame) -> DataFrame:
-        """The rows of the topic and its partitions, where a column tells."""
+        """Return the rows of the topic and its partitions, where a column tells."""
         if TOPIC not in messages.columns:
             return messages
         names = "|".join(re.escape(name) for name in (self.topic, self.topic.partition("://")[2]))

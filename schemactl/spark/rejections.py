@@ -47,7 +47,7 @@ def _digest(codec: Codec, last: int) -> str:
 
 
 def _unreadable(codec: Codec) -> Mapping[int, str]:
-    """The numbers by which no message can be read."""
+    """Return the numbers by which no message can be read."""
     return codec.numbers.unreadable if codec.numbers else {}
 
 

@@ -34,7 +34,7 @@ _LOCAL: Final = {
 
 @contextmanager
 def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
-    """A session on `master`, whose workers can decode; it has ended afterwards.
+    """Open a session on `master` whose workers can decode, and stop it in the end.
 
     Workers of one machine are this Python. Those of a cluster get `carried`, a zip with this run-time, and need pyarrow and
     numpy. What Java prints on standard error is shown only if Spark does not start.
@@ -74,7 +74,7 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
 
 
 def _started(conf: SparkConf) -> SparkSession:
-    """The session; its Java is started in a thread of its own, so that Ctrl-C ends the waiting and nothing else.
+    """Return the session; its Java is started in a thread of its own, so that Ctrl-C ends the waiting and nothing else.
 
     In the main thread PySpark would leave a Java behind that nobody knows, and from then on answer Ctrl-C itself: it asks Java in
     the midst of another question, which ends in tracebacks. As it is, Java ends by itself when this process does.
@@ -108,7 +108,7 @@ def _unlogged() -> Iterator[None]:
 
 @contextmanager
 def _hushed() -> Iterator[Callable[[], str]]:
-    """What is started inside prints on standard error into a file, as long as it lives; called, it gives what is there."""
+    """Send the standard error of what is started inside to a file; the result is a function that returns what is there."""
     with tempfile.TemporaryFile() as log:
         sys.stderr.flush()
         kept = os.dup(2)

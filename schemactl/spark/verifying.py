@@ -174,7 +174,7 @@ class _Tally:
     def add(
         self, batch: pa.RecordBatch, versions: pa.Array, reasons: pa.Array, known: pa.Array, columns: Columns
     ) -> None:
-        """A batch more, with the reason why not for each of its rows."""
+        """Count a batch more, with the reason for each of its rejected rows."""
         unreadable, both = reasons.is_valid(), pc.and_(reasons.is_valid(), known.is_valid())
         table = pa.table(
             {"version": versions, "unreadable": unreadable.cast(pa.int64()), "known": both.cast(pa.int64())}

@@ -57,7 +57,7 @@ def view(
     former_names: FormerNames | None = None,
     name: str | None = None,
 ) -> DataFrame:
-    """The rows of a folder of Parquet that was landed by this codec and those before it, with the columns of today.
+    """Return the rows of a folder of Parquet that was landed by this codec and those before it, with the columns of today.
 
     They come in the order of the codec's columns; then the columns that its other versions have, null where a row was landed
     without; then all else the files and their folders have (`__key`, `__topic`, `__schemaVersion`, what a partition is named by).
@@ -97,7 +97,7 @@ def view_sql(
     name: str,
     former_names: FormerNames | None = None,
 ) -> str:
-    """The statement that makes a view with the columns of today over a table in a catalog; to be made anew for a new version.
+    """Return the statement that makes a view with the columns of today over a table in a catalog; to be made anew for a new version.
 
     The other columns of the table come behind them, as they are.
 
@@ -131,7 +131,7 @@ class _Columns:
         self._fold = fold
 
     def widened(self, struct: spark.StructType, path: str) -> spark.StructType:
-        """The struct with its former columns beside those of today, at every depth."""
+        """Return the struct with its former columns beside those of today, at every depth."""
         fields: list[spark.StructField] = []
         for field in struct:
             inner = self._widened(field.dataType, f"{path}{field.name}")
@@ -151,7 +151,7 @@ class _Columns:
         return of
 
     def select(self, today: spark.StructType, there: spark.StructType) -> list[str]:
-        """An expression for each column of today."""
+        """Return an expression for each column of today."""
         made = [(self._column(field, there, "", ""), quoted(field.name)) for field in today]
         return [value if value == name else f"{value} AS {name}" for value, name in made]
 
@@ -159,7 +159,7 @@ class _Columns:
         return self._former_names.get(f"{path}{name}", ())
 
     def _column(self, field: spark.StructField, there: spark.StructType, inside: str, path: str) -> str:
-        """The column of today, of the columns `there` whose references begin with `inside`."""
+        """Return the column of today, of the columns `there` whose references begin with `inside`."""
         names = [self._fold(name) for name in (field.name, *self._former(path, field.name))]
         found = [each for name in names for each in there if self._fold(each.name) == name]
         place = f"{path}{field.name}"
@@ -200,7 +200,7 @@ class _Columns:
 
 
 def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.StructField]:
-    """The columns of every version, each as the newest one that has it."""
+    """Return the columns of every version, each as the newest one that has it."""
     found: dict[str, spark.StructField] = {}
     for version in reversed(codec.versions):
         if version.foreign:
@@ -217,7 +217,7 @@ def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.S
 
 
 def _found(session: SparkSession, path: str) -> Iterator[spark.StructField]:
-    """The columns of the files and folders."""
+    """Return the columns of the files and folders."""
     try:
         yield from session.read.option("mergeSchema", "true").parquet(path).schema
     except SPARK_ERRORS:
@@ -245,7 +245,7 @@ def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:
 
 
 def _type(of: spark.DataType) -> str:
-    """The type as SQL has it, names quoted."""
+    """Return the type as SQL has it, names quoted."""
     match of:
         case spark.StructType():
             return f"struct<{', '.join(f'{quoted(each.name)}: {_type(each.dataType)}' for each in of)}>"

@@ -13,7 +13,7 @@ import pyspark
 
 
 def spare_worker() -> None:
-    """What Spark does in this process around each task costs less from now on.
+    """Reduce what Spark does in this process around each task.
 
     Before a task, Spark invalidates the caches of imports, and Python 3.11 answers by reading the indexes of pyspark.zip and
     of a jar, which never change, once for each package that was imported from there: 0.1 s of CPU. When more is imported from
