@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from schemactl.spark.release import release
+from schemactl.spark.errors import release
 
 RELEASE: Final = release()
 

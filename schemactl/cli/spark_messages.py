@@ -126,9 +126,8 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
 @contextmanager
 def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
     """The --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
-    from schemactl.spark.errors import WrongArgument
+    from schemactl.spark.errors import SparkProblem, WrongArgument
     from schemactl.spark.java import JavaNotFound
-    from schemactl.spark.problems import SparkProblem
     from schemactl.spark.raw import raw_messages
     from schemactl.spark.session import session
 

@@ -75,7 +75,7 @@ class Codec:
         self._layouts: dict[int | None, Layout] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
-        self._bearable: set[int | None] = set()
+        self._width_checked: set[int | None] = set()
 
     def __reduce__(self) -> Any:
         """Pickle the definitions alone: a copy compiles for itself, once for all copies in its process."""
@@ -100,9 +100,9 @@ class Codec:
         Raises as `columns`, and UnknownVersion: the codec has no such version.
         """
         columns = self._layout(version).columns
-        if version not in self._bearable:
+        if version not in self._width_checked:
             check_width(columns)
-            self._bearable.add(version)
+            self._width_checked.add(version)
         return columns
 
     @property

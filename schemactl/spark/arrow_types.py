@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from .release import require
+from .errors import require
 
 _ATOMIC: dict[pa.DataType, type[spark.DataType]] = {
     pa.null(): spark.NullType,

@@ -29,7 +29,7 @@ from .columns import (
 from .errors import EngineUnavailable, WrongArgument
 from .jvm import decode_in_jvm, explained
 from .rejections import check_mark, mark_of
-from .worker import spare_worker
+from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -134,7 +134,7 @@ def decode_batches(
     batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     """Return the batches as `decode` gives them, in a worker."""
-    spare_worker()
+    reduce_worker_overhead()
     for batch in batches:
         yield from decode_batch(batch, codec=codec, columns=columns)
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from ..codec import Codec
 from .columns import ERROR, KEY, SCHEMA_VERSION, map_in_arrow
 from .errors import WrongArgument
-from .worker import spare_worker
+from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,7 +73,7 @@ def encode_batches(
     others: list[str],
 ) -> Iterator[pa.RecordBatch]:
     """Return the batches as `encode` gives them, in a worker; each in as few parts as hold it."""
-    spare_worker()
+    reduce_worker_overhead()
     for batch in batches:
         start = 0
         for encoded in codec.encode_parts(batch.select(values), version):

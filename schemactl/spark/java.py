@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from .release import release
+from .errors import release
 
 MINIMUM: Final = 17
 

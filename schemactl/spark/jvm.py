@@ -20,12 +20,11 @@ from ..codec import Codec
 from ..codec.version_number import ODD_SIZE, SIZES
 from .arrow_types import struct_of
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns, quoted
-from .errors import EngineUnavailable
+from .errors import SPARK_ERRORS, EngineUnavailable
 from .jvm_limits import AVRO_LIMITS, ensure_limited
 from .jvm_plan import LONG_DIGITS, WIDE_DIGITS, Plan, plan_of
-from .problems import SPARK_ERRORS
 from .rejections import mark_of, reasons_at, reasons_of
-from .worker import spare_worker
+from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -200,7 +199,7 @@ def _reasons(codec: Codec) -> Any:
     """Return a function from rejected payloads and their versions, both null elsewhere, to the reasons."""
 
     def reasons(payloads: pa.Array, versions: pa.Array) -> pa.Array:
-        spare_worker()
+        reduce_worker_overhead()
         rejected = pc.or_(payloads.is_valid(), versions.is_valid())
         found = reasons_at(codec, rejected, payloads, versions)
         return (

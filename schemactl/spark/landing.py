@@ -18,13 +18,12 @@ from ..codec import Codec
 from . import landing_journal as journal
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema
-from .errors import WrongArgument
+from .errors import WrongArgument, require
 from .landing_folder import Folder
 from .landing_journal import Landed, Places
 from .landing_parquet import COMPRESSIONS, Shape, partitioned_by
 from .landing_sink import Landing
 from .landing_source import JOB, register
-from .release import require
 
 if TYPE_CHECKING:
     from pyarrow import fs

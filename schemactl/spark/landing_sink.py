@@ -17,7 +17,7 @@ from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
 from .decoding import decode_batch
 from .landing_journal import Counts, Job, Landed, Places, Staged, commit
 from .landing_parquet import ParquetFiles, Shape
-from .worker import spare_worker
+from .worker import reduce_worker_overhead
 
 # Decoded at once: what that costs beside each message is spread over more of them than Spark sends at once, 10,000 by default.
 _ROWS: Final = 40_000
@@ -45,7 +45,7 @@ class Landing:
 
     def stage(self, batches: Iterator[pa.RecordBatch], job: Job) -> TaskStaged:
         """Every message of the batches is in a staged file, as a row or rejected."""
-        spare_worker()
+        reduce_worker_overhead()
         task = task_context().partitionId()
         attempt = f"{task}-{uuid.uuid4().hex}"
         prefix = f"part-{task:05}-{job.name}"
@@ -66,7 +66,7 @@ class Landing:
 
     def commit(self, job: Job, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make visible what the tasks staged: of each task, what one attempt of it staged."""
-        spare_worker()
+        reduce_worker_overhead()
         tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
         staged = Staged(
             [file for task in tasks.values() for file in task.staged.rows],

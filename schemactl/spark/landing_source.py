@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from .landing_journal import Job, abort
 from .landing_sink import Landing, TaskStaged
-from .worker import spare_worker
+from .worker import reduce_worker_overhead
 
 JOB: Final = "job"
 """The option that names a batch job."""
@@ -37,16 +37,16 @@ class LandingSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> _BatchWriter:  # noqa: ARG002, FBT001  Spark's signature
         """For a batch job."""
-        spare_worker()
+        reduce_worker_overhead()
         return _BatchWriter(self.landing, Job(self.options[JOB]))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: ARG002, FBT001, N802  Spark's signature
         """For a streaming query."""
-        spare_worker()
+        reduce_worker_overhead()
         # Its base came with Spark 4.1.
-        from .landing_stream import StreamWriter
+        from .stream_writers import LandingStreamWriter
 
-        return StreamWriter(self.landing)
+        return LandingStreamWriter(self.landing)
 
 
 def register(session: SparkSession, landing: Landing) -> str:

@@ -17,12 +17,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from .arrow_types import struct_of
+from .errors import require
 from .pulsar_options import connection_of, reading_of, sending_of
 from .pulsar_reading import PulsarBatch
 from .pulsar_rows import COLUMNS
 from .pulsar_sending import Fields, PulsarWriter, Sender
 from .pulsar_streaming import PulsarStream
-from .release import require
 
 
 class PulsarSource(DataSource):
@@ -84,7 +84,7 @@ class PulsarSource(DataSource):
         require((4, 1), "sending a stream")
         if overwrite:
             raise ValueError('what a topic holds cannot be overwritten: write with outputMode("append")')
-        from .pulsar_stream_sending import PulsarStreamWriter
+        from .stream_writers import PulsarStreamWriter
 
         return PulsarStreamWriter(self._sender(schema))
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from .pulsar_connection import Connection, close, open_client
+from .pulsar_connection import Connection, as_pulsar_problem, client_package, close, open_client
 from .pulsar_options import Reading
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
 from .pulsar_reading import Range, messages_of, missed, read_range, start_in
-from .pulsar_subscription import Subscription
-from .pulsar_topics import Head, check_named, partitions_of, place_in, position_of
+from .pulsar_topics import Head, check_named, message_id_of, partitions_of, place_in, position_of
 
 
 def _limits() -> Any:
@@ -131,6 +131,44 @@ if _LIMITS is not None:
     _LIMITS.SupportsTriggerAvailableNow.register(PulsarStream)
 
 
+class _Subscription:
+    """The subscription of one query, on each partition it reads. It stays when the query ends: the next run goes on with it."""
+
+    def __init__(self, client: Any, connection: Connection, name: str) -> None:
+        self._client = client
+        self._connection = connection
+        self._name = name
+        self._consumers: dict[str, Any] = {}
+
+    def hold(self, topics: Collection[str]) -> None:
+        """Nothing of these partitions is removed from now on.
+
+        Raises:
+            PulsarProblem: another query uses the subscription, or the role may not.
+        """
+        pulsar = client_package()
+        for topic in self._consumers.keys() - set(topics):
+            close(self._consumers.pop(topic))
+        for topic in set(topics) - self._consumers.keys():
+            with as_pulsar_problem(self._connection, f"subscribe to {topic} as {self._name}"):
+                # It receives nothing to speak of: readers read.
+                self._consumers[topic] = self._client.subscribe(
+                    topic,
+                    self._name,
+                    receiver_queue_size=1,
+                    initial_position=pulsar.InitialPosition.Earliest,
+                    consumer_name=f"schemactl-{uuid.uuid4().hex[:8]}",
+                )
+
+    def release(self, offsets: Offsets) -> None:
+        """Release what was read: all in front of the last entry, which stays as the proof that nothing behind it is gone."""
+        for topic, position in offsets.items():
+            if topic in self._consumers and position is not None and position.entry > 0:
+                before = Position(position.ledger, position.entry - 1, position.partition)
+                with as_pulsar_problem(self._connection, f"acknowledge what was read of {topic}"):
+                    self._consumers[topic].acknowledge_cumulative(message_id_of(before))
+
+
 class _Driver:
     """The driver's client, and a head for each partition, so that asking for what is new takes one request each.
 
@@ -145,7 +183,7 @@ class _Driver:
         self.heads: dict[str, Head] = {}
         self.known: dict[str, Position | None] = {}
         name = reading.subscription
-        self.subscription = None if name is None else Subscription(self.client, connection, name)
+        self.subscription = None if name is None else _Subscription(self.client, connection, name)
 
     def starts(self) -> Offsets:
         topics = partitions_of(self.client, self.connection, self.reading.topics)

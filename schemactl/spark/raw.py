@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pyspark.errors import AnalysisException
 
 from .columns import TOPIC
-from .problems import SparkProblem, as_spark_problem
+from .errors import SparkProblem, as_spark_problem
 from .pulsar_source import PulsarSource
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .errors import SparkProblem, as_spark_problem, cause_in_log, first_line
 from .java import ensure_java
-from .problems import SparkProblem, as_spark_problem, cause_in_log, first_line
 
 if TYPE_CHECKING:
     from pyspark import SparkConf

@@ -15,7 +15,7 @@ from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
 from .rejections import reasons_at, reasons_of
-from .worker import spare_worker
+from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -217,7 +217,7 @@ def _verify_part(
     only_new_loss: bool,
     shown: int,
 ) -> Iterator[pa.RecordBatch]:
-    spare_worker()
+    reduce_worker_overhead()
     from pyspark import TaskContext
 
     context = TaskContext.get()

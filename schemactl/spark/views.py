@@ -15,7 +15,7 @@ from pyspark.sql import types as spark
 from ..codec import Codec, CodecError
 from .arrow_types import struct_of
 from .columns import folded, quoted
-from .problems import SPARK_ERRORS
+from .errors import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

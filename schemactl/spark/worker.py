@@ -12,7 +12,7 @@ from zipimport import zipimporter
 import pyspark
 
 
-def spare_worker() -> None:
+def reduce_worker_overhead() -> None:
     """Reduce what Spark does in this process around each task.
 
     Before a task, Spark invalidates the caches of imports, and Python 3.11 answers by reading the indexes of pyspark.zip and

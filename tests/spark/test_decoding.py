@@ -19,7 +19,7 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, encode, split
 from schemactl.spark.arrow_types import type_of
 from schemactl.spark.encoding import encode_batches
-from schemactl.spark.problems import SparkProblem
+from schemactl.spark.errors import SparkProblem
 
 
 def avro(*fields: dict[str, Any]) -> Definition:

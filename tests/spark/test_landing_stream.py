@@ -10,7 +10,7 @@ from spark_release import STREAMS_OUT, before
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import Landed, land_stream, landed_by
-from schemactl.spark.problems import SparkProblem
+from schemactl.spark.errors import SparkProblem
 
 CODEC = Codec([Version(0, Definition("INT64"))])
 

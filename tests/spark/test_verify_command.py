@@ -21,7 +21,7 @@ from schemactl.cli.codecs import codec_of
 from schemactl.codec import Codec, Definition, Options, Version, lanes
 from schemactl.history import read_here
 from schemactl.spark.columns import Columns
-from schemactl.spark.problems import SparkProblem, as_spark_problem
+from schemactl.spark.errors import SparkProblem, as_spark_problem
 from schemactl.spark.raw import raw_messages
 from schemactl.spark.verifying import _verify_part, verify
 

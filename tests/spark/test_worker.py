@@ -11,12 +11,12 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from schemactl.spark.worker import spare_worker
+from schemactl.spark.worker import reduce_worker_overhead
 
 
 def test_no_task_looks_for_garbage_among_modules(spark: SparkSession) -> None:
     def frozen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spare_worker()
+        reduce_worker_overhead()
         for batch in batches:
             yield pa.record_batch({"frozen": [gc.get_freeze_count() > 0] * batch.num_rows})
 
@@ -26,7 +26,7 @@ def test_no_task_looks_for_garbage_among_modules(spark: SparkSession) -> None:
 
 def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark: SparkSession) -> None:
     def forgotten(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spare_worker()
+        reduce_worker_overhead()
         left = [path for path in sys.path_importer_cache if path.endswith("pyspark.zip")]
         for batch in batches:
             yield pa.record_batch({"forgotten": [not left] * batch.num_rows})
@@ -39,10 +39,10 @@ def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark: SparkS
 def test_pyspark_may_be_installed_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__file__", "/deps/pyspark/__init__.py")
     before = dict(sys.path_importer_cache)
-    spare_worker()
+    reduce_worker_overhead()
     assert sys.path_importer_cache == before
 
 
 def test_a_process_that_is_no_worker_looks_for_garbage_as_ever() -> None:
-    spare_worker()
+    reduce_worker_overhead()
     assert gc.get_freeze_count() == 0
