@@ -18,6 +18,9 @@ from spark_release import is_of_another
 
 from schemactl.spark import PulsarSource, ensure_java
 
+# Java's second compiler costs short runs more than it gives. Of every JVM that tests start, in this process or in others.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 _MARKS = (
     # PySpark leaves sockets of finished jobs to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -80,9 +83,9 @@ def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> I
         yield made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def console() -> Iterator[Console]:
-    """Where the commands of one module run."""
+    """Where commands run, in one process, which starts Java once."""
     with opened() as made:
         yield made
 

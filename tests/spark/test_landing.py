@@ -180,7 +180,7 @@ def test_modes_add_replace_and_refuse(messages: DataFrame, folder: str) -> None:
 def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, folder: str) -> None:
     for wrong, words in (
         ({"partition_by": ["nothing"]}, "no column nothing to partition by"),
-        ({"partition_by": ["at"]}, "at is timestamp, which makes no good names of folders"),
+        ({"partition_by": ["at"]}, "at is timestamp, which cannot be a partition column"),
         ({"partition_by": ["id", "id"]}, "each column once"),
         ({"partition_by": "id"}, r"partition_by is a list of columns: \['id'\]"),
         ({"compression": "rar"}, "no compression is called rar"),
