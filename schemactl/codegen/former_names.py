@@ -112,16 +112,16 @@ class _Names:
     def _in_field(
         self, field: Any, then: Sequence[Any], place: Path, inside: tuple[str, ...]
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
-        words = protobuf_native.load("descriptor")
+        kinds = protobuf_native.load("kinds")
         then = [each for each in then if each.is_message and each.cardinality == field.cardinality]
         if not field.is_message:
             return
         messages = [each.file.image.message(each.type_name) for each in (field, *then)]
-        if field.cardinality == words.MAP:
+        if field.cardinality == kinds.MAP:
             values = [each.fields()[2] for each in messages]
             yield from self._in_field(values[0], values[1:], (*place, "value"), inside)
             return
-        if field.cardinality == words.REPEATED:
+        if field.cardinality == kinds.REPEATED:
             place = (*place, "element")
         yield from self._in_message(messages[0], messages[1:], place, inside)
 

@@ -59,7 +59,7 @@ class _Converter:
     def __init__(self, options: Options) -> None:
         self._limit = options.recursive_field_max_depth
         self._left = MAX_PLACES
-        self._words = protobuf_native.load("descriptor")
+        self._kinds = protobuf_native.load("kinds")
 
     def message(self, message: Any, depths: dict[str, int]) -> Struct | None:
         name = message.full_name
@@ -80,7 +80,7 @@ class _Converter:
         return Struct(fields) if fields or not depths else None
 
     def _field(self, field: Any, depths: dict[str, int]) -> Field | None:
-        if field.cardinality == self._words.MAP:
+        if field.cardinality == self._kinds.MAP:
             entry = field.file.image.message(field.type_name).fields()
             key, value = self._value(entry[1], depths), self._value(entry[2], depths)
             if key is None or value is None:
@@ -89,16 +89,16 @@ class _Converter:
         found = self._value(field, depths)
         if found is None:
             return None
-        if field.cardinality == self._words.REPEATED:
+        if field.cardinality == self._kinds.REPEATED:
             return Field(field.name, spark.Array(found, contains_null=False), nullable=True)
-        return Field(field.name, found, nullable=field.cardinality != self._words.REQUIRED)
+        return Field(field.name, found, nullable=field.cardinality != self._kinds.REQUIRED)
 
     def _value(self, field: Any, depths: dict[str, int]) -> SparkType | None:
         self._left -= 1
         if self._left < 0:
             raise too_wide()
         if not field.is_message:
-            return _SCALARS[self._words.KIND_NAMES[field.kind]]
+            return _SCALARS[self._kinds.KIND_NAMES[field.kind]]
         moment = _MOMENTS.get(field.type_name)
         return (
             moment if moment is not None else self.message(field.file.image.message(field.type_name), depths)
