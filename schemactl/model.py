@@ -1,4 +1,4 @@
-"""The vocabulary, in Pulsar's and Avro's own words: frozen values, no behaviour beyond their own shape."""
+"""The vocabulary, in Pulsar's and Avro's terms: frozen values without behaviour."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SchemaInfo:
 
     `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a
     descriptor set; KEY_VALUE two length-prefixed halves; every other type nothing (STRING from Python: `null`).
-    `proto` is what `proto:` beside a PROTOBUF definition names, as PROTOBUF_NATIVE: Pulsar never sees it, but wire
+    `proto` is what `proto:` of a PROTOBUF declaration names, as PROTOBUF_NATIVE: Pulsar never sees it, but wire
     rules and codecs do.
     """
 
@@ -146,7 +146,7 @@ class NamespaceName:
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
-        """Return the name in `text`; ValueError says what Pulsar refuses about it (NamespaceName, NamedEntity)."""
+        """Return the name in `text`; ValueError says why Pulsar rejects it (NamespaceName, NamedEntity)."""
         parts = text.split("/")
         if len(parts) != 2:
             raise ValueError(f"{text!r} is not a namespace: expected tenant/namespace")
@@ -223,7 +223,7 @@ def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDefaults:
-    """What stands for the broker's own settings, with Pulsar's defaults."""
+    """The broker's own settings, as the project file has them, with Pulsar's defaults."""
 
     schema_compatibility_strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
     is_allow_auto_update_schema: bool = True

@@ -53,7 +53,7 @@ def write(
     Args:
         path: a relative one starts in the folder of the process.
         data: what the file holds.
-        below: a real path; below it no link is followed, and Git's own folder is refused. None: links are followed on the way to
+        below: a real path; below it no link is followed, and Git's own folder is rejected. None: links are followed on the way to
             the file's folder, which may be Git's.
         mode: the file's permissions, before the umask.
         is_new: a file that is there already is left alone.
@@ -67,17 +67,17 @@ def write(
     place = _open(path, below, make=make_folders)
     try:
         place.is_file()
-        beside = f".schemactl.{os.urandom(12).hex()}.part"
-        descriptor = os.open(beside, _NEW, mode, dir_fd=place.folder)
+        temporary = f".schemactl.{os.urandom(12).hex()}.part"
+        descriptor = os.open(temporary, _NEW, mode, dir_fd=place.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.writelines((data,) if isinstance(data, bytes) else data)
             if is_new:
-                _take_free_place(beside, place)
+                _take_free_place(temporary, place)
             else:
-                os.replace(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+                os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
         except BaseException:
-            _unlink(beside, place)
+            _unlink(temporary, place)
             raise
     finally:
         os.close(place.folder)
@@ -130,10 +130,10 @@ def refuse_links(path: str | os.PathLike[str], *, below: str) -> None:
         SchemactlError: something is.
     """
     start, names = _split(os.path.join(os.getcwd(), path), below)
-    _refuse_git_s_own(names)
+    _reject_git_s_own(names)
     for at in range(1, len(names) + 1):
         if os.path.islink(os.path.join(start, *names[:at])):
-            _refuse("/".join(names[:at]), "a symbolic link")
+            _reject("/".join(names[:at]), "a symbolic link")
 
 
 class _Place:
@@ -162,7 +162,7 @@ class _Place:
             return False
         if not (stat.S_ISREG(found) or stat.S_ISDIR(found)):
             kind = "a symbolic link" if stat.S_ISLNK(found) else "a pipe or a device"
-            _refuse("/".join([*self.inside, self.name]), kind)
+            _reject("/".join([*self.inside, self.name]), kind)
         return True
 
 
@@ -177,7 +177,7 @@ def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False
         if make:
             os.makedirs(start, exist_ok=True)
         return _Place(os.open(start, _FOLDER), name, None)
-    _refuse_git_s_own([*names, name])
+    _reject_git_s_own([*names, name])
     folder = os.open(start, _FOLDER)
     for at in range(len(names)):
         try:
@@ -216,7 +216,7 @@ def _enter(folder: int, names: list[str], *, make: bool) -> int:
             raise
     except OSError:
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            _refuse("/".join(names), "a symbolic link")
+            _reject("/".join(names), "a symbolic link")
         raise
     try:
         os.mkdir(name, dir_fd=folder)
@@ -226,10 +226,12 @@ def _enter(folder: int, names: list[str], *, make: bool) -> int:
     return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
 
 
-def _take_free_place(beside: str, place: _Place) -> None:
-    """Rename the file `beside` to the place's name, unless something has that name."""
+def _take_free_place(temporary: str, place: _Place) -> None:
+    """Rename the file `temporary` to the place's name, unless something has that name."""
     try:
-        os.link(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
+        os.link(
+            temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False
+        )
     except FileExistsError:
         raise
     except OSError:
@@ -237,10 +239,10 @@ def _take_free_place(beside: str, place: _Place) -> None:
         try:
             os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
         except FileNotFoundError:
-            os.rename(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             return
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place.name) from None
-    _unlink(beside, place)
+    _unlink(temporary, place)
 
 
 def _unlink(name: str, place: _Place) -> None:
@@ -250,8 +252,8 @@ def _unlink(name: str, place: _Place) -> None:
         pass
 
 
-def _refuse_git_s_own(names: list[str]) -> None:
-    """Nothing, if the parts of a path below the repository's top lead past Git's own folder."""
+def _reject_git_s_own(names: list[str]) -> None:
+    """Raise SchemactlError if the parts of a path below the repository's top lead through Git's own folder."""
     if any(map(is_git_s_own, names)):
         from schemactl.errors import SchemactlError
 
@@ -261,7 +263,7 @@ def _refuse_git_s_own(names: list[str]) -> None:
         )
 
 
-def _refuse(place: str, kind: str) -> NoReturn:
+def _reject(place: str, kind: str) -> NoReturn:
     from schemactl.errors import SchemactlError
 
     raise SchemactlError(

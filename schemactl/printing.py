@@ -1,4 +1,4 @@
-r"""What is printed where other people's words are in it: nothing that a terminal or a build server would obey.
+r"""Output with text from others in it: nothing that a terminal or a build server would obey.
 
 Names, texts and answers come from pull requests and registries. Every character that is not for reading (C0 and C1 controls,
 bidirectional controls, Unicode's own line separators, halves of surrogate pairs) is printed as JSON escapes it, `\u009b`;

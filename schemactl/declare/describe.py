@@ -1,4 +1,4 @@
-"""Plain words for values and near misses."""
+"""Descriptions of values, and near misses."""
 
 from __future__ import annotations
 

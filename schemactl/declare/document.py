@@ -112,7 +112,7 @@ class NamespaceDocument:
 class Documents:
     """What one YAML file declares, and what is wrong with it. A document with problems of its own is left out.
 
-    Of the schemas of such documents `unread` has what can be told of the files they name.
+    Of the schemas of such documents `unread` has the files they name.
     """
 
     path: str
@@ -137,9 +137,9 @@ def read_documents(path: str, data: bytes) -> Documents:
     # What is wrong with a key or value as such needs no second word about its shape.
     places = {problem.source for problem in problems}
     for number, document in enumerate(found):
-        told = list(_problems(document, shown(path)))
-        problems += [problem for problem in told if problem.source not in places]
-        if not told:
+        errors = list(_problems(document, shown(path)))
+        problems += [problem for problem in errors if problem.source not in places]
+        if not errors:
             documents.append(_document(document, text, number))
         elif isinstance(document.value, dict):
             schema = _files_named(document.value.get("schema"), document.node, text, number, ("schema",))
@@ -149,13 +149,13 @@ def read_documents(path: str, data: bytes) -> Documents:
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
     """Return the problems of one file by place, no more of them than can be read."""
-    told = sorted(set(problems))
-    if len(told) > MAX_PROBLEMS:
-        more = len(told) - MAX_PROBLEMS
-        told[MAX_PROBLEMS:] = [
-            Problem(told[MAX_PROBLEMS].source, f"{more:,} more problems in this file from here on")
+    first = sorted(set(problems))
+    if len(first) > MAX_PROBLEMS:
+        more = len(first) - MAX_PROBLEMS
+        first[MAX_PROBLEMS:] = [
+            Problem(first[MAX_PROBLEMS].source, f"{more:,} more problems in this file from here on")
         ]
-    return tuple(told)
+    return tuple(first)
 
 
 def _problems(document: YamlDocument, path: str) -> Iterator[Problem]:
@@ -176,9 +176,9 @@ def _problems(document: YamlDocument, path: str) -> Iterator[Problem]:
             fix,
         )
     else:
-        told = validation_errors("topic" if "topic" in value else "namespace", document, path)
-        yield from told
-        if not told and "topic" in value:
+        errors = validation_errors("topic" if "topic" in value else "namespace", document, path)
+        yield from errors
+        if not errors and "topic" in value:
             yield from _topic_problems(document, path)
 
 
@@ -223,7 +223,7 @@ def _topic_problems(document: YamlDocument, path: str) -> Iterator[Problem]:
         given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         yield problem(
             ("schema", given),
-            f"`{given}` needs `{missing}` beside it",
+            f"`{given}` needs `{missing}`",
             f"add `{missing}`, or remove `{given}`",
         )
 

@@ -1,6 +1,6 @@
-"""Files of a repository as declarations see them: the slot for where they come from, and the working tree.
+"""Files of a repository as declarations see them: the interface to them, and the working tree.
 
-Whatever a path may lead to (a folder outside, a link, another repository, a pointer to large-file storage) is refused
+Whatever a path may lead to (a folder outside, a link, another repository, a pointer to large-file storage) is rejected
 here, so that the parts that read content meet plain files of the repository alone.
 """
 
@@ -22,10 +22,10 @@ from schemactl.output import is_git_s_own
 from schemactl.source import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""The largest file that is read: a broker refuses larger definitions (5,242,710 bytes were the most it took)."""
+"""The largest file that is read: a broker rejects larger definitions (5,242,710 bytes were the most it took)."""
 
 MAX_PROBLEMS: Final = 100
-"""As many problems of one file are told."""
+"""At most this many problems of one file are shown."""
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 AVRO_SUFFIXES: Final = (".avsc", ".json")
@@ -153,7 +153,7 @@ def too_large(path: str, size_bytes: int) -> Problem:
     return Problem(
         Source(shown(path)),
         f"the file has {size_bytes:,} bytes; a declaration or definition has at most {MAX_BYTES:,}",
-        "split it: a broker refuses larger definitions, too",
+        "split it: a broker rejects larger definitions, too",
     )
 
 
@@ -194,7 +194,7 @@ def resolve(folder: str, written: str) -> str:
 
 
 def obstacle(files: Files, path: str) -> str | None:
-    """Why `path` cannot be read as a file of this repository, in words; None: it can."""
+    """Return why `path` cannot be read as a file of this repository; None: it can."""
     if not path:
         return "that is the top folder of the repository, not a file"
     if files.kind(path) == "file":
@@ -217,9 +217,9 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
     same = [each for each in candidates if posixpath.basename(each).casefold() == name.casefold()]
     if same:
         return min(same, key=lambda each: (posixpath.dirname(each) != folder, len(each), each))
-    beside = {Path(each).stem: each for each in candidates if posixpath.dirname(each) == folder}
-    near = nearest(Path(name).stem, beside)
-    return beside[near] if near else None
+    neighbours = {Path(each).stem: each for each in candidates if posixpath.dirname(each) == folder}
+    near = nearest(Path(name).stem, neighbours)
+    return neighbours[near] if near else None
 
 
 def folders_with_yaml(files: Files, folder: str) -> list[str]:

@@ -75,7 +75,7 @@ def _depth(value: Any) -> int:
 
 
 def _problems(definition: JsonText) -> Iterator[Problem]:
-    """Yield what a slower pass finds wrong with a text that the decoder refused."""
+    """Yield what a slower pass finds wrong with a text that the decoder rejected."""
     try:
         found = scan(definition.text)
     except JsonSyntaxError as error:

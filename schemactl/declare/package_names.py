@@ -25,7 +25,7 @@ google googleapiclient grpc grpc_status grpc_tools protobuf fastavro avro ptars 
 pulsar kafka confluent_kafka pyflink apache_beam hadoop fsspec s3fs gcsfs adlfs boto3 botocore s3transfer azure
 databricks dbutils mlflow airflow dagster prefect ipython ipykernel jupyter notebook sqlalchemy psycopg2
 """
-"""What Spark and its workers import, and what clusters usually have beside it."""
+"""What Spark and its workers import, and what else clusters usually have."""
 
 _OF_TOOLS: Final = """
 yaml pydantic pydantic_core annotated_types typing_extensions typing_inspection git gitdb smmap shtab urllib3
@@ -57,7 +57,7 @@ def advised(package: str) -> str:
 def owner(package: str) -> str:
     """Whose name it is that a package would have; "": nobody's that is known here. Its first part counts.
 
-    Distributions are told apart neither by case nor by how many of `-`, `_` and `.` stand in a row, and a wheel is called as its
+    Distributions differ neither by case nor by how many of `-`, `_` and `.` stand in a row, and a wheel is called as its
     package is.
     """
     name = re.sub("[-_.]+", "_", package.lower())

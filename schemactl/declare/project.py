@@ -108,11 +108,11 @@ def read_project(path: str, data: bytes) -> Project:
     if not isinstance(document.value, dict):
         what = f"expected the keys of a project, found {found(document.value)}"
         raise DeclarationError([*problems, Problem(source, what, "start it with `version: 1`")])
-    told = validation_errors("project", document, shown(path))
-    if not told:
-        told = list(_Checks(path, document).problems())
+    errors = validation_errors("project", document, shown(path))
+    if not errors:
+        errors = list(_Checks(path, document).problems())
     places = {problem.source for problem in problems}
-    problems += [problem for problem in told if problem.source not in places]
+    problems += [problem for problem in errors if problem.source not in places]
     if problems:
         raise DeclarationError(capped(problems))
     return _project(path, document.value)
@@ -216,9 +216,7 @@ class _Checks:
             )
         for one, other in (("cert_file", "key_file"), ("key_file", "cert_file")):
             if one in target and other not in target:
-                yield self._problem(
-                    (*way, one), f"`{one}` needs `{other}` beside it", f"add `{other}`", key=True
-                )
+                yield self._problem((*way, one), f"`{one}` needs `{other}`", f"add `{other}`", key=True)
         for name in target.get("namespaces", {}):
             try:
                 NamespaceName.parse(name)

@@ -237,7 +237,7 @@ def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | Non
 
 
 def _qualified(value: Any, namespace: str | None) -> Any:
-    """Return the definition with its namespace written out: it does not stand in it any more."""
+    """Return the definition with its namespace written out: it is no longer inside it."""
     if not isinstance(value, dict) or isinstance(value.get("namespace"), str) or "." in value["name"]:
         return value
     spelled: dict[str, Any] = {}

@@ -54,8 +54,8 @@ def validation_errors(kind: str, document: YamlDocument, path: str) -> list[Prob
     placed = [(_place(document.node, each, path), each) for each in mismatches(kind, document.value)]
     placed.sort(key=itemgetter(0))
     # No more of one file are shown, and looking for near misses takes longer than all else.
-    told = [Problem(place, *_words(mismatch)) for place, mismatch in placed[:MAX_PROBLEMS]]
-    return told + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
+    shown = [Problem(place, *_message(mismatch)) for place, mismatch in placed[:MAX_PROBLEMS]]
+    return shown + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
 
 
 def _place(root: yaml.Node, mismatch: Mismatch, path: str) -> Source:
@@ -68,7 +68,7 @@ def _place(root: yaml.Node, mismatch: Mismatch, path: str) -> Source:
     return node_place(path, node)
 
 
-def _words(mismatch: Mismatch) -> tuple[str, str]:
+def _message(mismatch: Mismatch) -> tuple[str, str]:
     """Return what is wrong, and what to do."""
     if mismatch.kind == "extra_forbidden":
         return _unknown_key(str(mismatch.parts[-1]), mismatch)
@@ -76,7 +76,7 @@ def _words(mismatch: Mismatch) -> tuple[str, str]:
         return f"the key `{mismatch.parts[-1]}` is missing", ""
     if mismatch.kind in _OF_TYPE:
         return _schema_type(mismatch.value, half=len(mismatch.parts) > 1)
-    return _WORDS.get(mismatch.kind, _unforeseen)(mismatch)
+    return _MESSAGES.get(mismatch.kind, _unforeseen)(mismatch)
 
 
 def _unknown_key(key: str, mismatch: Mismatch) -> tuple[str, str]:
@@ -113,7 +113,7 @@ def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
     return f"`{shortened(name)}` is no schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
 
 
-def _said(mismatch: Mismatch) -> tuple[str, str]:
+def _own(mismatch: Mismatch) -> tuple[str, str]:
     return mismatch.context["what"], mismatch.context["fix"]
 
 
@@ -135,11 +135,11 @@ def _too_short(_mismatch: Mismatch) -> tuple[str, str]:
 
 
 def _unforeseen(mismatch: Mismatch) -> tuple[str, str]:
-    raise AssertionError(f"no words for {mismatch}")
+    raise AssertionError(f"no message for {mismatch}")
 
 
-_WORDS: Final = {
-    "said": _said,
+_MESSAGES: Final = {
+    "own": _own,
     "dict_type": _mapping,
     "model_type": _mapping,
     "model_attributes_type": _mapping,

@@ -1,4 +1,4 @@
-"""What to say of a text that is not YAML: our words, at the place to look at, whichever parser found it."""
+"""Messages for a text that is not YAML, at the place to look at, whichever parser found it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from schemactl.errors import Problem, Source
 from schemactl.source import place
 
 
-class _Saying(NamedTuple):
-    """What to say of an error that libyaml or PyYAML describes with `words`.
+class _Message(NamedTuple):
+    """The message for an error that libyaml or PyYAML describes with `words`.
 
     `what` may hold {start}, the line where the thing in question starts, and {found}, the character found. `at_start`: the
     place to look at is where the thing starts, not where the parser stopped.
@@ -29,59 +29,61 @@ class _Saying(NamedTuple):
 _NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
 NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
-_SAYINGS: Final = (
-    _Saying("invalid Unicode", "this is no character", "write the character itself"),
-    _Saying("unknown escape", "this is no YAML escape", "write `\\\\` for a backslash, or use single quotes"),
-    _Saying(
+_MESSAGES: Final = (
+    _Message("invalid Unicode", "this is no character", "write the character itself"),
+    _Message(
+        "unknown escape", "this is no YAML escape", "write `\\\\` for a backslash, or use single quotes"
+    ),
+    _Message(
         "a quoted scalar",
         "this quote is never closed",
         "close it, or double it where it belongs to the text",
         at_start=True,
     ),
-    _Saying(
+    _Message(
         "mapping values are not allowed",
         "a `:` cannot stand here",
         "put a value that holds `: ` in quotes",
     ),
-    _Saying(
+    _Message(
         "could not find expected ':'",
         "this line is no `key: value`",
         "write `key: value`, or indent it if it continues the text above",
         at_start=True,
     ),
-    _Saying("',' or ']'", "expected `,` or `]` of the list that starts at {start}", "close the list"),
-    _Saying("',' or '}'", "expected `,` or `}` of the mapping that starts at {start}", "close the mapping"),
-    _Saying(
+    _Message("',' or ']'", "expected `,` or `]` of the list that starts at {start}", "close the list"),
+    _Message("',' or '}'", "expected `,` or `}` of the mapping that starts at {start}", "close the mapping"),
+    _Message(
         "while parsing a block mapping",
         "this line fits neither the mapping that starts at {start} nor a level below it",
         "indent it like the keys it belongs to",
     ),
-    _Saying(
+    _Message(
         "while parsing a block collection",
         "this line fits neither the list that starts at {start} nor a level below it",
         "indent it like the items it belongs to",
     ),
-    _Saying(
+    _Message(
         "undefined alias",
         "this alias has no anchor (`&name`) before it",
         "put text that starts with `*` in quotes",
     ),
-    _Saying("second occurrence", "this anchor is defined for the second time", "give it another name"),
-    _Saying(
+    _Message("second occurrence", "this anchor is defined for the second time", "give it another name"),
+    _Message(
         "scanning an alias", "an alias needs a name", "put text that starts with `*` in quotes", at_start=True
     ),
-    _Saying(
+    _Message(
         "scanning an anchor",
         "an anchor needs a name",
         "put text that starts with `&` in quotes",
         at_start=True,
     ),
-    _Saying("tag", *_NO_TAGS, at_start=True),
-    _Saying("a block scalar", "this cannot follow `|` or `>`", "start the text on the next line"),
-    _Saying("directive", *NO_DIRECTIVES),
-    _Saying("YAML document", *NO_DIRECTIVES),
-    _Saying("<document start>", "text follows the end of a document", "start the next document with `---`"),
-    _Saying("cannot start any token", "`{found}` cannot start a value", "put the value in quotes"),
+    _Message("tag", *_NO_TAGS, at_start=True),
+    _Message("a block scalar", "this cannot follow `|` or `>`", "start the text on the next line"),
+    _Message("directive", *NO_DIRECTIVES),
+    _Message("YAML document", *NO_DIRECTIVES),
+    _Message("<document start>", "text follows the end of a document", "start the next document with `---`"),
+    _Message("cannot start any token", "`{found}` cannot start a value", "put the value in quotes"),
 )
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -92,7 +94,7 @@ _TAB: Final = re.compile(r" *\t\s*?(?=\S)")
 
 
 def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
-    """Return what PyYAML found wrong with `text`, in our words and at the place to look at."""
+    """Return what PyYAML found wrong with `text`, as a problem at the place to look at."""
     if isinstance(error, ReaderError):
         found = _UNPRINTABLE.search(text)
         at = found.start() if found else 0
@@ -105,27 +107,27 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     line = text.split("\n")[mark.line] if mark.line <= text.count("\n") else ""
     if _TAB.match(line):
         return _tab_problem_at(path, mark.line, line)
-    said = f"{error.context or ''} {error.problem or ''}"
-    if known := _missing_comma(text, said, mark, start) or _too_deep(text, said, mark):
+    error_text = f"{error.context or ''} {error.problem or ''}"
+    if known := _missing_comma(text, error_text, mark, start) or _too_deep(text, error_text, mark):
         at, what, fix = known
         return Problem(Source(path, mark.line + 1, at + 1), what, fix)
-    for saying in _SAYINGS:
-        if saying.words in said:
-            if saying.at_start and start:
+    for message in _MESSAGES:
+        if message.words in error_text:
+            if message.at_start and start:
                 mark = start
             begins = f"line {start.line + 1}" if start else "the line above"
-            what = saying.what.replace("{start}", begins).replace(
+            what = message.what.replace("{start}", begins).replace(
                 "{found}", line[mark.column : mark.column + 1]
             )
-            return Problem(_source(path, text, mark), what, saying.fix)
+            return Problem(_source(path, text, mark), what, message.fix)
     return Problem(_source(path, text, mark), f"this is not YAML: {error.problem}")
 
 
 def _missing_comma(
-    text: str, said: str, mark: yaml.Mark, start: yaml.Mark | None
+    text: str, error_text: str, mark: yaml.Mark, start: yaml.Mark | None
 ) -> tuple[int, str, str] | None:
     """Return the column of an item of a list or mapping on which no comma follows, what is wrong, and the fix."""
-    if start is None or "',' or" not in said:
+    if start is None or "',' or" not in error_text:
         return None
     lines = text.split("\n")
     line = lines[mark.line] if mark.line < len(lines) else ""
@@ -139,9 +141,9 @@ def _missing_comma(
     return at, f"there is no comma before `{item[0]}`", f"put a comma before `{item[0]}`"
 
 
-def _too_deep(text: str, said: str, mark: yaml.Mark) -> tuple[int, str, str] | None:
+def _too_deep(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, str] | None:
     """Return the column of a line that is indented more than the `key: value` above it, what is wrong, and the fix."""
-    if "mapping values are not allowed" not in said:
+    if "mapping values are not allowed" not in error_text:
         return None
     line, *above = reversed(text.split("\n")[: mark.line + 1])
     indent = len(line) - len(line.lstrip())

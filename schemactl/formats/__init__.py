@@ -122,7 +122,7 @@ def on_the_wire(one: SchemaInfo, other: SchemaInfo) -> tuple[SchemaInfo, SchemaI
 
 
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-    """Return `breakage` of `new` with `old` in words for people."""
+    """Return `breakage` of `new` with `old` for people."""
     if old.type is not new.type:
         return Explanation(
             "",

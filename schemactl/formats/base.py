@@ -74,7 +74,7 @@ class TypeSpec:
     Attributes:
         language: what a definition is written in; "" where there is none.
         payload: what the bytes of a message are; "unknown" where the definition does not say.
-        declared_as: the shape of its declaration: without definition, as Avro, as Avro beside a `.proto`, as a `.proto`,
+        declared_as: the shape of its declaration: without definition, as Avro, as Avro with a `.proto`, as a `.proto`,
             or as key and value.
         undeclarable: why no topic is declared with it, and what to do instead; none where one can be.
         unfit_half: why it is no half of a KEY_VALUE schema; "" where it is.
@@ -159,7 +159,7 @@ class TypeSpec:
         return iter(())
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return `breakage` of `new` with `old` in words for people; who reads whom is its `direction`."""
+        """Return `breakage` of `new` with `old` for people; who reads whom is its `direction`."""
         del new, old
         return Explanation(
             "", breakage.incompatibility.message, "Give the new messages a topic of their own."
@@ -176,7 +176,7 @@ class TypeSpec:
         """Return the halves of a KEY_VALUE schema; None for every other type.
 
         Raises:
-            InvalidSchema: they cannot be told apart.
+            InvalidSchema: the definition does not parse.
         """
         del info
         return None
@@ -256,6 +256,6 @@ def pair_of(info: SchemaInfo) -> KeyValue | None:
     """Return the halves of a KEY_VALUE schema; None for every other type.
 
     Raises:
-        InvalidSchema: they cannot be told apart.
+        InvalidSchema: the definition does not parse.
     """
     return SPECS[info.type].pair(info)

@@ -181,7 +181,7 @@ class PairSpec(TypeSpec):
                     yield found.moved(_under(half, found.pointer))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return a changed encoding or half type in words for people; anything inside a half in its own type's words."""
+        """Return a changed encoding or half type for people; anything inside a half as its own type explains it."""
         found, before, after = breakage.incompatibility, split(old), split(new)
         is_older = breakage.direction == "old_reads_new"
         if found.rule == "KEY_VALUE_ENCODING_CHANGED":
@@ -206,12 +206,12 @@ class PairSpec(TypeSpec):
                 found.pointer,
                 found.pointer if is_older else None,
             )
-        told = spec(new_half).explain(_inside(breakage, half, new_half), new=new_half, old=old_half)
+        inner = spec(new_half).explain(_inside(breakage, half, new_half), new=new_half, old=old_half)
         return replace(
-            told,
-            field=f"{half}.{told.field}" if told.field else half,
-            place=_under(half, told.place),
-            older=None if told.older is None else _under(half, told.older),
+            inner,
+            field=f"{half}.{inner.field}" if inner.field else half,
+            place=_under(half, inner.place),
+            older=None if inner.older is None else _under(half, inner.older),
         )
 
     def counterexample(

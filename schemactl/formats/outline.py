@@ -30,7 +30,7 @@ def outline(info: SchemaInfo) -> dict[str, str]:
 
 
 def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
-    """Yield what differs between two outlines: `+`, `-` or `~`, and the part in words, in the order of the new one.
+    """Yield what differs between two outlines: `+`, `-` or `~`, and the part, in the order of the new one.
 
     Raises:
         InvalidSchema: a definition does not parse.

@@ -157,7 +157,7 @@ class StringSpec(PrimitiveSpec):
         )
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """Return a changed charset in words for people."""
+        """Return a changed charset for people."""
         before, after, reader, writer = (
             info.properties.get(CHARSET, "UTF-8")
             for info in (old, new, *_ordered(breakage, new=new, old=old))

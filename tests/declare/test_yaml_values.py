@@ -56,62 +56,41 @@ def test_what_yaml_dumps_reads_back_as_yaml_load_reads_it(
         assert value_of(text) == yaml.safe_load(text) == value
 
 
+TEXTS = """
+no yes on y tRUE nULL 0O17 0o18 0x1G -0x1F 0b11 1_000 12:30 190:20:30.15 2024-01-01 2024-01-01T12:00:00Z e3 . + 1.2.3 4.0.7 inf = <<
+"""
+OTHERS: dict[str, Any] = {
+    "true": True,
+    "True": True,
+    "FALSE": False,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "": None,
+    "12": 12,
+    "-12": -12,
+    "+12": 12,
+    "-0": 0,
+    "017": 17,
+    "0o17": 15,
+    "0x1F": 31,
+    "1.0": 1.0,
+    "1.": 1.0,
+    ".5": 0.5,
+    "-.5": -0.5,
+    "1e3": 1000.0,
+    "1E-3": 0.001,
+    "1.5e+3": 1500.0,
+    ".inf": math.inf,
+    "-.INF": -math.inf,
+    "'1'": "1",
+    '"true"': "true",
+    "|\n    1\n": "1\n",
+}
+
+
 @pytest.mark.parametrize("composer", COMPOSERS)
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("no", "no"),
-        ("yes", "yes"),
-        ("on", "on"),
-        ("y", "y"),
-        ("true", True),
-        ("True", True),
-        ("FALSE", False),
-        ("tRUE", "tRUE"),
-        ("~", None),
-        ("null", None),
-        ("Null", None),
-        ("nULL", "nULL"),
-        ("", None),
-        ("12", 12),
-        ("-12", -12),
-        ("+12", 12),
-        ("-0", 0),
-        ("017", 17),
-        ("0o17", 15),
-        ("0O17", "0O17"),
-        ("0o18", "0o18"),
-        ("0x1F", 31),
-        ("0x1G", "0x1G"),
-        ("-0x1F", "-0x1F"),
-        ("0b11", "0b11"),
-        ("1_000", "1_000"),
-        ("12:30", "12:30"),
-        ("190:20:30.15", "190:20:30.15"),
-        ("2024-01-01", "2024-01-01"),
-        ("2024-01-01T12:00:00Z", "2024-01-01T12:00:00Z"),
-        ("1.0", 1.0),
-        ("1.", 1.0),
-        (".5", 0.5),
-        ("-.5", -0.5),
-        ("1e3", 1000.0),
-        ("1E-3", 0.001),
-        ("1.5e+3", 1500.0),
-        ("e3", "e3"),
-        (".", "."),
-        ("+", "+"),
-        ("1.2.3", "1.2.3"),
-        ("4.0.7", "4.0.7"),
-        (".inf", math.inf),
-        ("-.INF", -math.inf),
-        ("inf", "inf"),
-        ("=", "="),
-        ("<<", "<<"),
-        ("'1'", "1"),
-        ('"true"', "true"),
-        ("|\n    1\n", "1\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), [*((text, text) for text in TEXTS.split()), *OTHERS.items()])
 def test_plain_values_follow_the_core_schema(text: str, value: Any, composer: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(yaml_text, "COMPOSER", composer)
     found = value_of(f"- {text}\n")[0]

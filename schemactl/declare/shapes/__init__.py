@@ -1,4 +1,4 @@
-"""The shapes of all declared documents: which keys they have, and what may stand in them.
+"""The shapes of all declared documents: which keys they have, and which values they may have.
 
 The models judge and carry nothing: what passes is used as the plain values it came as. So pydantic is imported here
 alone, and only when something is read. The JSON Schema for editors comes from the same models.
@@ -29,8 +29,8 @@ class Mismatch:
 
     Attributes:
         parts: the keys and indexes that lead to it.
-        kind: pydantic's name for what is wrong, `said` for our own.
-        value: what stands there.
+        kind: pydantic's name for what is wrong, `own` for ours.
+        value: what was found there.
         context: what more is known, such as `what` and `fix` of our own.
         keys: the keys that the mapping around it may have.
         schema_type: of a schema, the name of its type; else "".
@@ -45,7 +45,7 @@ class Mismatch:
 
 
 def mismatches(kind: str, value: object) -> list[Mismatch]:
-    """Everything in `value` that does not fit the shape of `kind` (see KINDS); none: it fits."""
+    """Return everything in `value` that does not fit the shape of `kind` (see KINDS); none: it fits."""
     shape = KINDS[kind]
     try:
         shape.model_validate(value)

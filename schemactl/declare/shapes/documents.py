@@ -201,5 +201,5 @@ class NamespaceShape(Shape):
         "Whether a producer may register a new version by connecting."
     )
     schema_validation_enforced: Flag = optional(
-        "Whether clients without a schema are refused where the topic has one."
+        "Whether clients without a schema are rejected where the topic has one."
     )

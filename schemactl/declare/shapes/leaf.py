@@ -1,4 +1,4 @@
-"""What may stand where no mapping is expected, each with the words for what is not accepted."""
+"""Values that are no mappings, each with the message for what is not accepted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Shape(BaseModel):
 
 
 def optional(description: str, **more: Any) -> Any:
-    """Return a key that may be absent. Without a value (`key:`) it is refused, as every wrong type is."""
+    """Return a key that may be absent. Without a value (`key:`) it is rejected, as every wrong type is."""
     return Field(default=None, description=description, **more)
 
 
@@ -61,7 +61,7 @@ class Leaf:
             self.check(value)
         except ValueError as error:
             what, fix = (*error.args, "")[:2]
-            raise PydanticCustomError("said", "{what}", {"what": what, "fix": fix}) from None
+            raise PydanticCustomError("own", "{what}", {"what": what, "fix": fix}) from None
         return value
 
 
@@ -78,7 +78,7 @@ def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: st
 
 
 def choice(noun: str, choices: tuple[str, ...]) -> Leaf:
-    """One of `choices`; a near miss is told which."""
+    """Return one of `choices`; the message for a near miss names it."""
 
     def check(value: object) -> None:
         if value in choices:
@@ -104,16 +104,16 @@ def named(parse: Callable[[str], object], expected: str, pattern: str) -> Leaf:
     return Leaf(check, {"type": "string", "pattern": pattern})
 
 
-def whole(expected: str, least: int, *words: str) -> Leaf:
-    """Return a whole number from `least` on, or one of `words`."""
+def whole(expected: str, least: int, *others: str) -> Leaf:
+    """Return a whole number from `least` on, or one of `others`."""
 
     def check(value: object) -> None:
         whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
-        if not whole and value not in words:
+        if not whole and value not in others:
             raise ValueError(f"expected {expected}, found {found(value)}")
 
     number = {"type": "integer", "minimum": least, "maximum": _MOST}
-    return Leaf(check, {"oneOf": [number, {"enum": list(words)}]} if words else number)
+    return Leaf(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
 
 
 _TRUTHS: Final = {
