@@ -36,8 +36,8 @@ _NOT_OWN = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
 
 def stamp(info: SchemaInfo | None) -> str | None:
     """Return the id of the commit that an `apply` uploaded `info` from; None if something else uploaded it."""
-    said = info.properties.get(COMMIT_PROPERTY, "") if info else ""
-    return said if _COMMIT_ID.fullmatch(said) else None
+    found = info.properties.get(COMMIT_PROPERTY, "") if info else ""
+    return found if _COMMIT_ID.fullmatch(found) else None
 
 
 @dataclass(frozen=True, slots=True)

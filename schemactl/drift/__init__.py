@@ -63,7 +63,7 @@ def find(
         apart: the topics with numbers that are not Git's; what is recorded of them is no drift.
         lost: the recorded numbers that the registry no longer has, by topic.
     """
-    words = Advice(
+    advice = Advice(
         f"--target {target.name}",
         ref,
         {theirs: ours for ours, theirs in target.namespaces.items()},
@@ -71,7 +71,7 @@ def find(
     )
     approved = applicable(git)
     return (
-        *TopicAndPolicyDrift(approved, state, words).differences(),
-        *VersionDrift(approved, state, words, release, commit, apart).differences(),
-        *unmanaged(git, state, words),
+        *TopicAndPolicyDrift(approved, state, advice).differences(),
+        *VersionDrift(approved, state, advice, release, commit, apart).differences(),
+        *unmanaged(git, state, advice),
     )

@@ -24,12 +24,12 @@ from schemactl.wording import partitioned, policy_words
 class TopicAndPolicyDrift:
     """The comparison of everything but versions."""
 
-    def __init__(self, git: Catalog, state: RegistryState, words: Advice) -> None:
+    def __init__(self, git: Catalog, state: RegistryState, advice: Advice) -> None:
         self.git = git
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.relaxed = state.relaxed
-        self.words = words
+        self.advice = advice
 
     def differences(self) -> Iterator[DriftItem]:
         """Yield every difference except those of versions."""
@@ -39,7 +39,7 @@ class TopicAndPolicyDrift:
                 DriftKind.RELAXED,
                 f"the topic accepts every upload (ALWAYS_COMPATIBLE, set by an `apply`); its own strategy is {own}",
                 "an `apply` was killed, or is running now",
-                f"{self.words.apply}: it restores the strategy first",
+                f"{self.advice.apply}: it restores the strategy first",
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
@@ -53,7 +53,7 @@ class TopicAndPolicyDrift:
                         DriftKind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
                         "whether it was ever there, the registry's answers cannot tell",
-                        f"{self.words.apply} creates it",
+                        f"{self.advice.apply} creates it",
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
                     yield from self._policies(name, before, after)
@@ -75,7 +75,7 @@ class TopicAndPolicyDrift:
                 DriftKind.POLICY,
                 f"{policy} is {held}, and Git approved {wanted}",
                 "since when and by whom, the registry's answers cannot tell: it keeps no history of policies",
-                f"{self.words.apply} sets it to {wanted}; or approve what is there in Git",
+                f"{self.advice.apply} sets it to {wanted}; or approve what is there in Git",
             )
 
     def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
@@ -88,10 +88,10 @@ class TopicAndPolicyDrift:
                 f"the registry does not have this topic{lost}",
                 "whether it was ever there, the registry's answers cannot tell: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
-                f"{self.words.apply} creates it, and gives the versions the numbers that are recorded"
-                if name in self.words.lost
-                else f"{self.words.apply} creates it; if messages of old versions are still to be read, "
-                f"schemactl rebuild {self.words.on} gives the versions the numbers they had",
+                f"{self.advice.apply} creates it, and gives the versions the numbers that are recorded"
+                if name in self.advice.lost
+                else f"{self.advice.apply} creates it; if messages of old versions are still to be read, "
+                f"schemactl rebuild {self.advice.on} gives the versions the numbers they had",
             )
         return DriftItem(
             name,
@@ -99,7 +99,7 @@ class TopicAndPolicyDrift:
             f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
-            f"{self.words.apply} creates it",
+            f"{self.advice.apply} creates it",
         )
 
     def _partitions(self, name: TopicName, before: int | None, after: int) -> DriftItem:
@@ -109,7 +109,7 @@ class TopicAndPolicyDrift:
             DriftKind.PARTITIONS,
             f"the topic {partitioned(before)}, and Git approved {after}",
             "since when and by whom, the registry's answers cannot tell",
-            f"{self.words.apply} adds them; or approve the number that is there"
+            f"{self.advice.apply} adds them; or approve the number that is there"
             if grows
             else "approve in Git what is there: partitions can only be added, and only to a partitioned topic",
         )
@@ -122,31 +122,31 @@ class TopicAndPolicyDrift:
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
 
     def _no_longer_declared(self, name: TopicName) -> DriftItem:
-        after = f"first {self.words.apply}; then " if self.words.lost else ""
+        after = f"first {self.advice.apply}; then " if self.advice.lost else ""
         return DriftItem(
             name,
             DriftKind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
-            f"{after}schemactl apply {self.words.on} --allow-delete {self.words.topic(name)} deletes it; or leave it, so that old messages can be read",
+            f"{after}schemactl apply {self.advice.on} --allow-delete {self.advice.topic(name)} deletes it; or leave it, so that old messages can be read",
         )
 
 
-def unmanaged(git: Catalog, state: RegistryState, words: Advice) -> Iterator[DriftItem]:
+def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
     """Yield what `git` never declared; a draft counts as declared."""
-    told = {name.schema_id for name in git.topics}
+    declared = {name.schema_id for name in git.topics}
     spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
     cause = "the approved history never declared it; who made it, the registry's answers cannot tell"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
-        fix = f"schemactl import {words.on} --namespace {space}; or leave it: `apply` never touches it"
+        fix = f"schemactl import {advice.on} --namespace {space}; or leave it: `apply` never touches it"
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix)
     for name, topic in sorted(state.catalog.topics.items()):
-        if name.schema_id not in told:
+        if name.schema_id not in declared:
             held = live(topic.versions)
             kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
             what = f"{listed(held)} ({kinds})" if held else "no schema"
-            fix = f"schemactl import {words.on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
+            fix = f"schemactl import {advice.on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
             yield DriftItem(
                 name, DriftKind.UNMANAGED_TOPIC, f"a topic that Git does not declare, with {what}", cause, fix
             )

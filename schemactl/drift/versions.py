@@ -37,7 +37,7 @@ class VersionDrift:
         self,
         git: Catalog,
         state: RegistryState,
-        words: Advice,
+        advice: Advice,
         release: Release,
         commit: Callable[[str], Commit | None],
         apart: Sequence[TopicApart],
@@ -46,7 +46,7 @@ class VersionDrift:
         self.apart = {topic.name: topic for topic in apart}
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
-        self.words = words
+        self.advice = advice
         self.release = release
         self.commit = commit
 
@@ -71,7 +71,7 @@ class VersionDrift:
             return
         if any(entry.info is None and entry.number not in recorded for entry in entries):
             yield from self._tombstones(name, entries)
-        if (entries or (there and not there.deleted)) and name in self.words.lost:
+        if (entries or (there and not there.deleted)) and name in self.advice.lost:
             yield self._lost(name)
         elif there and entries:
             yield from self._missing(name, pairs, entries)
@@ -90,10 +90,10 @@ class VersionDrift:
             what,
             f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
             f"record it, as described under `numbers apart`: its messages are then read with its own definition. To have readers that know "
-            f"it, write it to the topic's definition (schemactl registry get {self.words.topic(name)} --version {entry.number} "
-            f"{self.words.on}), and have that approved, too. It can only be deleted together with all other versions"
+            f"it, write it to the topic's definition (schemactl registry get {self.advice.topic(name)} --version {entry.number} "
+            f"{self.advice.on}), and have that approved, too. It can only be deleted together with all other versions"
             if topic.schema
-            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {self.words.topic(name)} --allow-delete {self.words.on}",
+            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {self.advice.topic(name)} --allow-delete {self.advice.on}",
             version=entry,
             nearest=like,
         )
@@ -117,8 +117,8 @@ class VersionDrift:
             )
             fix = (
                 "put that commit back into the approved line, and what was approved instead on top of it: "
-                f"git switch -c restored {found.short} && git merge --no-ff {quote(self.words.ref)}, which becomes "
-                f"{self.words.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
+                f"git switch -c restored {found.short} && git merge --no-ff {quote(self.advice.ref)}, which becomes "
+                f"{self.advice.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
             )
         else:
@@ -145,8 +145,8 @@ class VersionDrift:
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, nor messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
-            f"schemactl apply {self.words.on} registers what is missing under new numbers; the old numbers are restored only after everything is "
-            f"deleted: schemactl rebuild {self.words.on} --force-delete {self.words.topic(name)}",
+            f"schemactl apply {self.advice.on} registers what is missing under new numbers; the old numbers are restored only after everything is "
+            f"deleted: schemactl rebuild {self.advice.on} --force-delete {self.advice.topic(name)}",
             version=tombstone,
         )
 
@@ -166,9 +166,9 @@ class VersionDrift:
                 DriftKind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(cite, missing))}",
                 "they were never applied, or the broker lost them; its answers cannot tell which",
-                f"once Git explains what it does not know above, {self.words.apply} registers them"
+                f"once Git explains what it does not know above, {self.advice.apply} registers them"
                 if is_refused
-                else f"{self.words.apply} registers them",
+                else f"{self.advice.apply} registers them",
             )
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
@@ -180,11 +180,11 @@ class VersionDrift:
         return DriftItem(
             name,
             DriftKind.MISSING_VERSIONS,
-            f"the registry does not have the recorded number{'s' if len(self.words.lost[name]) > 1 else ''} "
-            f"{numbers(self.words.lost[name])}",
+            f"the registry does not have the recorded number{'s' if len(self.advice.lost[name]) > 1 else ''} "
+            f"{numbers(self.advice.lost[name])}",
             "the schema went with a topic that was deleted and created again (connecting is enough for that), or somebody deleted "
             "it by force, or the registry lost it; its answers cannot tell which",
-            f"schemactl rebuild {self.words.on} gives every version the number that is recorded; `apply` would give others",
+            f"schemactl rebuild {self.advice.on} gives every version the number that is recorded; `apply` would give others",
         )
 
     def _schema_gone(self, name: TopicName, topic: Topic) -> DriftItem:
@@ -194,7 +194,7 @@ class VersionDrift:
             f"the topic exists without a schema; Git has {listed(topic.versions)}",
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
             "for that), or somebody deleted it by force; the registry's answers cannot tell which",
-            f"{self.words.apply} registers them; if messages of old versions are still to be read, schemactl rebuild {self.words.on} gives "
+            f"{self.advice.apply} registers them; if messages of old versions are still to be read, schemactl rebuild {self.advice.on} gives "
             "them the numbers they had",
         )
 
@@ -204,8 +204,8 @@ class VersionDrift:
             DriftKind.NUMBERS_APART,
             f"in the registry {apart}, which is not recorded: messages would be misread",
             "something else than `apply` took a number, or versions were applied in another order than Git's",
-            f"record it: schemactl drift {self.words.on} --accept --reason TEXT --topic {self.words.topic(name)}; commit what it "
-            f"writes, and have it approved. schemactl log {self.words.topic(name)} {self.words.on} shows both numbers",
+            f"record it: schemactl drift {self.advice.on} --accept --reason TEXT --topic {self.advice.topic(name)}; commit what it "
+            f"writes, and have it approved. schemactl log {self.advice.topic(name)} {self.advice.on} shows both numbers",
         )
 
 

@@ -145,17 +145,17 @@ class _Importer:
                 self.topic_count += 1
                 found.reverse()
                 self.revisions.append(tuple(_revisions(name, found)))
-                self._tell(name, [version for version, _ in found], every_version=every_version)
-                self._compare(name, [version for version, _ in found])
+                self._note_surprises(name, [version for version, _ in found], every_version=every_version)
+                self._compare_numbers(name, [version for version, _ in found])
 
     def _wanted(self, declared: set[str]) -> Iterator[Topic]:
         """Yield the topics to declare."""
-        told = set(declared)
+        seen = set(declared)
         # Messages of the persistent topic outlive their consumers, so of two with one name it comes first.
         for name, topic in sorted(
             self.held.topics.items(), key=lambda each: (each[0].schema_id, each[0].domain != "persistent")
         ):
-            if name.schema_id in told:
+            if name.schema_id in seen:
                 if name.schema_id not in declared:
                     first = replace(name, domain="persistent")
                     self._leave_out(name, f"its list of schemas is that of {first}, which is declared")
@@ -164,7 +164,7 @@ class _Importer:
                     name, "it has a schema, but the topic itself does not exist: create it, and import again"
                 )
             else:
-                told.add(name.schema_id)
+                seen.add(name.schema_id)
                 yield topic
 
     def _without_schema(self, topic: Topic, stem: str) -> None:
@@ -204,14 +204,14 @@ class _Importer:
         what = "left out" if all_of_it else "left out a version"
         self.notes.append(ImportNote(name, f"{what}: {why}"))
 
-    def _compare(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
+    def _compare_numbers(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
         """Add the topic to `apart` if Git will not number its versions, of which `kept` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
         contents = {content_identity(spelled(version.info)) for version in kept if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
             self.apart.append(name)
 
-    def _tell(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
+    def _note_surprises(self, name: TopicName, kept: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Note what is unexpected about a declared topic."""
         topic = self.held.topics[name]
         if topic.policies.schema_validation_enforced:

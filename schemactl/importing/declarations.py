@@ -51,37 +51,37 @@ def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bo
     With `printed`, definitions are laid out, protobuf's as `.proto` files; else they stay as they are, protobuf's as a
     descriptor set. Raise InvalidSchema for a definition that cannot be parsed or printed.
     """
-    told: dict[str, Value] = {"topic": str(topic.name)}
+    values: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
-        told["partitions"] = topic.partitions
+        values["partitions"] = topic.partitions
     strategy = topic.policies.schema_compatibility_strategy
     if strategy not in (None, CompatibilityStrategy.UNDEFINED):
-        told["schema_compatibility_strategy"] = str(strategy)
-    beside: dict[str, bytes] = {}
+        values["schema_compatibility_strategy"] = str(strategy)
+    files: dict[str, bytes] = {}
     if info is not None and info.type not in WITHOUT_SCHEMA:
-        told["schema"] = _schema(unstamped(info), stem, beside, printed=printed)
-    return {f"{stem}.yaml": yaml_text(told).encode(), **beside}
+        values["schema"] = _schema(unstamped(info), stem, files, printed=printed)
+    return {f"{stem}.yaml": yaml_text(values).encode(), **files}
 
 
-def _schema(info: SchemaInfo, stem: str, beside: dict[str, bytes], *, printed: bool) -> dict[str, Value]:
-    """Return the `schema` of a declaration, and add the files it names to `beside`."""
+def _schema(info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool) -> dict[str, Value]:
+    """Return the `schema` of a declaration, and add the files it names to `files`."""
     properties = dict(info.properties)
-    told: dict[str, Value] = {"type": info.type.name}
+    values: dict[str, Value] = {"type": info.type.name}
     name = stem.rpartition("/")[2]
     kind = spec(info).language
     if kind == "avro":
-        beside[f"{stem}.avsc"] = _laid_out(info) if printed else info.schema
-        told["definition"] = f"{name}.avsc"
+        files[f"{stem}.avsc"] = _laid_out(info) if printed else info.schema
+        values["definition"] = f"{name}.avsc"
     elif kind == "protobuf":
-        told |= _protobuf(info, stem, beside) if printed else _descriptor_set(info, stem, beside)
+        values |= _protobuf(info, stem, files) if printed else _descriptor_set(info, stem, files)
     elif both := pair_of(info):
-        told["encoding"] = both.encoding
-        told["key"] = _schema(both.key, f"{stem}.key", beside, printed=printed)
-        told["value"] = _schema(both.value, f"{stem}.value", beside, printed=printed)
+        values["encoding"] = both.encoding
+        values["key"] = _schema(both.key, f"{stem}.key", files, printed=printed)
+        values["value"] = _schema(both.value, f"{stem}.value", files, printed=printed)
         # These follow from what is declared; the names of halves nobody compares.
         derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
         properties = {key: value for key, value in properties.items() if key not in derived}
-    return {**told, "properties": properties}
+    return {**values, "properties": properties}
 
 
 def _laid_out(info: SchemaInfo) -> bytes:
@@ -92,7 +92,7 @@ def _laid_out(info: SchemaInfo) -> bytes:
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 
 
-def _protobuf(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> dict[str, Value]:
+def _protobuf(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
     """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
     if not load("compile").has_protoc():
         raise InvalidSchema("what is printed could not be compiled again")
@@ -107,14 +107,14 @@ def _protobuf(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> dict[str
                 raise InvalidSchema(f"{each} is no path to write to")
             references.append(f"{name}/{each}")
         path = f"{stem}.proto" if each == root else f"{stem}/{each}"
-        beside[path] = text(definition.image.files[each].proto).encode()
-    told: dict[str, Value] = {"definition": f"{name}.proto", "message": definition.root.full_name}
-    return {**told, "references": references} if references else told
+        files[path] = text(definition.image.files[each].proto).encode()
+    values: dict[str, Value] = {"definition": f"{name}.proto", "message": definition.root.full_name}
+    return {**values, "references": references} if references else values
 
 
-def _descriptor_set(info: SchemaInfo, stem: str, beside: dict[str, bytes]) -> dict[str, Value]:
+def _descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
     data, message = load("wrapper").descriptor_set(info.schema)
-    beside[f"{stem}.binpb"] = data
+    files[f"{stem}.binpb"] = data
     return {"definition": f"{stem.rpartition('/')[2]}.binpb", "message": message}
 
 

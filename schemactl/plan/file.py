@@ -118,7 +118,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
 
 def document(plan: Plan) -> Json:
     """Return `plan` as JSON values; the last key is the digest of all the others."""
-    told: Json = {
+    values: Json = {
         "format_version": FORMAT_VERSION,
         "schemactl": version(),
         "target": plan.origin.target,
@@ -140,8 +140,8 @@ def document(plan: Plan) -> Json:
         "numbers_apart_now": plan.apart_now,
     }
     if plan.lists is not None:
-        told["lists"] = [*plan.lists]
-    return {**told, "digest": _digest(told)}
+        values["lists"] = [*plan.lists]
+    return {**values, "digest": _digest(values)}
 
 
 def plan_digest(plan: Plan) -> str:
@@ -243,8 +243,8 @@ def _misfit(plan: Json) -> str:
     return ""
 
 
-def _digest(told: Json) -> str:
-    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+def _digest(values: Json) -> str:
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
@@ -255,8 +255,8 @@ def _policies(policies: Policies, managed: Policies) -> Json:
 
 
 def _answer(answer: Answer) -> Json:
-    words = {"message": answer.message, "exception": answer.exception}
-    return {"answer": answer.outcome.value, "version": answer.version, **words}
+    text = {"message": answer.message, "exception": answer.exception}
+    return {"answer": answer.outcome.value, "version": answer.version, **text}
 
 
 def _refusal(refusal: PlanRefusal) -> Json:

@@ -62,8 +62,8 @@ from schemactl.wording import cite, numbers, partitioned
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
-_WORDS = 500
-"""How many characters of a registry's words are worth showing."""
+_MAX_MESSAGE = 500
+"""The most characters of a registry's message that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +192,11 @@ class Planner:
                         message += is_recorded.get(name, "")
                         yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
                 case NumbersDiffer(name, pairs):
-                    said = ", ".join(f"Git's v{git} is v{registry}" for registry, git in pairs)
+                    texts = ", ".join(f"Git's v{git} is v{registry}" for registry, git in pairs)
                     yield PlanNote(
                         name,
                         PlanNoteKind.NUMBERS_DIFFER,
-                        f"in the registry {said}{is_recorded.get(name, '')}",
+                        f"in the registry {texts}{is_recorded.get(name, '')}",
                     )
                 case TopicRemoved(name) | SchemaRemoved(name):
                     yield from self._kept(name)
@@ -322,15 +322,15 @@ class Planner:
         return tuple(version for version in versions if version.info and not known.find(version.info))
 
     def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
-        said = []
+        texts = []
         for version in versions:
             answer = put(
                 self.versions[name.schema_id], upload(version), ALWAYS_COMPATIBLE, self.origin.release
             )
-            said.append(
+            texts.append(
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )
-        return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(said))
+        return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
 
 
 def _overlaid(policies: Policies, managed: Policies) -> Policies:
@@ -370,8 +370,10 @@ def _refused(
     else:
         fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
     message = f"{cite(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
-    # A broker's words quote both definitions in full.
-    return PlanRefusal(name, version.number, replace(answer, message=answer.message[:_WORDS]), message, fix)
+    # A broker's message quotes both definitions in full.
+    return PlanRefusal(
+        name, version.number, replace(answer, message=answer.message[:_MAX_MESSAGE]), message, fix
+    )
 
 
 def _reason(
@@ -383,8 +385,8 @@ def _reason(
         old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
         if old is not None:
             return formats.explain(breakage, new=new, old=old).reason
-    words = answer.message.strip().partition("\n")[0]
-    return f"The registry says: {words[:_WORDS]}" if words else ""
+    text = answer.message.strip().partition("\n")[0]
+    return f"The registry says: {text[:_MAX_MESSAGE]}" if text else ""
 
 
 def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[PlanRefusal]:

@@ -62,7 +62,7 @@ def observe(registry: Registry, scope: Scope) -> RegistryState:
 
 def digest(state: RegistryState) -> str:
     """Return the SHA-256 of everything in `state` that decides a plan; times and commit stamps of versions do not."""
-    told = {
+    values = {
         "namespaces": {
             str(name): _policies(space.policies) for name, space in state.catalog.namespaces.items()
         },
@@ -71,14 +71,14 @@ def digest(state: RegistryState) -> str:
                 topic.deleted,
                 topic.partitions,
                 _policies(topic.policies),
-                [_told(v) for v in topic.versions],
+                [_version_values(v) for v in topic.versions],
             ]
             for name, topic in state.catalog.topics.items()
         },
         "default_strategies": {str(name): strategy for name, strategy in state.default_strategies.items()},
         "relaxed": {str(name): strategy for name, strategy in state.relaxed.items()},
     }
-    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
@@ -171,7 +171,7 @@ def _policies(policies: Policies) -> dict[str, Any]:
     return {name: getattr(policies, name) for name in Policies.__slots__}
 
 
-def _told(version: SchemaVersion) -> list[Any]:
+def _version_values(version: SchemaVersion) -> list[Any]:
     info = version.info
     if info is None:
         return [version.number]

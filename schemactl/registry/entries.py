@@ -28,9 +28,9 @@ def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
 def version(stored: StoredSchema) -> SchemaVersion:
     """Return the version in an entry; raise RegistryError if `entry` did not write it."""
     try:
-        told = json.loads(stored.data)
-        info = None if told.get("deleted") else _info(told)
-        return SchemaVersion(stored.version, info, timestamp_ms=told["timestamp"])
+        fields = json.loads(stored.data)
+        info = None if fields.get("deleted") else _info(fields)
+        return SchemaVersion(stored.version, info, timestamp_ms=fields["timestamp"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RegistryError(
             f"entry {stored.version} of the schema storage cannot be read: {error!r}",
@@ -38,9 +38,9 @@ def version(stored: StoredSchema) -> SchemaVersion:
         ) from error
 
 
-def _info(told: dict[str, Any]) -> SchemaInfo:
-    schema = base64.b64decode(told["schema_b64"]) if "schema_b64" in told else told["schema"].encode()
-    return SchemaInfo(SchemaType[told["type"]], schema, MappingProxyType(told["properties"]))
+def _info(fields: dict[str, Any]) -> SchemaInfo:
+    schema = base64.b64decode(fields["schema_b64"]) if "schema_b64" in fields else fields["schema"].encode()
+    return SchemaInfo(SchemaType[fields["type"]], schema, MappingProxyType(fields["properties"]))
 
 
 def _stored_type(info: SchemaInfo) -> SchemaType:
@@ -48,6 +48,6 @@ def _stored_type(info: SchemaInfo) -> SchemaType:
     return info.type if info.type.value >= 0 else SchemaType.NONE
 
 
-def _json(told: dict[str, Any]) -> bytes:
+def _json(fields: dict[str, Any]) -> bytes:
     # A property may hold a lone surrogate; json.loads reads it back.
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

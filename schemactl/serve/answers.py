@@ -83,9 +83,9 @@ def unexpected(no: Unexpected) -> Response:
     return refused(500, f"{head}Message: {no.message or 'null'}\n\nStacktrace:\n\n{thrown}\n")
 
 
-def bad_request(words: str) -> Response:
+def bad_request(text: str) -> Response:
     """Return Jersey's response to a body that Jackson cannot read."""
-    response = Response(words.encode(errors="replace"), 400)
+    response = Response(text.encode(errors="replace"), 400)
     # Set by itself: Starlette would add a character set.
     response.headers["Content-Type"] = "text/plain"
     return response
@@ -136,12 +136,12 @@ def _json_page(path: str, status: int, message: str) -> str:
 
 
 def _html_page(path: str, status: int, message: str) -> str:
-    words, where = _escaped(message), _escaped(path)
+    text, where = _escaped(message), _escaped(path)
     return (
         '<html>\n<head>\n<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
-        f"<title>Error {status} {words}</title>\n</head>\n<body><h2>HTTP ERROR {status} {words}</h2>\n<table>\n"
+        f"<title>Error {status} {text}</title>\n</head>\n<body><h2>HTTP ERROR {status} {text}</h2>\n<table>\n"
         f"<tr><th>URI:</th><td>{where}</td></tr>\n<tr><th>STATUS:</th><td>{status}</td></tr>\n"
-        f"<tr><th>MESSAGE:</th><td>{words}</td></tr>\n<tr><th>SERVLET:</th><td>schemactl</td></tr>\n</table>\n\n"
+        f"<tr><th>MESSAGE:</th><td>{text}</td></tr>\n<tr><th>SERVLET:</th><td>schemactl</td></tr>\n</table>\n\n"
         "</body>\n</html>\n"
     )
 

@@ -38,7 +38,7 @@ LARGEST_BODY_BYTES: Final = 32 << 20
 """A body beyond this is not read. The largest definition that a broker stores fits, however it is escaped."""
 
 _BODIES_BYTES: Final = 4 * LARGEST_BODY_BYTES
-"""How much of bodies is kept at once; beyond that there is no room for another."""
+"""The most bytes of request bodies in memory at once; a further request gets 503."""
 
 _JUDGES: Final = 2
 """How many requests with a definition are worked on at once. Others wait; what only reads never waits for them."""
@@ -130,9 +130,9 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
 
 def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> ASGIApp:
     """Build the admin REST API of `registry`, for clients that call it by a loopback name or one of `allowed_hosts`."""
-    room = _Room()
+    limits = _Limits()
     routes = [
-        Route(f"/admin/v2{path}", _Resource(registry, path, methods, room))
+        Route(f"/admin/v2{path}", _Resource(registry, path, methods, limits))
         for path, methods in ENDPOINTS.items()
     ]
     # HTTPException: what Starlette itself says no to, a path that nobody answers above all.
@@ -141,7 +141,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
     return Guard(_WithoutLastSlash(app), allowed_hosts)
 
 
-class _Room:
+class _Limits:
     """The limits on what requests use at once."""
 
     def __init__(self) -> None:
@@ -153,10 +153,10 @@ class _Resource:
     """The endpoints of one path, by method."""
 
     def __init__(
-        self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint], room: _Room
+        self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint], limits: _Limits
     ) -> None:
         self._registry = registry
-        self._room = room
+        self._limits = limits
         self._methods = methods
         resource = path.split("/")[1]
         self._is_of_schemas = resource == "schemas"
@@ -181,7 +181,7 @@ class _Resource:
         try:
             return await self._answer_to(endpoint, request, body)
         finally:
-            self._room.bodies_bytes -= len(body)
+            self._limits.bodies_bytes -= len(body)
 
     async def _answer_to(self, endpoint: Endpoint, request: Request, body: bytearray) -> Response:
         """Answer a request whose body is still to be read into `body`."""
@@ -191,10 +191,10 @@ class _Resource:
         async for chunk in request.stream():
             if len(body) + len(chunk) > LARGEST_BODY_BYTES:
                 return error_page(request, 413, "Request Entity Too Large")
-            if self._room.bodies_bytes + len(chunk) > _BODIES_BYTES:
+            if self._limits.bodies_bytes + len(chunk) > _BODIES_BYTES:
                 return error_page(request, 503, "Service Unavailable", {"Retry-After": "1"})
             body += chunk
-            self._room.bodies_bytes += len(chunk)
+            self._limits.bodies_bytes += len(chunk)
         if (request.method in ("PUT", "POST") or self._takes_only_json) and not _is_json(request, body):
             return error_page(request, 415, "Unsupported Media Type")
         names = {**request.path_params, **self._domain}
@@ -203,7 +203,7 @@ class _Resource:
             self._registry, request.scope["path"], names, request.query_params, bytes(body), host
         )
         # None: as many threads as there are for all that does not look at definitions.
-        limiter = self._room.judges if self._is_of_schemas and request.method == "POST" else None
+        limiter = self._limits.judges if self._is_of_schemas and request.method == "POST" else None
         return await to_thread.run_sync(_answered, endpoint, call, request, limiter=limiter)
 
     def _other_method(self, request: Request) -> Response:
@@ -233,8 +233,8 @@ def _answered(endpoint: Endpoint, call: AdminCall, request: Request) -> Response
 
 
 def _is_json(request: Request, body: bytearray) -> bool:
-    told = request.headers.get("content-type")
-    return not body if told is None else told.split(";")[0].strip().lower() == JSON
+    content_type = request.headers.get("content-type")
+    return not body if content_type is None else content_type.split(";")[0].strip().lower() == JSON
 
 
 def _starlettes_no(request: Request, error: Exception) -> Response:

@@ -105,13 +105,13 @@ def update_tenant(call: AdminCall) -> Response:
 
 def delete_tenant(call: AdminCall) -> Response:
     """DELETE tenants/{tenant}: one without namespaces."""
-    name, kept = call.names["tenant"], call.registry.metadata
+    name, metadata = call.names["tenant"], call.registry.metadata
     with call.registry.exclusive():
-        if kept.tenant(name) is None:
+        if metadata.tenant(name) is None:
             raise RestError(404, "Tenant doesn't exist")
-        if any(namespace.tenant == name for namespace in kept.namespaces()):
+        if any(namespace.tenant == name for namespace in metadata.namespaces()):
             raise RestError(409, "The tenant still has active namespaces")
-        kept.delete_tenant(name)
+        metadata.delete_tenant(name)
     return nothing()
 
 
@@ -122,13 +122,15 @@ def _need_cluster(call: AdminCall) -> None:
 
 def _roles(call: AdminCall) -> list[str] | None:
     """Return the roles in a TenantInfo, whose clusters have to be this one."""
-    told: dict[str, Any] | None = read_object(call.body, "org.apache.pulsar.common.policies.data.TenantInfo")
-    if told is None:
+    fields: dict[str, Any] | None = read_object(
+        call.body, "org.apache.pulsar.common.policies.data.TenantInfo"
+    )
+    if fields is None:
         raise RestError(412, "TenantInfo is null")
-    roles = None if told.get("adminRoles") is None else strings(told["adminRoles"])
-    if told.get("allowedClusters") is None:
+    roles = None if fields.get("adminRoles") is None else strings(fields["adminRoles"])
+    if fields.get("allowedClusters") is None:
         raise RestError(412, "Clusters cannot be null")
-    allowed = strings(told["allowedClusters"])
+    allowed = strings(fields["allowedClusters"])
     if not allowed or any(not name.strip() for name in allowed):
         raise RestError(412, "Clusters cannot be empty or blank")
     if set(allowed) - {NAME}:

@@ -51,8 +51,8 @@ class Guard:
         await (answer or self._app)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        told: list[tuple[bytes, bytes]] = scope["headers"]
-        hosts = [value.decode("latin-1") for name, value in told if name == b"host"]
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(hosts) != 1 or not self._knows(host_name(hosts[0])):
             named = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
             return refused(
@@ -60,7 +60,7 @@ class Guard:
                 f"schemactl serve: the request names {named}, which is not a name of this server. Use localhost or its loopback "
                 "address, or start the server with --allow-host NAME",
             )
-        for name, value in told:
+        for name, value in headers:
             if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):
                 return refused(
                     _FORBIDDEN,

@@ -142,10 +142,10 @@ def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
 def _mismatch(kind: str, value: Any) -> BadRequest:
     if isinstance(value, dict | list):
         found = "Object" if isinstance(value, dict) else "Array"
-        told = f"{found} value (token `JsonToken.START_{found.upper()}`)"
+        shown = f"{found} value (token `JsonToken.START_{found.upper()}`)"
     else:
-        told = json.dumps(value)
-    return BadRequest(f"Cannot deserialize value of type `{kind}` from {told}")
+        shown = json.dumps(value)
+    return BadRequest(f"Cannot deserialize value of type `{kind}` from {shown}")
 
 
 def _no_number(name: str) -> NoReturn:

@@ -69,37 +69,37 @@ def policies(call: AdminCall) -> Response:
 
 def create(call: AdminCall) -> Response:
     """PUT namespaces/{tenant}/{namespace}."""
-    told = read_object(call.body, "org.apache.pulsar.common.policies.data.Policies") or {}
-    allow = told.get("is_allow_auto_update_schema")
+    fields = read_object(call.body, "org.apache.pulsar.common.policies.data.Policies") or {}
+    allow = fields.get("is_allow_auto_update_schema")
     asked = Policies(
-        read_strategy(told.get("schema_compatibility_strategy")),
+        read_strategy(fields.get("schema_compatibility_strategy")),
         None if allow is None else boolean(allow),
-        boolean(told.get("schema_validation_enforced")),
+        boolean(fields.get("schema_validation_enforced")),
     )
-    mapped = read_auto_update(told.get("schema_auto_update_compatibility_strategy"))
-    name, kept = call.namespace, call.registry.metadata
+    mapped = read_auto_update(fields.get("schema_auto_update_compatibility_strategy"))
+    name, metadata = call.namespace, call.registry.metadata
     with call.registry.exclusive():
-        if kept.tenant(name.tenant) is None:
+        if metadata.tenant(name.tenant) is None:
             raise RestError(404, "Tenant does not exist")
-        if kept.namespace(name) is not None:
+        if metadata.namespace(name) is not None:
             raise RestError(409, "Namespace already exists")
-        kept.create_namespace(name)
-        kept.set_namespace_policies(name, asked)
-        kept.set_auto_update_strategy(name, mapped)
+        metadata.create_namespace(name)
+        metadata.set_namespace_policies(name, asked)
+        metadata.set_auto_update_strategy(name, mapped)
     return nothing()
 
 
 def delete(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}: an empty one. Its schemas stay."""
-    name, kept = call.namespace, call.registry.metadata
+    name, metadata = call.namespace, call.registry.metadata
     if call.flag("force"):
         raise RestError(405, "Broker doesn't allow forced deletion of namespaces")
     with call.registry.exclusive():
-        if kept.namespace(name) is None:
+        if metadata.namespace(name) is None:
             raise RestError(404, f"Namespace {name} does not exist.")
-        if any(_counts(topic, kept.topic(topic)) for topic in kept.topics(name)):
+        if any(_counts(topic, metadata.topic(topic)) for topic in metadata.topics(name)):
             raise RestError(409, "Cannot delete non empty namespace")
-        kept.delete_namespace(name)
+        metadata.delete_namespace(name)
     return nothing()
 
 

@@ -101,13 +101,13 @@ def _need_namespace(registry: EmbeddedRegistry, topic: TopicName) -> None:
 
 
 def _payload(call: AdminCall) -> dict[str, Any] | None:
-    told = read_object(call.body, _PAYLOAD)
-    if told is not None:
+    fields = read_object(call.body, _PAYLOAD)
+    if fields is not None:
         # Jackson makes the whole object before the endpoint sees any of it.
-        for each in (told.get("type"), told.get("schema")):
+        for each in (fields.get("type"), fields.get("schema")):
             text(each)
-        texts(told.get("properties"))
-    return told
+        texts(fields.get("properties"))
+    return fields
 
 
 def _properties(payload: dict[str, Any] | None) -> dict[str, str | None]:

@@ -43,13 +43,13 @@ def of_namespace(call: AdminCall) -> Response:
 
 def partitioned(call: AdminCall) -> Response:
     """GET {domain}/{tenant}/{namespace}/partitioned."""
-    kept = call.registry.metadata
+    metadata = call.registry.metadata
     return ok(
         [
             str(name)
             for name in _names(call)
             if name.domain == call.names["domain"]
-            and (topic := kept.topic(name)) is not None
+            and (topic := metadata.topic(name)) is not None
             and topic.partitions is not None
         ]
     )
@@ -104,7 +104,7 @@ def delete(call: AdminCall) -> Response:
         if index is not None:
             if name.domain == "persistent" and not _has_partition(found, index):
                 raise RestError(404, f"Topic {_addressed(call)} not found")
-            # The next client makes it anew.
+            # The next client creates it again.
             return nothing()
         if found is not None and found.partitions is not None:
             raise RestError(
@@ -193,9 +193,9 @@ def delete_property(call: AdminCall) -> Response:
 
 
 def _properties(call: AdminCall) -> dict[str, str]:
-    told = texts(read(call.body)) or {}
-    found = {key: value for key, value in told.items() if value is not None}
-    if len(found) < len(told):
+    values = texts(read(call.body)) or {}
+    found = {key: value for key, value in values.items() if value is not None}
+    if len(found) < len(values):
         # A broker never answers; who waits is better served with an error.
         raise Unexpected("", "java.lang.NullPointerException")
     return found
@@ -208,10 +208,10 @@ def _need_persistent(call: AdminCall) -> StoredTopic:
 
 
 def _names(call: AdminCall) -> Iterable[TopicName]:
-    namespace, kept = call.namespace, call.registry.metadata
-    if kept.namespace(namespace) is None:
+    namespace, metadata = call.namespace, call.registry.metadata
+    if metadata.namespace(namespace) is None:
         raise RestError(404, "Namespace does not exist")
-    return kept.topics(namespace)
+    return metadata.topics(namespace)
 
 
 def _create(call: AdminCall, count: int | None) -> Response:

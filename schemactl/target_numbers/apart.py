@@ -72,13 +72,13 @@ class TopicApart:
 
     def __str__(self) -> str:
         """List the numbers that are not recorded, or all of them."""
-        told = [each for each in self.numbers if not each.recorded] or self.numbers
-        shown = ", ".join(str(each) for each in told[:_SHOWN])
-        return shown + (f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else "")
+        listed = [each for each in self.numbers if not each.recorded] or self.numbers
+        shown = ", ".join(str(each) for each in listed[:_SHOWN])
+        return shown + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
 
 
 _SHOWN = 8
-"""So many numbers of a topic are told in words."""
+"""The most numbers of a topic that a message lists."""
 
 
 def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:

@@ -85,11 +85,11 @@ class _Reader:
             try:
                 name = TopicName.parse(key.value)
             except ValueError as error:
-                self._tell(key, str(error), "write persistent://tenant/namespace/topic")
+                self._report(key, str(error), "write persistent://tenant/namespace/topic")
                 continue
             entries = dict(self._entries(value_node, value))
             if name in found_topics:
-                self._tell(key, f"{name} is recorded twice", "put all its numbers under one of the two")
+                self._report(key, f"{name} is recorded twice", "put all its numbers under one of the two")
                 continue
             found_topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
         return found_topics
@@ -97,7 +97,7 @@ class _Reader:
     def _entries(self, node: yaml.Node, value: Any) -> Iterator[tuple[int, NumberEntry]]:
         for key, entry_node, entry in self._items(node, value, "version numbers"):
             if not _NUMBER.fullmatch(key.value) or len(key.value) > 9 or int(key.value) > MAX_NUMBER:
-                self._tell(
+                self._report(
                     key,
                     f"expected a version number of the target, found `{shortened(key.value)}`",
                     f"write a number from 0 to {MAX_NUMBER}, as a message carries it",
@@ -114,10 +114,10 @@ class _Reader:
             if each.value in KEYS:
                 nodes[each.value] = value_node
             else:
-                # Looking for near misses takes longer than all else, and no more problems are told.
+                # Looking for near misses takes longer than all else, and no more problems are reported.
                 near = nearest(each.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
                 fix = f"write `{near}`" if near else f"the keys here are {', '.join(KEYS)}"
-                self._tell(each, f"unknown key `{shortened(each.value)}`", fix)
+                self._report(each, f"unknown key `{shortened(each.value)}`", fix)
         if len(self.problems) == before:
             self._check(number, key, nodes, value)
         if len(self.problems) > before:
@@ -140,20 +140,20 @@ class _Reader:
         """Report what is wrong with the values of an entry whose keys are known."""
         for name, (fits, expected) in _VALUES.items():
             if name in nodes and not fits(value[name]):
-                self._tell(nodes[name], f"expected {expected}, found {found(value[name])}", "")
+                self._report(nodes[name], f"expected {expected}, found {found(value[name])}", "")
         if "git" in nodes and "foreign" in nodes:
-            self._tell(
+            self._report(
                 nodes["foreign"],
                 "a number stands for one version: `git` and `foreign` exclude each other",
                 "keep one",
             )
         elif not nodes.keys() & {"git", "foreign", "deleted"}:
-            self._tell(key, f"nothing says what number {number} stands for", f"write {_SHAPES}")
+            self._report(key, f"nothing says what number {number} stands for", f"write {_SHAPES}")
         for name in ("type", "properties"):
             if name in nodes and "foreign" not in nodes:
-                self._tell(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
+                self._report(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
         if "foreign" in nodes and "type" not in nodes:
-            self._tell(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
+            self._report(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
 
     def _foreign(self, node: yaml.Node, value: Mapping[str, Any]) -> tuple[SchemaInfo | None, str | None]:
         """Return the foreign definition and its path; None where that is a problem."""
@@ -161,17 +161,17 @@ class _Reader:
         try:
             path = resolve(self.folder, written)
         except ValueError as error:
-            self._tell(node, str(error), "foreign definitions stand beside the numbers file: foreign/...")
+            self._report(node, str(error), "put foreign definitions next to the numbers file: foreign/...")
             return None, None
         if self.folder and not path.startswith(f"{self.folder}/"):
-            self._tell(
+            self._report(
                 node,
                 f"`{written}` is not in the numbers file's folder, {self.folder}",
                 "move the definition there: foreign/...",
             )
             return None, None
         if why := obstacle(self.files, path):
-            self._tell(
+            self._report(
                 node, why, "`schemactl drift --accept` writes the definition again; commit it with this file"
             )
             return None, None
@@ -189,7 +189,7 @@ class _Reader:
     ) -> Iterator[tuple[yaml.ScalarNode, yaml.Node, Any]]:
         """Yield the keys of a mapping with their values; repeated ones were reported when the file was read."""
         if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
-            self._tell(node, f"expected {what} as a mapping, found {found(value)}", "")
+            self._report(node, f"expected {what} as a mapping, found {found(value)}", "")
             return
         seen = set()
         for key, value_node in node.value:
@@ -197,7 +197,7 @@ class _Reader:
                 seen.add(key.value)
                 yield key, value_node, value[key.value]
 
-    def _tell(self, node: yaml.Node, what: str, fix: str) -> None:
+    def _report(self, node: yaml.Node, what: str, fix: str) -> None:
         self.problems.append(Problem(node_place(shown(self.path), node), what, fix))
 
 

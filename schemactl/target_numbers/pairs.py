@@ -88,7 +88,7 @@ def pair_value(pair: NumberPair) -> Json:
     """Return one entry as JSON, with `schema` where Git alone could not restore exactly what the registry holds."""
     entry, version = pair.registry, pair.git
     info = entry.info if entry else version.info if version else None
-    told: Json = {
+    value: Json = {
         "registry": entry.number if entry else None,
         "git": version.number if version else None,
         "state": pair.state,
@@ -98,8 +98,8 @@ def pair_value(pair: NumberPair) -> Json:
         "stamp": pair.stamp,
     }
     if entry and entry.info and not (version and upload(version) == entry.info):
-        told["schema"] = schema_value(entry.info)
-    return told
+        value["schema"] = schema_value(entry.info)
+    return value
 
 
 def _pairs(git: Topic | None, registry: Topic | None) -> Sequence[NumberPair]:
@@ -159,26 +159,26 @@ def _read(path: Path) -> Json:
     return value
 
 
-def _list(name: TopicName, told: Json, git: Catalog) -> tuple[NumberPair, ...]:
+def _list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, ...]:
     topic = git.topics.get(name)
     known = {version.number: version for version in topic.versions} if topic else {}
-    pairs = [_pair(name, each, known) for each in told["versions"] if each["registry"] is not None]
+    pairs = [_pair(name, each, known) for each in value["versions"] if each["registry"] is not None]
     taken = [pair.registry.number for pair in pairs if pair.registry]
     if taken != sorted(set(taken)):
         raise ValueError(f"the numbers of {name} are not in order")
     return tuple(pairs)
 
 
-def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> NumberPair:
-    number, readable = int(told["registry"]), told["state"] == "readable"
-    git = known.get(told["git"]) if told["git"] is not None else None
-    if git and (git.commit and git.commit.id) != (told["commit"] and told["commit"]["id"]):
+def _pair(name: TopicName, value: Json, known: dict[int, SchemaVersion]) -> NumberPair:
+    number, readable = int(value["registry"]), value["state"] == "readable"
+    git = known.get(value["git"]) if value["git"] is not None else None
+    if git and (git.commit and git.commit.id) != (value["commit"] and value["commit"]["id"]):
         git = None
-    info = read_schema(told.get("schema"))
+    info = read_schema(value.get("schema"))
     if readable and info is None:
         if git is None:
             raise SchemactlError(
-                f"{name}: v{number} was Git's version {told['git']} of commit {(told['commit'] or {}).get('id', '?')[:9]}, "
+                f"{name}: v{number} was Git's version {value['git']} of commit {(value['commit'] or {}).get('id', '?')[:9]}, "
                 "which the approved history does not have as that version: it was rewritten, or this clone is behind",
                 fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge what was approved instead on "
                 "top of it (`git merge --no-ff`), and push that as the approved branch",
@@ -189,4 +189,4 @@ def _pair(name: TopicName, told: Json, known: dict[int, SchemaVersion]) -> Numbe
             f"{name}: the list says that v{number} is Git's version {git.number}, and gives another content for it",
             fix="name a list as schemactl wrote it",
         )
-    return NumberPair(SchemaVersion(number, info, timestamp_ms=told["time_ms"]), git, readable)
+    return NumberPair(SchemaVersion(number, info, timestamp_ms=value["time_ms"]), git, readable)

@@ -189,8 +189,10 @@ class AdminConnection:
             fix = (
                 "give the role the permission: docs/reference/targets.md lists those that plan and apply need"
             )
-        said = on_one_line(self.error_message(reply))
-        raise RegistryError(f"{self.url}: {what} answers {reply.status}{': ' if said else ''}{said}", fix=fix)
+        message = on_one_line(self.error_message(reply))
+        raise RegistryError(
+            f"{self.url}: {what} answers {reply.status}{': ' if message else ''}{message}", fix=fix
+        )
 
     def error_message(self, reply: Reply) -> str:
         """Return the broker's message without secrets, in at most a few lines."""
@@ -355,9 +357,9 @@ class AdminConnection:
         listed = _addresses(f"//{one}" for one in self._asked("brokers", list))
         ports = {port for _, port in self._cluster}
         for name in self._asked("clusters", list)[:_MAX_CLUSTERS]:
-            told = self._asked(f"clusters/{quote(str(name), safe='')}", dict)
+            cluster = self._asked(f"clusters/{quote(str(name), safe='')}", dict)
             for key in ("serviceUrl", "serviceUrlTls"):
-                ports |= {port for _, port in _addresses(split_addresses(str(told.get(key) or "")))}
+                ports |= {port for _, port in _addresses(split_addresses(str(cluster.get(key) or "")))}
         return listed | {(host, port) for host, _ in listed for port in ports}
 
     def _asked(self, path: str, kind: type[Any]) -> Any:

@@ -21,7 +21,7 @@ from schemactl.registry.pulsar.replies import Reply
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 _MAX_TOKEN_ANSWER_BYTES = 1 << 20
-_MAX_SAID = 200
+_MAX_SHOWN = 200
 _LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
 
 
@@ -183,7 +183,7 @@ class _OAuth2:
             raise self._trouble("its configuration names no token_endpoint")
         if not _is_as_private(endpoint, issuer):
             raise self._trouble(
-                f"its configuration names {endpoint[:_MAX_SAID]!r} as token_endpoint, and a secret is never sent over http, but "
+                f"its configuration names {endpoint[:_MAX_SHOWN]!r} as token_endpoint, and a secret is never sent over http, but "
                 "to this machine"
             )
         form = {
@@ -213,18 +213,18 @@ class _OAuth2:
             finally:
                 reply.release_conn()
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
-            # Its text may hold the request, so only the kind of trouble is told.
+            # Its text may hold the request, so only the kind of error is shown.
             kind = http_limits.limit_reached(error) or type(error).__name__
-            raise self._trouble(f"{url.partition('?')[0][:_MAX_SAID]} cannot be reached ({kind})") from None
+            raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} cannot be reached ({kind})") from None
         try:
             value = Reply(reply.status, body=data).json()
         except ValueError:
             value = None
         if reply.status != 200 or not isinstance(value, dict):
-            said = value.get("error") if isinstance(value, dict) else None
-            quotes = isinstance(said, str) and any(secret in said for secret in self._secrets)
-            why = f": {said[:_MAX_SAID]}" if isinstance(said, str) and not quotes else ""
-            raise self._trouble(f"{url.partition('?')[0][:_MAX_SAID]} answers {reply.status}{why}")
+            reason = value.get("error") if isinstance(value, dict) else None
+            quotes = isinstance(reason, str) and any(secret in reason for secret in self._secrets)
+            why = f": {reason[:_MAX_SHOWN]}" if isinstance(reason, str) and not quotes else ""
+            raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} answers {reply.status}{why}")
         return value
 
     def _trouble(self, what: str) -> RegistryError:

@@ -60,7 +60,7 @@ def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion
     answer = connection.get(
         f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE]}, absent={"getSchemaResponses": ()}
     )
-    readable = [_version(topic, told) for told in answer["getSchemaResponses"]]
+    readable = [_version(topic, each) for each in answer["getSchemaResponses"]]
     if any(later.number <= one.number for one, later in pairwise(readable)):
         raise RegistryError(f"{topic}: the registry lists its versions out of order")
     first = readable[0].number if readable else _next_number(connection, topic)
@@ -95,8 +95,8 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
     payload = _payload(info)
     reply = connection.send("POST", f"{_path(topic)}/schema", payload)
     if reply.fine:
-        told = connection.json(reply, f"upload to {topic}", {"version": {"version": int}})
-        number: int = told["version"]["version"]
+        answer = connection.json(reply, f"upload to {topic}", {"version": {"version": int}})
+        number: int = answer["version"]["version"]
         return number
     if is_too_big(reply, len(info.schema)):
         raise SchemaRefused(
@@ -154,18 +154,18 @@ def _path(topic: TopicName) -> str:
 
 def _next_number(connection: AdminConnection, topic: TopicName) -> int:
     """Return one more than the number of the last entry, tombstones included."""
-    told = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
-    return _number(topic, told["info"]["version"]) + 1 if told else 0
+    answer = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
+    return _number(topic, answer["info"]["version"]) + 1 if answer else 0
 
 
-def _number(topic: TopicName, told: int) -> int:
+def _number(topic: TopicName, answer: int) -> int:
     """Return a version number that the registry sent; raise RegistryError if no list of versions can be so long."""
-    if not 0 <= told < MAX_VERSIONS:
+    if not 0 <= answer < MAX_VERSIONS:
         raise RegistryError(
-            f"{topic}: the registry says there is a version {told}, but it cannot list so many",
+            f"{topic}: the registry says there is a version {answer}, but it cannot list so many",
             fix="check that `registry` of the target is the address of Pulsar's admin API",
         )
-    return told
+    return answer
 
 
 def _payload(info: SchemaInfo) -> dict[str, Any]:
@@ -216,5 +216,5 @@ def strategy_in_force(connection: AdminConnection, topic: TopicName) -> Compatib
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _payload(SchemaInfo(SchemaType.STRING)))
     if not reply.fine:
         return None
-    told = connection.json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
-    return strategy_named(told["schemaCompatibilityStrategy"])
+    answer = connection.json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
+    return strategy_named(answer["schemaCompatibilityStrategy"])
