@@ -275,13 +275,21 @@ def _declared(
     repository: Repository, project: Project, files: CommitFiles | HashedFiles
 ) -> tuple[Declared, Judged]:
     """What the files say, the targets' numbers files among them. Raises DeclarationError if they have problems."""
-    from schemactl import declare, history
+    from schemactl import declare
     from schemactl.history import attributes
     from schemactl.target_numbers import judge_files
 
-    soundness = history.Soundness(repository, project, files)
-    declared = declare.read(files, project, soundness=soundness)
-    soundness.keep()
+    store = repository.store(project.path)
+    release = f"{project.release}\n".encode()
+    before = bytes(store.read("valid") or b"")
+    cache = declare.ValidationCache(
+        declare.Definitions(files),
+        lambda path: ":".join(files.entry(path) or ()),
+        before.removeprefix(release) if before.startswith(release) else b"",
+    )
+    declared = declare.read(files, project, cache=cache)
+    if (content := cache.content()) is not None:
+        store.write("valid", release + content)
     numbers = judge_files(files, project)
     wrong = sorted({*declared.problems, *numbers.problems})
     judged = {project.path, *_paths(declared), *numbers.paths, *(each.source.path for each in wrong)}

@@ -11,6 +11,7 @@ from schemactl.declare.document import (
 )
 from schemactl.declare.files import Files, WorktreeFiles
 from schemactl.declare.project import PROJECT_FILE, load_project, read_project
+from schemactl.declare.validation_cache import ValidationCache
 
 __all__ = [
     "PROJECT_FILE",
@@ -22,6 +23,7 @@ __all__ = [
     "NamespaceDocument",
     "SchemaDeclaration",
     "TopicDocument",
+    "ValidationCache",
     "WorktreeFiles",
     "build",
     "in_roots",

@@ -5,15 +5,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Protocol
 
-from schemactl.declare.deferred import DeferredInfo
-from schemactl.declare.definition import Definition, Definitions, avro_files, avro_source
+from schemactl.declare.definition import Definition, Definitions
 from schemactl.declare.describe import nearest
 from schemactl.declare.document import (
     Documents,
-    NamespaceDocument,
     SchemaDeclaration,
     TopicDocument,
     read_documents,
@@ -27,10 +23,21 @@ from schemactl.declare.files import (
     read_bytes,
     shown,
 )
+from schemactl.declare.validation_cache import KnownFile, ValidationCache
 from schemactl.declare.yaml_text import YamlText
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import problems as format_problems
-from schemactl.model import Catalog, Namespace, NamespaceName, Project, Release, SchemaInfo, Topic, TopicName
+from schemactl.model import (
+    Catalog,
+    Namespace,
+    NamespaceName,
+    Project,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    Topic,
+    TopicName,
+)
 from schemactl.verdicts import Finding
 
 
@@ -51,21 +58,6 @@ class Declared:
     findings: tuple[Finding, ...] = ()
 
 
-class Soundness(Protocol):
-    """Which definitions are known to be sound: allowed as they are declared, with nothing to be said of them.
-
-    That hangs on nothing but the contents of the files, the release, and what this installation makes of both.
-    """
-
-    def knows(self, path: str, document: int, made_of: tuple[str, ...]) -> bool:
-        """Whether the definition that this document of the file declares, made of those files, is known to be sound."""
-        ...
-
-    def add(self, path: str, document: int, made_of: tuple[str, ...]) -> None:
-        """Record that it is sound."""
-        ...
-
-
 def load(files: Files, project: Project) -> Catalog:
     """Everything the project's files declare.
 
@@ -78,14 +70,14 @@ def load(files: Files, project: Project) -> Catalog:
     return declared.catalog
 
 
-def read(files: Files, project: Project, *, soundness: Soundness | None = None) -> Declared:
+def read(files: Files, project: Project, *, cache: ValidationCache | None = None) -> Declared:
     """Everything the project's files declare, and everything that is wrong with them.
 
-    A definition that `soundness` knows is read when somebody looks at it, and not judged again.
+    A file that `cache` knows is read when somebody looks at its definitions or places, and not judged again.
     """
     paths = sorted(files.paths())
     problems: list[Problem] = list(_empty_roots(files, project, paths))
-    documents = []
+    documents: list[Documents | KnownFile] = []
     for path in (path for path in paths if in_roots(path, project)):
         if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
             why = obstacle(files, path)
@@ -97,8 +89,8 @@ def read(files: Files, project: Project, *, soundness: Soundness | None = None) 
                 what = "the name of this file is no UTF-8, or holds a line break or another control character"
                 problems.append(Problem(Source(shown(path)), what, "rename it"))
             elif path.endswith(YAML_SUFFIXES):
-                documents.append(_read(files, path))
-    declared = _Builder(files, project, soundness).build(documents)
+                documents.append((cache and cache.known(path)) or _read(files, path))
+    declared = _Builder(files, project, cache).build(documents)
     return replace(declared, problems=tuple(sorted({*problems, *declared.problems})))
 
 
@@ -124,30 +116,39 @@ def build(documents: Iterable[Documents], files: Files, project: Project) -> Dec
 class _Builder:
     """One run over all documents."""
 
-    def __init__(self, files: Files, project: Project, soundness: Soundness | None = None) -> None:
+    def __init__(self, files: Files, project: Project, cache: ValidationCache | None = None) -> None:
         self.project = project
-        self.soundness = soundness
-        self.definitions = Definitions(files)
+        self.cache = cache
+        self.definitions = cache.definitions if cache else Definitions(files)
         self.namespaces: dict[NamespaceName, Namespace] = {}
         self.topics: dict[TopicName, Topic] = {}
-        self.by_schema: dict[str, TopicDocument] = {}
+        self.by_schema: dict[str, Topic] = {}
         self.dependencies: dict[TopicName, frozenset[str]] = {}
         self.problems: list[Problem] = []
         self.findings: list[Finding] = []
 
-    def build(self, documents: Iterable[Documents]) -> Declared:
+    def build(self, documents: Iterable[Documents | KnownFile]) -> Declared:
         documents = list(documents)
-        topics = (each for file in documents for each in file.documents if isinstance(each, TopicDocument))
+        read = (file for file in documents if isinstance(file, Documents))
+        topics = (each for file in read for each in file.documents if isinstance(each, TopicDocument))
         self.definitions.prepare(topic.schema for topic in topics if topic.schema)
         for file in documents:
+            if isinstance(file, KnownFile):
+                self._known(file)
+                continue
             self.problems += file.problems
             for schema in file.unread:
                 self.problems += self.definitions.missing(schema)
+            made_of = []
             for document in file.documents:
                 if isinstance(document, TopicDocument):
-                    self._topic(document)
+                    made_of.append(self._topic(document))
                 else:
-                    self._namespace(document)
+                    self._namespace(document.namespace)
+                    made_of.append(())
+            whole = [each for each in made_of if each is not None]
+            if self.cache and len(whole) == len(made_of) and not (file.problems or file.unread):
+                self.cache.add(file.path, zip(file.documents, whole, strict=True))
         return Declared(
             Catalog(self.namespaces, self.topics),
             tuple(sorted(set(self.problems))),
@@ -155,52 +156,65 @@ class _Builder:
             tuple(self.findings),
         )
 
-    def _namespace(self, document: NamespaceDocument) -> None:
-        first = self.namespaces.setdefault(document.namespace.name, document.namespace)
-        if first is not document.namespace:
+    def _namespace(self, namespace: Namespace) -> None:
+        first = self.namespaces.setdefault(namespace.name, namespace)
+        if first is not namespace and namespace.source:
             what = f"the namespace {first.name} is declared for the second time; first at {first.source}"
-            self.problems.append(Problem(document.source, what, "keep one of the two"))
+            self.problems.append(Problem(namespace.source, what, "keep one of the two"))
 
-    def _topic(self, document: TopicDocument) -> None:
+    def _known(self, file: KnownFile) -> None:
+        """Add what a file declares that was judged before."""
+        for declared, made_of in file.declared:
+            if isinstance(declared, Namespace):
+                self._namespace(declared)
+            elif self._is_first(declared):
+                self.topics[declared.name] = declared
+                if declared.schema:
+                    self.dependencies[declared.name] = made_of
+
+    def _is_first(self, topic: Topic) -> bool:
+        """Return whether nothing before declares the topic, or shares its schemas in Pulsar; else that is a problem."""
+        first = self.by_schema.setdefault(topic.name.schema_id, topic)
+        if first is not topic and topic.source:
+            self.problems.append(_twice(topic, first, topic.source))
+        return first is topic
+
+    def _topic(self, document: TopicDocument) -> tuple[str, ...] | None:
+        """Return the files that the topic's definition is made of; None: whoever checks again has to read them again."""
         topic = document.topic
-        first = self.by_schema.setdefault(topic.name.schema_id, document)
-        if first is not document:
-            self.problems.append(_twice(document, first))
-            return
-        if document.schema is not None:
-            info = self._schema(topic.name, document.schema)
-            if info is None:
-                return
-            topic = replace(topic, schema=info)
-        self.topics[topic.name] = topic
+        if not self._is_first(topic):
+            return None
+        if document.schema is None:
+            self.topics[topic.name] = topic
+            return ()
+        info, is_sound = self._schema(topic.name, document.schema)
+        if info is None:
+            return None
+        self.topics[topic.name] = replace(topic, schema=info)
+        return (
+            tuple(self.dependencies[topic.name]) if is_sound and not _is_compiled(document.schema) else None
+        )
 
-    def _schema(self, name: TopicName, declaration: SchemaDeclaration) -> SchemaInfo | None:
-        """Return the schema of a topic; None, and problems, where it cannot be read."""
-        here = declaration.text.path
-        paths = avro_files(declaration)
-        if paths and self.soundness and self.soundness.knows(here, declaration.document, paths):
-            self.dependencies[name] = frozenset(paths) - {here}
-            source = avro_source(declaration, paths[0])
-            return DeferredInfo.of(declaration.type, partial(self._read, declaration), source=source)
+    def _schema(self, name: TopicName, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
+        """Return the schema of a topic, and whether there is nothing to say of it; None, and problems, where it cannot be read."""
         definition = self.definitions.read(declaration)
         self.dependencies[name] = definition.paths
         problems = list(definition.problems)
         if definition.info:
             problems += judged(definition.info, self.project.release)
         findings = list(_unused(name, declaration, definition))
-        if self.soundness and paths and not problems and not findings:
-            self.soundness.add(here, declaration.document, paths)
         self.problems += problems
         self.findings += findings if definition.info else []
-        return definition.info
+        return definition.info, not problems and not findings
 
-    def _read(self, declaration: SchemaDeclaration) -> SchemaInfo:
-        """Return the schema of a declaration that was known to be sound."""
-        definition = self.definitions.read(declaration)
-        if definition.info is None:
-            # Somebody changes the files at this moment.
-            raise DeclarationError(definition.problems)
-        return definition.info
+
+def _is_compiled(declaration: SchemaDeclaration) -> bool:
+    """Return whether protoc reads the definition, or a half of it: its answers hang on more than the files."""
+    return (
+        declaration.type is SchemaType.PROTOBUF_NATIVE
+        or declaration.proto is not None
+        or any(_is_compiled(half) for half in (declaration.key, declaration.value) if half)
+    )
 
 
 def judged(info: SchemaInfo, release: Release) -> Iterator[Problem]:
@@ -211,14 +225,14 @@ def judged(info: SchemaInfo, release: Release) -> Iterator[Problem]:
             yield Problem(source, problem.what, problem.fix)
 
 
-def _twice(document: TopicDocument, first: TopicDocument) -> Problem:
-    name, other = document.topic.name, first.topic.name
+def _twice(topic: Topic, first: Topic, source: Source) -> Problem:
+    name, other = topic.name, first.name
     if name == other:
         what, fix = f"{name} is declared for the second time; first at {first.source}", "keep one of the two"
     else:
         what = f"{name} and {other} ({first.source}) share one list of schemas in Pulsar"
         fix = "keep one of the two, or give one another name"
-    return Problem(document.source, what, fix)
+    return Problem(source, what, fix)
 
 
 def _unused(topic: TopicName, declaration: SchemaDeclaration, definition: Definition) -> Iterator[Finding]:

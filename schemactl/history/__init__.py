@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.reading import Forked, read, read_forked, read_here
     from schemactl.history.repository import Repository
-    from schemactl.history.soundness import Soundness
     from schemactl.history.state import History, Note, Standing
     from schemactl.history.store import Store
 
@@ -35,7 +34,6 @@ __all__ = [
     "LoggedCommit",
     "Note",
     "Repository",
-    "Soundness",
     "Standing",
     "Store",
     "approved_project",
@@ -56,7 +54,6 @@ _HOMES = {
     "LoggedCommit": "commits",
     "Note": "state",
     "Repository": "repository",
-    "Soundness": "soundness",
     "Standing": "state",
     "Store": "store",
     "approved_project": "approved",

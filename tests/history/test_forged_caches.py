@@ -14,8 +14,7 @@ import pytest
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 import schemactl
-from schemactl import declare, history
-from schemactl.model import Project
+from schemactl.history.store import read, write
 
 FINE, BAD, ERROR = 0, 100, 1
 PROJECT_FILE = (
@@ -121,19 +120,18 @@ def test_a_database_with_programs_in_it_runs_none(scratch: Scratch, check: Check
     assert check().returncode == BAD
 
 
-def test_a_definition_that_somebody_else_found_sound_is_judged(
+def test_a_definition_that_somebody_else_found_valid_is_judged(
     scratch: Scratch, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert check(state="somebody").returncode == FINE
     stage(scratch, UNSOUND)
     told = check()
     assert told.returncode == ERROR
+    [path] = (scratch.path / ".git" / "schemactl").glob("*valid*")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody"))
-    project = Project(roots=("topics",))
-    with history.Repository.open(scratch.path) as repository:
-        files = history.HashedFiles(declare.WorktreeFiles(str(scratch.path)), repository.object_format)
-        soundness = history.Soundness(repository, project, files)
-        soundness.add("topics/orders.yaml", 0, ("topics/orders.avsc",))
-        soundness.keep()
+    content = bytes(read(str(path), "valid") or b"")
+    old, new = (scratch.git("rev-parse", f"{each}:topics/orders.avsc").encode() for each in ("HEAD", ""))
+    write(str(path), "valid", content.replace(old, new))
     assert check(state="somebody").returncode == BAD, (
         "the forgery is a good one: only the broker's verdict is left"
     )
@@ -190,10 +188,10 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     shutil.copytree(
         schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert check("--staged", package=package).returncode == FINE
+    assert check(package=package).returncode == FINE
     files = {path: path.read_bytes() for path in (scratch.path / ".git" / "schemactl").iterdir()}
     assert len(files) == 2
-    assert check("--staged", package=package).returncode == FINE
+    assert check(package=package).returncode == FINE
     assert {path: path.read_bytes() for path in files} == files
     # As large and as old as before.
     module = package / "schemactl" / "rules" / "__init__.py"
@@ -202,5 +200,5 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     module.write_text(text.replace('"""', "'''", 2), encoding="utf-8")
     os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert module.stat().st_size == before.st_size
-    assert check("--staged", package=package).returncode == FINE
+    assert check(package=package).returncode == FINE
     assert all(path.read_bytes() != content for path, content in files.items())

@@ -1,0 +1,193 @@
+"""What was judged once is not judged again, and whoever reads the files cannot tell the difference."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from scratch import Files, Scratch, declared, record
+
+from schemactl import declare, history
+from schemactl.declare import Declared, catalog
+from schemactl.errors import InvalidSchema
+from schemactl.formats import problems
+from schemactl.model import Project, Release, SchemaInfo
+
+PROJECT = Project(roots=("topics",))
+USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
+BAD_DEFAULT = (
+    '{"type": "record", "name": "Refund", "fields": [{"name": "id", "type": "int", "default": "none"}]}'
+)
+INLINE = "topic: shop/sales/{}\nschema:\n  type: {}\n  definition: {}\n"
+KEY_VALUE = """\
+topic: shop/sales/pairs
+schema: {type: KEY_VALUE, key: {type: STRING}, value: {type: AVRO, definition: refunds.avsc}}
+"""
+ORDERS = declared(more="  references: [../money.avsc]\n")
+REST = (
+    declared("shop/sales/refunds", "refunds.avsc")
+    + "---\n"
+    + INLINE.format("clicks", "JSON", record("id", name="Click"))
+    + "---\n"
+    + INLINE.format("views", "AVRO", "{type: record, name: View, fields: []}")
+    + "---\n"
+    + KEY_VALUE
+)
+FILES: Files = {
+    "money.avsc": record("amount", name="Money"),
+    "topics/orders.yaml": ORDERS,
+    "topics/orders.avsc": USES_MONEY,
+    "topics/rest.yaml": REST,
+    "topics/refunds.avsc": record("id", name="Refund"),
+}
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """Definitions in files, with references, in the declaration as text and as YAML, and as halves."""
+    made = Scratch(tmp_path / "r")
+    made.commit(FILES)
+    made.flush()
+    return made
+
+
+class Reading(NamedTuple):
+    """What the files declare, as seen with and without what was known; the definitions that were judged for the first."""
+
+    told: object
+    plain: object
+    judged: list[bytes]
+
+
+class Checks:
+    """Readings of one repository that keep what they have found valid."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self.scratch = scratch
+        self.content = b""
+
+    def write(self, path: str, text: str | bytes | None) -> None:
+        """Write the file, in the working tree and in the index."""
+        self.scratch.write({path: text})
+        self.scratch.git("add", "--all")
+
+    def read(self, *, staged: bool = False) -> Reading:
+        """Read the working tree or the index."""
+        judged: list[bytes] = []
+
+        def noting(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
+            judged.append(info.schema)
+            return problems(info, release)
+
+        with history.Repository.open(self.scratch.path) as repository:
+            files: history.IndexFiles | history.HashedFiles
+            if staged:
+                files = history.IndexFiles(repository)
+            else:
+                worktree = declare.WorktreeFiles(str(self.scratch.path))
+                files = history.HashedFiles(worktree, repository.object_format)
+            cache = self.cache(files)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(catalog, "format_problems", noting)
+                found = declare.read(files, PROJECT, cache=cache)
+            self.content = cache.content() or self.content
+            return Reading(told(found), told(declare.read(files, PROJECT)), judged)
+
+    def cache(self, files: history.IndexFiles | history.HashedFiles) -> declare.ValidationCache:
+        """Return what is known of these files."""
+        definitions = declare.Definitions(files)
+        return declare.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content)
+
+
+@pytest.fixture
+def checks(scratch: Scratch) -> Checks:
+    """Nothing has been read yet."""
+    return Checks(scratch)
+
+
+def told(found: Declared) -> object:
+    """All that can be seen of it."""
+    topics = {
+        name: (topic, topic.schema and (topic.schema.source, topic.schema.locate("/fields/0/type")))
+        for name, topic in found.catalog.topics.items()
+    }
+    return found.catalog.namespaces, topics, found.problems, found.dependencies, found.findings
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
+def test_a_definition_is_judged_once(checks: Checks, *, staged: bool) -> None:
+    first, second = checks.read(staged=staged), checks.read(staged=staged)
+    assert len(first.judged) == 5
+    assert second.judged == []
+    assert first.told == second.told == second.plain
+
+
+def test_what_is_staged_is_known_from_the_working_tree(checks: Checks) -> None:
+    checks.read()
+    assert checks.read(staged=True).judged == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "judged"),
+    [
+        ("topics/refunds.avsc", record("id", "reason", name="Refund"), 4),
+        ("topics/refunds.avsc", BAD_DEFAULT, 4),
+        ("topics/refunds.avsc", "{", 2),
+        ("topics/refunds.avsc", None, 2),
+        ("money.avsc", record("amount", "unit", name="Money"), 1),
+        ("money.avsc", "{}", 1),
+        ("money.avsc", record("amount", name="Coin"), 1),
+        ("topics/orders.avsc", record("id", name="Order"), 1),
+        ("topics/orders.yaml", declared(), 1),
+        ("topics/again.yaml", declared(), 1),
+    ],
+    ids=[
+        *("changed", "bad default", "no JSON", "gone", "reference changed", "reference broken"),
+        *("reference misses the type", "reference unused", "no reference", "declared twice"),
+    ],
+)
+@pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
+def test_a_change_of_any_file_it_is_made_of_is_judged(
+    checks: Checks, path: str, text: str | None, judged: int, *, staged: bool
+) -> None:
+    before = checks.read(staged=staged)
+    checks.write(path, text)
+    changed = checks.read(staged=staged)
+    assert changed.told == changed.plain
+    assert changed.told != before.told
+    assert len(changed.judged) == judged
+    again = checks.read(staged=staged)
+    assert again.told == changed.told
+
+
+def test_what_is_not_valid_is_judged_every_time(checks: Checks) -> None:
+    checks.write("topics/refunds.avsc", BAD_DEFAULT)
+    checks.write("topics/orders.avsc", record("id", name="Order"))
+    for _ in range(3):
+        found = checks.read()
+        assert found.told == found.plain
+    assert len(found.judged) == 5
+
+
+def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) -> None:
+    contents: dict[str, list[str | bytes | None]] = {
+        "money.avsc": [record("amount", name="Money"), record("sum", name="Money"), record("x", name="Coin")],
+        "topics/orders.avsc": [USES_MONEY, record("id", name="Order"), BAD_DEFAULT, None],
+        "topics/orders.yaml": [
+            FILES["topics/orders.yaml"],
+            declared(),
+            "topic: shop/sales/orders\n",
+            "a: b\n",
+        ],
+        "topics/refunds.avsc": [record("id", name="Refund"), BAD_DEFAULT, "[", None],
+        "topics/rest.yaml": [REST, declared("shop/sales/refunds", "refunds.avsc")],
+    }
+    edits = random.Random(7)  # noqa: S311  no secret, but always the same
+    for _ in range(40):
+        path = edits.choice(list(contents))
+        checks.write(path, edits.choice(contents[path]))
+        found = checks.read(staged=edits.random() < 0.5)
+        assert found.told == found.plain
