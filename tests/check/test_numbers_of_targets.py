@@ -164,9 +164,7 @@ def test_a_topic_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize("change", [NUMBERS, FOREIGN])
-def test_a_numbers_file_is_checked_completely(
-    estate: Estate, change: str
-) -> None:
+def test_a_numbers_file_is_checked_completely(estate: Estate, change: str) -> None:
     write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
     assert accepts("--staged")
