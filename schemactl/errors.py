@@ -15,7 +15,7 @@ Findings are values, problems are exceptions, bugs are tracebacks:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemactl.printing import on_one_line
@@ -113,3 +113,19 @@ class PartlyApplied(SchemactlError):
     """Some steps of a plan were carried out, then one failed."""
 
     exit_code = 3
+
+
+def did_you_mean(text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None) -> str:
+    """Return `; did you mean X?` where some of `known` are close to `text`, otherwise nothing.
+
+    Args:
+        text: what was written.
+        known: what could have been written.
+        shown: what to say instead of a name of `known`.
+    """
+    # Only mistakes need it.
+    from difflib import get_close_matches
+
+    small = {name.lower(): name for name in known}
+    near = [small[name] for name in get_close_matches(text.lower(), small, n=3)]
+    return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in near)}?" if near else ""

@@ -28,6 +28,7 @@ LAYERS: dict[str, set[str]] = {
     "broker": {"errors", "model", "verdicts", "formats"},
     "compat": {"errors", "model", "verdicts", "formats", "broker"},
     "wording": {"model", "verdicts"},
+    "topic_match": {"errors", "model"},
     "declare": {
         "registry_url",
         "errors",
@@ -81,6 +82,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "serve": {"errors", "model", "verdicts", "formats", "broker", "registry"},
     "plan": {
+        "topic_match",
         "errors",
         "installation",
         "output",

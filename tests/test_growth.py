@@ -24,7 +24,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from schemactl.broker import legacy_json
 from schemactl.broker.words import words
 from schemactl.cli.json_lines import answer_lines
-from schemactl.cli.topics import number_of
+from schemactl.cli.selection import number_of
 from schemactl.codec import avro_definition
 from schemactl.codec.errors import InvalidDefinition
 from schemactl.declare import yaml_text

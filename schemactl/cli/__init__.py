@@ -1,55 +1,28 @@
-"""The command line: knows every command, imports each on use."""
+"""The command line: what every command shares, and the start of one. The commands are in modules of their own."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from schemactl.cli.parser import COMMANDS, build_parser, command_of, load
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.printing import CleanStream, on_one_line, uncleaned
-from schemactl.report.style import is_welcome
+from schemactl.report.style import fit, is_welcome, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import Project
 
-COMMANDS: dict[str, str] = {
-    "init": "start a project in this repository",
-    "check": "files against the approved history: the hook and the pull-request check",
-    "log": "the versions of a topic, with their commits",
-    "show": "one version's definition",
-    "diff": "what changed between two versions, and who can read whom",
-    "plan": "what apply would do, with the registry's predicted answer for every step",
-    "apply": "carry out a plan",
-    "drift": "what a registry holds otherwise than Git approved",
-    "import": "write declarations of what a registry holds and nobody declares",
-    "rebuild": "give a registry that lost its schemas the same version numbers back",
-    "registry": "one topic of a registry by hand: get, list, put, delete, test",
-    "admit": "would this client be let in, and what would the broker do to the registry",
-    "serve": "the embedded registry behind Pulsar's admin REST paths",
-    "generate": "write StructTypes and codec modules for every approved version",
-    "spark": "stored messages of every version: verify that they are read, land them as Parquet",
-    "decode": "one message as JSON, and which commit brought its schema",
-    "compare": "the engine on JSON lines: definitions in, verdicts out",
-    "struct": "Spark's types on JSON lines: definitions in, StructTypes out",
-    "explain": "a rule: what, why, example, fix",
-    "completion": "print a completion script for your shell",
-}
-"""Command to one-line help. The module `schemactl.cli.<command>` is a `Command`; where that is a word of Python, with a `_`."""
-
-EXIT_CODES = """\
-exit codes: 0 fine · 1 could not decide (the message says why) · 2 there are changes (only with --detailed-exitcode)
-            3 partly applied · 4 stale plan · 64 wrong usage · 100 findings, and every other "no"
-"""
+__all__ = ["COMMANDS", "Context", "Progress", "build_parser", "main"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +33,7 @@ class Context:
         directory: absolute path of the folder to work in.
         config: path of the project file, or None to look for `schemactl.yaml` upwards from `directory`.
         quiet: no progress and no warnings on standard error.
+        verbose: details of the work on standard error.
         color: the report may use ANSI colours.
         trust_working_tree: targets may be taken from the project file here, as nobody has approved it.
     """
@@ -67,32 +41,49 @@ class Context:
     directory: str
     config: str | None = None
     quiet: bool = False
+    verbose: bool = False
     color: bool = False
     trust_working_tree: bool = False
 
     def say(self, text: str) -> None:
-        """`text` is on standard error, unless the user asked for quiet."""
+        """Print `text` to standard error, unless the user asked for quiet."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    def detail(self, text: str) -> None:
+        """Print `text` to standard error where the user asked for details."""
+        if self.verbose:
+            self.say(text)
+
+    def report(self, text: str) -> None:
+        """Print a report for people to standard output, within the terminal's width."""
+        print(fit(text, terminal_width()))
+
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
-        """What, told of "so many of so many", keeps a line on the terminal; on no terminal, or in quiet, nothing is shown."""
-        return Progress(what, of) if not self.quiet and sys.stderr.isatty() else lambda _done, _total: None
+        """Return what shows "so many of so many" on the terminal, or, with --verbose elsewhere, once at the end."""
+        if not self.quiet and sys.stderr.isatty():
+            return Progress(what, of)
+
+        def at_the_end(done: int, total: int | None) -> None:
+            if done == total:
+                self.detail(f"{on_one_line(what)}: {done} {of}")
+
+        return at_the_end
 
     def note(self, notes: Iterable[object]) -> None:
-        """Each is on standard error, as a note."""
+        """Print each to standard error, as a note."""
         for note in notes:
             self.say(f"note: {note}")
 
     @property
     def top(self) -> str:
-        """The real path of the repository to work in: below it, no link leads to what is written."""
+        """Return the real path of the repository to work in: below it, no link leads to what is written."""
         from schemactl.output import top_of
 
         return top_of(self.directory)
 
     def approved(self, project: Project | None = None) -> History:
-        """The approved history of `project`, or of the project that the folder belongs to.
+        """Return the approved history of `project`, or of the project that the folder belongs to.
 
         Raises:
             SchemactlError: there is no project, or Git cannot say which schemas were approved.
@@ -100,12 +91,16 @@ class Context:
         from schemactl import history
 
         if project is None:
-            return history.read_here(self.directory, self.config, progress=self.reading_history())
-        with history.Repository.open(self.directory) as repository:
-            return history.read(repository, project, progress=self.reading_history())
+            found = history.read_here(self.directory, self.config, progress=self.reading_history())
+        else:
+            with history.Repository.open(self.directory) as repository:
+                found = history.read(repository, project, progress=self.reading_history())
+        tip = found.tip.short if found.tip else "without commits"
+        self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
+        return found
 
     def reading_history(self) -> Callable[[int, int | None], None]:
-        """The progress of reading the approved history, which takes long where little of it is known yet."""
+        """Return the progress of reading the approved history, which takes long where little of it is cached."""
         return self.progress("reading the approved history", "commits")
 
 
@@ -122,7 +117,7 @@ class Progress:
         self._shown = False
 
     def __call__(self, done: int, total: int | None) -> None:
-        """So many of so many are done; None: of how many is not known yet."""
+        """Show that so many of so many are done; None: of how many is not known yet."""
         now_s = time.monotonic()
         if done <= 1:
             self._next_s = now_s + 0.5
@@ -137,116 +132,20 @@ class Progress:
             self._next_s, self._shown = now_s + 0.1, True
 
 
-class Command(Protocol):
-    """A module `schemactl.cli.<command>`."""
-
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """The command's own arguments, description and examples are in `parser` afterwards."""
-        ...
-
-    def run(self, args: argparse.Namespace, context: Context) -> int:
-        """The command's exit code, after its report went to standard output."""
-        ...
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse, but wrong usage exits with 64, as `sysexits.h` has it (argparse's own 2 means "changes" here)."""
-
-    def error(self, message: str) -> NoReturn:
-        """The usage and the message are on standard error, and the process ends."""
-        self.print_usage(sys.stderr)
-        self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
-
-
-class _Version(argparse.Action):
-    """Shows which version is installed, and whether something else was installed over it; looked up only when asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from schemactl import installation
-
-        print(f"schemactl {installation.version()}")
-        if installation.is_shared():
-            print(
-                f"schemactl: another distribution, `{installation.OTHER}`, is installed here, too, with a package and a command "
-                "of the same names: each has overwritten files of the other\n"
-                f"  Fix: pip uninstall {installation.OTHER} {installation.DISTRIBUTION} && pip install "
-                f"{installation.DISTRIBUTION}, or install the two in virtual environments of their own",
-                file=sys.stderr,
-            )
-        parser.exit()
-
-
-def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
-    """The parser of the whole command line, with the arguments of `commands`; the others have only their help line."""
-    parser = Parser(
-        prog="schemactl",
-        description="Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the "
-        "registry, read by Spark.",
-        epilog="examples:\n"
-        "  schemactl init                       start a project here\n"
-        "  schemactl check                      is what I changed compatible with what was approved?\n"
-        "  schemactl plan --target local        what would change in the registry?\n"
-        "  schemactl explain NAME_MISMATCH      what does this rule mean?\n\n" + EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_global_options(parser)
-    parser.add_argument(
-        "--version", action=_Version, nargs=0, help="show the version of this installation and exit"
-    )
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        command = subparsers.add_parser(
-            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        if name in commands:
-            load(name).configure(command)
-            # People write them behind the command, too; there they have no defaults, so as not to undo what stands before.
-            _add_global_options(command.add_argument_group("global options"), default=argparse.SUPPRESS)
-    return parser
-
-
-def _add_global_options(parser: argparse._ActionsContainer, default: str | None = None) -> None:
-    """The options that every command has."""
-    suppressed = default is not None
-    parser.add_argument(
-        "-C", dest="directory", metavar="DIR", default=default or ".", help="work as if started in DIR"
-    )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        default=default,
-        help="the project file (default: schemactl.yaml, looked for upwards)",
-    )
-    parser.add_argument(
-        "--quiet",
-        "-q",
-        action="store_true",
-        default=default if suppressed else False,
-        help="no progress and no warnings on standard error",
-    )
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default=default or "auto",
-        help="colours in reports (auto: on a terminal)",
-    )
-
-
-def load(name: str) -> Command:
-    """The module of the command `name`."""
-    return cast("Command", import_module(f"schemactl.cli.{'import_' if name == 'import' else name}"))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name), and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     with _cleaned_output():
+        if arguments[:2] == ["completion", "--words"]:
+            from schemactl.cli.completion import print_words
+
+            return print_words(arguments[2:])
         return _run(arguments)
 
 
 @contextmanager
 def _cleaned_output() -> Iterator[None]:
-    """Meanwhile nothing reaches standard output or error that a terminal or a build server would obey."""
+    """Keep from standard output and error whatever a terminal or a build server would obey."""
     before = sys.stdout, sys.stderr
     # A process may have been started without them.
     sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in before)
@@ -260,10 +159,13 @@ def _run(arguments: list[str]) -> int:
     if isinstance(stream := uncleaned(sys.stdout), io.TextIOWrapper):
         # A path that is not UTF-8 goes out as it would be escaped.
         stream.reconfigure(errors="backslashreplace")
+    debug = "--debug" in arguments
+    if debug:
+        _print_processes()
     # Only the named command's module is imported: the hook must not pay for the others.
-    named = [word for word in arguments if word in COMMANDS][:1]
+    named = command_of(arguments)
     try:
-        args = build_parser(named).parse_args(arguments)
+        args = build_parser([named] if named else []).parse_args(arguments)
         directory = Path(args.directory).absolute()
         if not directory.is_dir():
             raise UsageError(f"-C {args.directory}: there is no such folder")
@@ -271,6 +173,7 @@ def _run(arguments: list[str]) -> int:
             str(directory),
             args.config,
             args.quiet,
+            args.verbose or debug,
             is_welcome(args.color),
             getattr(args, "trust_working_tree", False),
         )
@@ -279,6 +182,7 @@ def _run(arguments: list[str]) -> int:
         code = load(args.command).run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:
+        _print_traceback(debug=debug)
         # A line that starts with its place can be clicked in most terminals and editors.
         placed = error.source is not None or isinstance(error, DeclarationError)
         print(error if placed else f"schemactl: {error}", file=sys.stderr)
@@ -288,6 +192,7 @@ def _run(arguments: list[str]) -> int:
         _forget_output()
         return 1
     except OSError as error:
+        _print_traceback(debug=debug)
         # Commands turn the trouble they expect into errors of their own; a full disk can meet any of them.
         where = f"{error.filename}: " if error.filename else ""
         print(f"schemactl: {where}{error.strerror or error}", file=sys.stderr)
@@ -297,6 +202,26 @@ def _run(arguments: list[str]) -> int:
 
 
 def _forget_output() -> None:
-    """What is still buffered for standard output goes nowhere, instead of failing once more when Python ends."""
+    """Send what is still buffered for standard output nowhere, instead of failing once more when Python ends."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_traceback(*, debug: bool) -> None:
+    """With --debug, print where the problem at hand was found."""
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+
+
+def _print_processes() -> None:
+    """From now on print every command that is started to standard error, with the seconds since the start."""
+    started_s = time.monotonic()
+
+    def on_event(event: str, args: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen":
+            command = args[1] if isinstance(args[1], str) else shlex.join(map(os.fsdecode, args[1]))
+            print(f"debug: {time.monotonic() - started_s:.3f} s: {command}", file=sys.stderr, flush=True)
+
+    sys.addaudithook(on_event)

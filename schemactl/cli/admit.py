@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from schemactl.cli import Context
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
-from schemactl.cli.targets import add_trust
-from schemactl.cli.topics import HELP, Chosen, choose
+from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
 from schemactl.errors import UsageError
+from schemactl.json_values import json_text
 
 if TYPE_CHECKING:
     from schemactl.broker import Decision, PoliciesInForce
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 REFUSED = 100
+_MOST_SHOWN = 3
 ROLES = ("producer", "consumer", "reader")
 
-_EXAMPLES = """\
+_EPILOG = """\
 Exit code 100: it would be refused; the broker's words and the way out are on standard output.
+
+JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
+"error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
+`broker_strategy`, `namespace_strategy`, `topic_strategy`, `allow_auto_update`, `validation_enforced`. `topic_state` has the
+`steps` that made the topic, and `domain`, `open_producers`, `open_consumers`, `has_data`. The answers are Pulsar 4.0's.
 
 examples:
   schemactl admit producer orders                        with the definition approved now
@@ -33,30 +39,24 @@ examples:
   schemactl admit producer orders --file new.avsc
   schemactl admit consumer orders --producers 1          somebody has connected before
   schemactl admit --jsonl < connects.jsonl
-
-JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or
-{"id", "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
-`broker_strategy`, `namespace_strategy`, `topic_strategy`, `allow_auto_update`, `validation_enforced`. `topic_state` has the
-`steps` that made the topic, and `domain`, `open_producers`, `open_consumers`, `has_data`. The answers are Pulsar 4.0's.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `admit`."""
+    """Add the arguments of `admit`."""
     parser.description = (
         "Whether a broker would let a client in, and which version it would register for it. The topic is taken as the "
         "approved history says it should be, or, with --target, as the registry has it now."
     )
-    parser.epilog = _EXAMPLES
+    parser.epilog = _EPILOG
     parser.add_argument("role", nargs="?", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
-    parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=HELP)
+    parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
     add_schema_arguments(parser)
     parser.add_argument("--without-schema", action="store_true", help="the client brings none, as BYTES does")
     parser.add_argument(
         "--auto", action="store_true", help="the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one"
     )
-    parser.add_argument("--target", metavar="NAME", help="the registry whose topic is asked about")
-    add_trust(parser)
+    add_target(parser, "the registry whose topic is asked about")
     parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
     parser.add_argument(
         "--consumers", type=int, default=0, metavar="N", help="likewise, without AUTO_CONSUME ones"
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: let in; 100: refused. With --jsonl 0: every line was read; 1: at least one was not."""
+    """Return 0: let in; 100: refused. With --jsonl 0: every line was read; 1: at least one was not."""
     if args.jsonl:
         from schemactl.cli.admit_lines import connect
         from schemactl.cli.json_lines import answer_lines
@@ -83,9 +83,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     question = _question(args, context)
     decision = _decided(question, args)
     if args.format == "json":
-        print(json.dumps(_facts(question, decision, args.role), indent=2, ensure_ascii=False))
+        print(json_text(_facts(question, decision, args.role)))
     else:
-        print(_told(question, decision, args.role))
+        context.report(_text(question, decision, args.role))
     return 0 if decision.allowed else REFUSED
 
 
@@ -100,7 +100,6 @@ class _Question(NamedTuple):
 
 
 def _question(args: argparse.Namespace, context: Context) -> _Question:
-
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
         raise UsageError("a client brings one thing: --file or --type, --without-schema, or --auto")
     approved = context.approved()
@@ -111,7 +110,7 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
 
 
 def _client(args: argparse.Namespace, context: Context, chosen: Chosen) -> tuple[SchemaInfo | None, str]:
-    """The schema that the client brings, and what to call it."""
+    """Return the schema that the client brings, and what to call it."""
     from schemactl.model import SchemaInfo, SchemaType
 
     if args.without_schema:
@@ -131,23 +130,22 @@ def _client(args: argparse.Namespace, context: Context, chosen: Chosen) -> tuple
 def _state(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
-    """The topic as history or a registry has it, and what is in force there."""
+    """Return the topic as history or a registry has it, and what is in force there."""
     from schemactl import history
     from schemactl.broker import policies_in_force
-    from schemactl.cli.targets import approved_target
     from schemactl.model import Topic
     from schemactl.plan import renamed_topic
     from schemactl.registry import Scope
 
-    project, top = history.load_project(context.directory, context.config)
     if args.target is None:
+        project, _ = history.load_project(context.directory, context.config)
         strategy, _ = approved.strategy(topic.name, project.defaults)
         space = approved.namespaces.get(topic.name.namespace_name)
         in_force = policies_in_force(
             topic.policies, space.policies if space else None, project.defaults, strategy=strategy
         )
         return topic, in_force, project.release
-    chosen = approved_target(args.target, project, top, context)
+    chosen = target_of(args.target, context)
     target = chosen.target
     name = renamed_topic(topic.name, target.namespaces)
     with closing(chosen.open(context)) as registry:
@@ -168,7 +166,7 @@ def _decided(question: _Question, args: argparse.Namespace) -> Decision:
     return admit(args.role, question.client, state, question.policies, question.release)
 
 
-def _told(question: _Question, decision: Decision, role: str) -> str:
+def _text(question: _Question, decision: Decision, role: str) -> str:
     verdict = "let in" if decision.allowed else "refused"
     lines = [f"{verdict}: a {role} of {question.topic.name} with {question.what}"]
     if decision.registered is not None:
@@ -178,11 +176,33 @@ def _told(question: _Question, decision: Decision, role: str) -> str:
     elif decision.allowed and role == "producer":
         lines.append("  its messages carry no version")
     if not decision.allowed:
-        # Both definitions follow in the broker's words; whoever wants them asks for JSON.
-        words = decision.message.partition("\n")[0].strip()
-        lines.append(f"  the broker says {decision.error}: {words}")
+        # Both definitions follow in the broker's message; whoever wants them asks for JSON.
+        message = decision.message.partition("\n")[0].strip().rstrip(":")
+        lines.append(f"  the broker says {decision.error}: {message}")
+        lines += [f"  {reason}" for reason in _reasons(question, decision)]
         lines.append(f"  Fix: {_fix(question, decision)}")
     return "\n".join(lines)
+
+
+def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
+    """Say what the broker's message means, where it only has the definitions that it compared."""
+    from schemactl.compat import judge
+    from schemactl.formats import explain
+
+    if question.client is None or "\n" not in decision.message:
+        return
+    topic, policies = question.topic, question.policies
+    data = judge(topic.versions, question.client, policies.strategy, question.release).data or ()
+    stored = {version.number: version.info for version in topic.versions}
+    nearest = [breakage for breakage in data if breakage.against == data[0].against]
+    for breakage in nearest[:_MOST_SHOWN]:
+        if old := stored[breakage.against]:
+            reason = explain(breakage, new=question.client, old=old).reason
+            yield f"{breakage.incompatibility.rule}: {reason}"
+    if len(nearest) > _MOST_SHOWN:
+        yield f"and {len(nearest) - _MOST_SHOWN} reasons more"
+    if not data:
+        yield "its check rejects the pair of definitions, though messages can be read: --format json has both"
 
 
 def _fix(question: _Question, decision: Decision) -> str:

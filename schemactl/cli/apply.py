@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.plan import REFUSED, add_arguments, path_of, planned
+from schemactl.cli.plan import REFUSED, add_arguments, planned
 from schemactl.cli.reviewed_plan import reviewed
-from schemactl.cli.targets import approved_target
+from schemactl.cli.selection import output_file, target_of
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `apply`."""
+    """Add the arguments of `apply`."""
     parser.description = (
         "Make a registry hold what Git approved: policies, topics, and the missing versions, oldest first. With a plan file, "
         "exactly that plan, if the registry is still as it was then; without, a new plan that is shown first."
@@ -51,21 +51,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_result(parser: argparse.ArgumentParser) -> None:
-    """The argument that `carry_out` obeys."""
+    """Add the argument that `carry_out` obeys."""
     parser.add_argument(
         "--result",
         metavar="FILE",
-        help="write what was done, what was not, and every number's commit to FILE as JSON",
+        help="write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)",
     )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be refused."""
+    """Return 0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be refused."""
     from schemactl.report.plan_text import render
 
     with _planned(args, context) as (plan, registry, review):
         if plan.refusals or not plan.steps or not args.plan:
-            print(render(plan, color=context.color))
+            context.report(render(plan, color=context.color))
         if plan.refusals:
             print_restored(plan, registry)
             return REFUSED
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def print_restored(plan: Plan, registry: Registry) -> None:
-    """What of `plan` is never left undone is done and told: topics that a killed `apply` left relaxed are restored."""
+    """Restore, and report, the topics that a killed `apply` left relaxed: that is done whatever becomes of the rest."""
     from schemactl.apply import restore_left, told_restored
     from schemactl.plan import RestoreStrategy
 
@@ -101,7 +101,7 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
 @contextmanager
 def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, Review | None]]:
-    """The plan to carry out, from its file or new, and the registry it is for; for one from a file, what looks it over again."""
+    """Yield the plan to carry out, from its file or new, the registry it is for, and the review of one from a file."""
     if args.plan is None:
         with planned(args, context) as found:
             yield *found, None
@@ -113,7 +113,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 def carry_out(
     plan: Plan, registry: Registry, args: argparse.Namespace, context: Context, review: Review | None = None
 ) -> int:
-    """The exit code of `apply` after the plan was carried out, with its result in the file that --result names."""
+    """Carry out the plan, write its result to the file that --result names, and return the exit code of `apply`."""
     from schemactl.apply import Result, apply_plan, as_planned
     from schemactl.plan.file import write_json
     from schemactl.report.plan_json import result_document
@@ -126,7 +126,8 @@ def carry_out(
 
     def record(result: Result) -> None:
         if topics:
-            write_json(result_document(result, topics()), path_of(args.result, context), below=context.top)
+            path = output_file(args.result, context, name="result.json")
+            write_json(result_document(result, topics()), path, below=context.top)
 
     # Before the first step: a file that cannot be written must stop the apply, and a killed one must leave a trace.
     record(Result(plan, 0))
@@ -138,25 +139,25 @@ def carry_out(
         raise
     record(result)
     if plan.steps:
-        print(render_result(result, color=context.color))
+        context.report(render_result(result, color=context.color))
     if result.failure is None:
         return _without_failure(plan, context)
     return PartlyApplied.exit_code if result.done else result.failure.exit_code
 
 
 def _without_failure(plan: Plan, context: Context) -> int:
-    """0; or, where messages would be misread now, 3 after steps and 100 without any."""
+    """Return 0; or, where messages would be misread now, 3 after steps and 100 without any."""
     from schemactl.report.numbers_text import render
 
     if not plan.misread:
         return 0
     if plan.steps:
-        print("\n" + render(plan.misread, target=plan.origin.target, color=context.color))
+        context.report("\n" + render(plan.misread, target=plan.origin.target, color=context.color))
     return PartlyApplied.exit_code if plan.steps else REFUSED
 
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
-    """What tells, whenever it is called, which numbers the registry gave to Git's versions."""
+    """Return what asks, whenever it is called, which numbers the registry gave to Git's versions."""
     from schemactl import history
     from schemactl.model import Catalog
     from schemactl.plan import renamed
@@ -164,10 +165,8 @@ def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callabl
 
     git = Catalog()
     if plan.origin.tip is not None:
-        project, top = history.load_project(context.directory, context.config)
-        # What there is to be told of the target has been told.
-        quiet = replace(context, quiet=True)
-        place = approved_target(plan.origin.target, project, top, quiet)
+        # Warnings about the target have been printed before.
+        place = target_of(plan.origin.target, replace(context, quiet=True))
         with history.Repository.open(context.directory) as repository:
             approved = history.read(
                 repository, place.project, plan.origin.tip.id, progress=context.reading_history()
@@ -175,17 +174,17 @@ def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callabl
         named = renamed(approved.catalog, place.target.namespaces)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 
-    def told() -> list[Json] | None:
+    def values() -> list[Json] | None:
         try:
             return topic_values(git=git, registry=registry.read(plan.scope))
         except SchemactlError:
             return None
 
-    return told
+    return values
 
 
 def confirmed() -> bool:
-    """Whether the user, at a terminal, says yes."""
+    """Ask the user, at a terminal, and return whether the answer is yes."""
     if not sys.stdin.isatty():
         raise UsageError(
             "nobody can be asked: standard input is not a terminal",
@@ -197,7 +196,7 @@ def confirmed() -> bool:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM, with which pipelines are cancelled, ends an apply as orderly as Ctrl-C does."""
+    """Let SIGTERM, with which pipelines are cancelled, end an apply as orderly as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

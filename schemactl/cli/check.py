@@ -9,18 +9,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.selection import add_filters
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
 from schemactl.early_exit import in_ci
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
 from schemactl.output import write
 from schemactl.printing import uncleaned
 from schemactl.report import CHECK_FORMATS, OBEYED, render_check
+from schemactl.report.style import fit, terminal_width
+from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, Fork
@@ -68,8 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT[=FILE]",
         help=f"{', '.join(CHECK_FORMATS)}; may be given several times, each but one with a file (default: text)",
     )
-    parser.add_argument("--topic", action="append", metavar="GLOB", help="only topics whose name matches")
-    parser.add_argument("--namespace", action="append", metavar="NS", help="only topics of this namespace")
+    add_filters(parser)
     parser.add_argument("--strict", action="store_true", help="warnings fail, too")
     parser.add_argument(
         "--timeout",
@@ -110,6 +111,7 @@ def _run(
     for name, path in outputs:
         text = render_check(report, name, color=context.color and path is None)
         if path is None:
+            text = fit(text, terminal_width()) if name == "text" else text
             print(text, file=uncleaned(sys.stdout) if name == OBEYED else sys.stdout)
         else:
             _write(Path(context.directory) / path, text + "\n", context)
@@ -380,18 +382,8 @@ def _only(args: argparse.Namespace, *catalogs: Catalog) -> frozenset[TopicName] 
     if not args.topic and not args.namespace:
         return None
     names = {name for catalog in catalogs for name in catalog.topics}
-    chosen = frozenset(
-        name
-        for name in names
-        if (not args.namespace or str(name.namespace_name) in args.namespace)
-        and (
-            not args.topic
-            or any(fnmatchcase(str(name), glob) or fnmatchcase(name.schema_id, glob) for glob in args.topic)
-        )
-    )
-    if not chosen:
-        raise UsageError("no topic matches --topic and --namespace")
-    return chosen
+    require_matches(names, args.topic, args.namespace, where="the declared files and the approved history")
+    return select(names, args.topic, args.namespace)
 
 
 def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
@@ -400,8 +392,9 @@ def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
     for entry in wanted:
         name, separator, path = entry.partition("=")
         if name not in CHECK_FORMATS:
+            near = did_you_mean(name, CHECK_FORMATS)
             raise UsageError(
-                f"--format {entry}: expected one of {', '.join(CHECK_FORMATS)}, each with an optional =FILE"
+                f"--format {entry}: expected one of {', '.join(CHECK_FORMATS)}, each with an optional =FILE{near}"
             )
         if separator and not path:
             raise UsageError(f"--format {entry}: a file name must follow the =")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.codecs import add_strict, codec_of, require_codec, schema_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
-from schemactl.cli.numbering import add_numbers_of, reading
-from schemactl.cli.topics import HELP, find, number_of, version_of
+from schemactl.cli.parser import Parser
+from schemactl.cli.reading import add_numbers_of, add_strict, codec_of, reading, require_codec, schema_of
+from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.wording import cite
 
@@ -26,31 +26,40 @@ if TYPE_CHECKING:
 UNREADABLE = 100
 """Exit code for a message that cannot be read."""
 
-_EXAMPLES = """\
+_EPILOG = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
 message cannot be read; the reason is on standard error.
-
-examples:
-  schemactl decode orders --version 3 --base64 AAEGZm9v
-  schemactl decode orders --version-bytes 0000000000000003 --file message.bin --read-as 5
-  schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is asked
-  schemactl decode --jsonl < messages.jsonl
 
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` beside its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. Of AVRO, what Spark's from_avro has no row for is refused, too: a message that is, as a whole, of a union with a
+pairs, sorted by key. Of AVRO, what Spark's from_avro has no row for is rejected, too: a message that is, as a whole, of a union with a
 record or with several types; and one that is a null, unless a number might stand there, of which from_avro makes 0.
+
+examples:
+  schemactl decode orders --version 3 --base64 AAEGZm9v
+  schemactl decode orders@5 --version-bytes 0000000000000003 --file message.bin     as readers of version 5 see it
+  schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is asked
+  schemactl decode --jsonl < messages.jsonl
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `decode`."""
+    """Add the arguments of `decode`."""
     parser.description = "What is in a message of a topic, and which commit brought the schema that wrote it."
-    parser.epilog = _EXAMPLES
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help=HELP)
+    parser.epilog = _EPILOG
+    if isinstance(parser, Parser):
+        parser.renamed = {"--read-as": "TOPIC@N"}
+    parser.add_argument(
+        "topic",
+        nargs="?",
+        metavar="TOPIC[@N]",
+        help=f"{TOPIC_HELP}; @N: read into the schema of Git's version N (default: the writer's own)",
+    )
     written = parser.add_mutually_exclusive_group()
-    written.add_argument("--version", type=int, metavar="N", help="the schema version that wrote the message")
+    written.add_argument(
+        "--version", type=int, metavar="N", help="the version number in the message: which schema wrote it"
+    )
     written.add_argument("--version-bytes", metavar="HEX", help="the same, as the message carries it")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--base64", metavar="TEXT", help="the payload")
@@ -58,12 +67,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--file", metavar="FILE", help="the file that holds the payload (default: standard input)"
     )
     parser.add_argument("--key-base64", metavar="TEXT", help="the message's key, of a SEPARATED KEY_VALUE")
-    parser.add_argument(
-        "--read-as",
-        type=int,
-        metavar="N",
-        help="read into this version's schema (default: the writer's own); always Git's number",
-    )
     add_numbers_of(parser)
     add_strict(parser)
     parser.add_argument(
@@ -73,11 +76,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
+    """Return 0: read; 100: the message cannot be read; 1: a line of --jsonl cannot."""
     require_codec()
     if args.jsonl:
-        one = ("topic", "version", "version_bytes", "base64", "file", "key_base64", "read_as", "target")
-        if any(getattr(args, name) is not None for name in one) or args.strict or args.json_defaults:
+        one = ("topic", "version", "version_bytes", "base64", "file", "key_base64")
+        target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
+        if (
+            any(getattr(args, name) is not None for name in one)
+            or target
+            or args.strict
+            or args.json_defaults
+        ):
             raise UsageError(
                 "--jsonl takes all from its lines: leave TOPIC and the options of one message out"
             )
@@ -90,7 +99,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.codec.json_form import json_value
 
     read = reading(context, args.target)
-    topic = find(args.topic, read.approved.catalog)
+    topic, into = choose(args.topic, read.approved.catalog)
     read.require_target([topic])
     number = args.version if args.version is not None else number_of(args.version_bytes)
     payload, key = (
@@ -101,27 +110,26 @@ def run(args: argparse.Namespace, context: Context) -> int:
     writer = next((each for each in read.versions(topic) if each.number == number), None)
     if read.target is None:
         version_of(topic, number)
-    into = None if args.read_as is None else version_of(topic, args.read_as)
-    # Where the number stands for nothing, any reader will do: the message is refused.
+    # Where the number stands for nothing, any reader will do: the message is rejected.
     known = (version.info for version in topic.versions if version.info)
     reader = into.info if into else (writer and writer.info) or next(known, None)
     options = Options(strict=args.strict, recursion_depth=64, json_defaults=args.json_defaults)
-    told = f"{topic.name}, {_told(writer, number, args.target)}"
+    message = f"{topic.name}, {_writer(writer, number, args.target)}"
     try:
         codec = codec_of(topic, options, reader=reader, on_target=read.on_target(topic, None))
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
-        print(f"schemactl: {told}: {error.reason}", file=sys.stderr)
+        print(f"schemactl: {message}: {error.reason}", file=sys.stderr)
         return UNREADABLE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
-    context.say(f"{topic.name}, written with {_told(writer, number, args.target)}")
+    context.say(f"{topic.name}, written with {_writer(writer, number, args.target)}")
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
 
 
-def _told(writer: TargetVersion | None, number: int, target: str | None) -> str:
-    """What wrote the message, with the commit that brought it."""
+def _writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
+    """Return what wrote the message, with the commit that brought it."""
     git = writer.git if writer else None
     if target is None and git is not None:
         return cite(git)
@@ -181,7 +189,7 @@ def _lines(request: Request) -> Answer:
 
 
 def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
-    """The rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
+    """Return the rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
     from schemactl.codegen import spark_type, struct
     from schemactl.formats.avro.parse import parse
     from schemactl.formats.avro.schema import Union

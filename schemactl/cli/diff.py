@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -12,9 +11,10 @@ from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.readers import incompatibilities, reason_value
-from schemactl.cli.topics import HELP, Chosen, choose
+from schemactl.cli.selection import VERSION_HELP, Chosen, choose
+from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
+from schemactl.json_values import json_text
 from schemactl.report.style import paint
 from schemactl.wording import day
 
@@ -28,7 +28,7 @@ _SMALLEST_DIFF_LINES = 5_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `diff`."""
+    """Add the arguments of `diff`."""
     parser.description = (
         "What changed from one definition to another: the text, the fields, and who can read whom, in both directions. "
         "With one TOPIC: its last change. With one TOPIC@N: from version N to the definition in force."
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl diff orders@2 orders@4\n"
         "  schemactl diff orders invoices       two topics as they are now\n"
     )
-    parser.add_argument("old", metavar="TOPIC[@N]", help=HELP)
+    parser.add_argument("old", metavar="TOPIC[@N]", help=VERSION_HELP)
     parser.add_argument("new", metavar="TOPIC[@M]", nargs="?", help="the same")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
 
@@ -68,10 +68,13 @@ class Side:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0, after the differences are printed."""
+    """Return 0 after the differences are printed."""
     history = context.approved()
     old, new = _sides(history, args.old, args.new)
-    print(_json(old, new) if args.format == "json" else _text(old, new, color=context.color))
+    if args.format == "json":
+        print(_json(old, new))
+    else:
+        print(_text(old, new, color=context.color))
     return 0
 
 
@@ -124,7 +127,7 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
 
 
 def _text_changes(old: Side, new: Side) -> list[str]:
-    """The lines of a unified diff, the smallest where that can be found in reasonable time."""
+    """Return the lines of a unified diff, the smallest where that can be found in reasonable time."""
     before, after = old.text, new.text
     if max(len(before), len(after)) <= _SMALLEST_DIFF_LINES or before == after:
         return list(unified_diff(before, after, old.label, new.label, lineterm=""))
@@ -138,12 +141,12 @@ def _text_changes(old: Side, new: Side) -> list[str]:
 
 
 def _alike(one: list[str], other: list[str]) -> int:
-    """How many of their first lines are the same."""
+    """Return how many of their first lines are the same."""
     return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
-    """Whether one side can read the other, and the reasons where it cannot."""
+    """Say whether one side can read the other, and the reasons where it cannot."""
     from schemactl.formats import explain
     from schemactl.verdicts import Breakage
 
@@ -157,14 +160,14 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     yield f"{sentence}: {'Java yes, strict readers no' if strict else 'no'}."
     for each in found:
         breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", old.number)
-        told = explain(breakage, new=new.info, old=old.info)
-        yield f"  {each.rule}: {told.reason}"
+        explained = explain(breakage, new=new.info, old=old.info)
+        yield f"  {each.rule}: {explained.reason}"
 
 
 def _json(old: Side, new: Side) -> str:
     from schemactl.formats.outline import changes
 
-    return json.dumps(
+    return json_text(
         {
             "format_version": FORMAT_VERSION,
             "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
@@ -173,9 +176,7 @@ def _json(old: Side, new: Side) -> str:
             "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
             "new_reads_old": _reasons(reader=new.info, writer=old.info),
             "old_reads_new": _reasons(reader=old.info, writer=new.info),
-        },
-        indent=2,
-        ensure_ascii=False,
+        }
     )
 
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from schemactl import topic_match
 from schemactl.cli import Context
 from schemactl.cli.plan import CHANGES, REFUSED
-from schemactl.cli.targets import add_selection, approved_target, origin_of
+from schemactl.cli.selection import add_selection, origin_of, target_of
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
+    from schemactl.cli.selection import ChosenTarget
     from schemactl.drift import DriftReport
-    from schemactl.model import Catalog
+    from schemactl.history import History, Repository
+    from schemactl.model import Catalog, Target, TopicName
     from schemactl.registry import Registry, Scope
+    from schemactl.target_numbers import TargetNumbers, TopicApart, TopicNumbers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `drift`."""
+    """Add the arguments of `drift`."""
     parser.description = (
         "Compare a registry with the approved history, and tell what it holds otherwise: foreign versions, missing ones, "
         "deletions, policies, partitions; what its answers tell of the cause, and what to do next. Changes nothing in the registry. "
@@ -49,45 +57,63 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
+    """Return 0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
     if args.accept:
-        from schemactl.cli import drift_accept
-
-        return drift_accept.run(args, context)
+        return _accept(args, context)
     if args.reason is not None:
         raise UsageError("--reason belongs to --accept")
     from schemactl.report import drift_json, drift_text
 
     report = _report(args, context)
-    render = drift_json.render if args.format == "json" else drift_text.render
-    print(render(report, color=context.color and args.format == "text"))
+    if args.format == "json":
+        print(drift_json.render(report))
+    else:
+        context.report(drift_text.render(report, color=context.color))
     if any(not topic.recorded for topic in report.apart):
         return REFUSED
     return CHANGES if report.differences and args.detailed_exitcode else 0
 
 
-def _report(args: argparse.Namespace, context: Context) -> DriftReport:
-    from schemactl import history
-    from schemactl.drift import DriftReport, find
-    from schemactl.plan import applicable, observe, renamed, renamed_numbers, scope_of, select
-    from schemactl.registry import Scope
-    from schemactl.target_numbers import find_apart, lost_numbers, numbers_of
+class _Opened(NamedTuple):
+    """A target's registry and what was approved of it, `recorded` its version numbers among it."""
 
-    project, top = history.load_project(context.directory, context.config)
-    place = approved_target(args.target, project, top, context)
-    target = place.target
+    place: ChosenTarget
+    repository: Repository
+    registry: Registry
+    approved: History
+    recorded: TargetNumbers | None
+
+
+@contextmanager
+def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Opened]:
+    from schemactl import history
+    from schemactl.target_numbers import numbers_of
+
+    place = target_of(args.target, context)
     with (
         history.Repository.open(context.directory) as repository,
         closing(place.open(context)) as registry,
     ):
         approved = history.read(repository, place.project, progress=context.reading_history())
         context.note(approved.notes)
+        recorded = numbers_of(place.target, place.project, repository, approved)
+        yield _Opened(place, repository, registry, approved, recorded)
+
+
+def _report(args: argparse.Namespace, context: Context) -> DriftReport:
+    from schemactl.drift import DriftReport, find
+    from schemactl.plan import applicable, observe, renamed, renamed_numbers, scope_of, select
+    from schemactl.registry import Scope
+    from schemactl.target_numbers import find_apart, lost_numbers
+
+    with _opened(args, context) as (place, repository, registry, approved, numbers):
+        target = place.target
         everything = renamed(approved.catalog, target.namespaces)
         others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())
         chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
         git = renamed(chosen, target.namespaces)
         state = observe(registry, _joined(scope_of(git), others, args))
-        recorded = renamed_numbers(numbers_of(target, place.project, repository, approved), target.namespaces)
+        recorded = renamed_numbers(numbers, target.namespaces)
         apart = find_apart(applicable(git), state.catalog, recorded)
         found = find(
             git,
@@ -104,25 +130,170 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
 
 
 def _others(registry: Registry, git: Catalog) -> Scope:
-    """What the registry has and Git never declared."""
+    """Return what the registry has and Git never declared."""
     from schemactl.plan import scope_of
     from schemactl.registry import Scope
 
     declared, there = scope_of(git), registry.everything()
-    told = {name.schema_id for name in git.topics}
-    topics = frozenset(name for name in there.topics if name.schema_id not in told)
+    managed = {name.schema_id for name in git.topics}
+    topics = frozenset(name for name in there.topics if name.schema_id not in managed)
     return Scope(there.namespaces - declared.namespaces, topics)
 
 
 def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
-    """`scope`, and of `others` what was asked for."""
-    from schemactl.plan import matches
+    """Return `scope`, and of `others` what was asked for."""
     from schemactl.registry import Scope
 
-    topics = frozenset(name for name in others.topics if matches(name, args.topic, args.namespace))
+    topics = topic_match.select(others.topics, args.topic, args.namespace)
     spaces = frozenset(
         name
         for name in others.namespaces
         if (str(name) in args.namespace if args.namespace else not args.topic)
     )
     return Scope(scope.namespaces | spaces | {name.namespace_name for name in topics}, scope.topics | topics)
+
+
+def _accept(args: argparse.Namespace, context: Context) -> int:
+    """Record what the numbers stand for. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
+    from schemactl.plan import observe, renamed, scope_of, select
+    from schemactl.target_numbers.writing import write_numbers
+
+    if not (args.reason or "").strip():
+        raise UsageError("--accept needs the reason, for whoever reads the record later: --reason TEXT")
+    with _opened(args, context) as (place, repository, registry, approved, recorded):
+        if repository.top is None:
+            raise UsageError(
+                "a bare repository has no working tree to record in", fix="work in a clone of it"
+            )
+        target = place.target
+        chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
+        state = observe(registry, scope_of(renamed(chosen, target.namespaces)))
+        found = _acceptable(chosen, state.catalog, _before(place, recorded), target, args.reason)
+        written = write_numbers(found.numbers, Path(place.top)) if found.changed else []
+        is_approved = found.numbers == recorded or not (recorded or found.numbers.topics)
+        _print_accepted(found, written, target, is_approved=is_approved)
+    return REFUSED if found.left_out else 0
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is to be recorded.
+
+    Attributes:
+        before: the record so far.
+        numbers: the whole record.
+        changed: the topics of which it says something new.
+        left_out: those with a version that only a commit explains that the approved history does not have.
+    """
+
+    before: TargetNumbers
+    numbers: TargetNumbers
+    changed: list[TopicApart] = field(default_factory=list)
+    left_out: list[TopicApart] = field(default_factory=list)
+
+
+def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
+    """Return the record so far: what the working tree has, which may not be approved yet, else what was approved."""
+    from schemactl.declare import WorktreeFiles
+    from schemactl.declare.catalog import in_roots
+    from schemactl.target_numbers import TargetNumbers, numbers_path, read_numbers
+
+    target, project = place.target, place.project
+    try:
+        path = numbers_path(project, target)
+    except ValueError as error:
+        raise UsageError(
+            f"the target {target.name!r} has no numbers file: {error}",
+            fix=f"name one in {project.path}: targets: {{...: {{numbers: numbers/prod.yaml}}}}",
+        ) from None
+    if in_roots(path, project):
+        raise UsageError(
+            f"{path} would be read as a declaration: it lies in one of the roots of {project.path}",
+            fix="name a file elsewhere, or in a hidden folder, as `numbers:` of the target: .numbers/prod.yaml",
+        )
+    known = read_numbers(WorktreeFiles(place.top), project, target)
+    return known or recorded or TargetNumbers(target.name, path)
+
+
+def _acceptable(
+    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, reason: str
+) -> _Found:
+    from schemactl.plan import applicable, renamed_topic
+    from schemactl.target_numbers import accept, topic_apart, twin_of
+
+    topics: dict[TopicName, TopicNumbers] = dict(before.topics)
+    found = _Found(before, before)
+    today = datetime.now(UTC).date()
+    for name, topic in sorted(applicable(git).topics.items()):
+        there = registry.topics.get(renamed_topic(name, target.namespaces))
+        entries = there.versions if there else ()
+        old = before.topics.get(name)
+        # What need not be recorded may be: a generated package knows of other spellings only from here.
+        apart = topic_apart(topic, entries, old, twin=git.topics.get(twin_of(name)), spellings=True)
+        if apart.recorded:
+            continue
+        if apart.unexplained:
+            found.left_out.append(replace(apart, name=name))
+            continue
+        new = accept(topic.versions, entries, old, reason=reason.strip(), today=today)
+        topics.pop(name, None)
+        if new:
+            topics[name] = new
+        found.changed.append(replace(apart, name=name))
+    found.numbers = replace(before, topics=topics)
+    return found
+
+
+def _forgotten(found: _Found, name: TopicName) -> list[int]:
+    """Return the numbers that were recorded to stand for something, and now only as deleted."""
+    old, new = (each.topics.get(name) for each in (found.before, found.numbers))
+    return [
+        number
+        for number, entry in (new.entries if new else {}).items()
+        if entry.git is None
+        and entry.foreign is None
+        and old
+        and (was := old.entries.get(number))
+        and (was.git is not None or was.foreign)
+    ]
+
+
+def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
+    """Print what was recorded, what was not, and what comes next."""
+    from schemactl.printing import on_one_line
+    from schemactl.wording import versions
+
+    path = found.numbers.path
+    if found.changed:
+        print(f"Recorded in {path} what the numbers of {target.name} stand for:")
+        for topic in found.changed:
+            print(f"  {on_one_line(str(topic.name))}: {topic}")
+            recorded = found.numbers.topics.get(topic.name)
+            rejected = [
+                number
+                for number, entry in (recorded.entries if recorded else {}).items()
+                if entry.git is None and entry.foreign is None
+            ]
+            if rejected:
+                print(
+                    f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
+                )
+            forgotten = _forgotten(found, topic.name)
+            if forgotten:
+                print(
+                    f"    what was recorded of {versions(forgotten)} is not taken over: the list may have been lost and begun anew since. "
+                    "If you know that it was not, write what they were beside `deleted: true`, and their messages are read"
+                )
+        print("\n".join(["Wrote:", *(f"  {each}" for each in written)]))
+    elif not found.left_out:
+        differs = "what it holds is recorded" if found.numbers.topics else "they are Git's"
+        print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
+    if not is_approved:
+        print(
+            f"Next: commit {path} with what it names, and have it approved; until then no reader goes by it."
+        )
+    for topic in found.left_out:
+        print(
+            f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
+            f"  Next: schemactl drift --target {target.name} tells how to bring it back."
+        )

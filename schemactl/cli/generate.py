@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.codecs import add_recursion_depth, check_recursion_depth
-from schemactl.cli.numbering import add_numbers_of, reading
+from schemactl.cli.reading import add_numbers_of, add_recursion_depth, check_recursion_depth, reading
+from schemactl.cli.selection import add_filters, output_file, output_folder
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
-    from schemactl.cli.numbering import Reading
+    from schemactl.cli.reading import Reading
     from schemactl.codegen.approved import Approved
     from schemactl.codegen.wheel import Wheel
     from schemactl.model import Commit
@@ -24,7 +24,7 @@ STALE = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `generate`."""
+    """Add the arguments of `generate`."""
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic of the "
         "approved history, its StructType, its versions with their commits, and functions that decode and encode messages "
@@ -47,7 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the package carries the run-time, and needs no schemactl where it is used",
     )
     parser.add_argument("--out", metavar="DIR", help="write the package here (default: `generate.out`)")
-    parser.add_argument("--zip", metavar="FILE", help="also pack the package, for spark-submit --py-files")
+    parser.add_argument(
+        "--zip",
+        metavar="FILE",
+        help="also pack the package, for spark-submit --py-files (in a folder: PACKAGE.zip)",
+    )
     parser.add_argument(
         "--wheel",
         nargs="?",
@@ -63,12 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_numbers_of(parser, "`generate.target`, else Git's numbers")
     add_recursion_depth(parser)
-    parser.add_argument("--topic", action="append", metavar="GLOB", help="only topics whose name matches")
-    parser.add_argument("--namespace", action="append", metavar="NS", help="only topics of this namespace")
+    add_filters(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
+    """Return 0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
     _judge_usage(args)
     from schemactl import history
     from schemactl.codegen import files as on_disk
@@ -98,7 +101,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         recursion_depth=args.recursion_depth,
         vendor=args.vendor,
     )
-    out = Path(top, generate.out) if args.out is None else Path(context.directory, args.out)
+    out = Path(top, generate.out) if args.out is None else output_folder(args.out, context)
     if args.check:
         difference = on_disk.compare(files, out, below=context.top)
         stale = [*difference.changed, *difference.extra, *difference.foreign]
@@ -109,8 +112,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     made = _wheel(args, files, generate.package, topics, approved.tip) if args.wheel else None
     difference = on_disk.write(files, out, below=context.top)
     if args.zip:
-        on_disk.pack(files, Path(context.directory, args.zip), below=context.top)
-        print(args.zip)
+        zipped = output_file(args.zip, context, name=f"{generate.package}.zip")
+        on_disk.pack(files, zipped, below=context.top)
+        print(args.zip if zipped.name == Path(args.zip).name else Path(args.zip, zipped.name))
     if made:
         on_disk.pack(made.files, Path(context.directory, args.wheel, made.name), below=context.top)
         print(Path(args.wheel, made.name))
@@ -144,31 +148,29 @@ def _wheel(
 
 
 def _chosen(args: argparse.Namespace, read: Reading) -> list[Approved]:
-    """The topics that are declared at the tip and have a schema, as far as --topic and --namespace leave them."""
+    """Return the topics that are declared at the tip and have a schema, as far as --topic and --namespace leave them."""
     from schemactl.codegen.approved import Approved
 
-    found, approved = [], read.approved
+    approved, found = read.approved, {}
     for name, topic in approved.catalog.topics.items():
         current, since = approved.current(name), approved.since(name)
-        if current is None or since is None or topic.deleted:
-            continue
-        if args.namespace and str(name.namespace_name) not in args.namespace:
-            continue
-        globs = args.topic or ["*"]
-        if any(fnmatchcase(text, glob) for text in (str(name), name.schema_id) for glob in globs):
-            one = Approved(topic, current, since.id)
-            found.append(replace(one, on_target=read.on_target(topic, _reader(one))))
-    if not found and (args.topic or args.namespace):
-        raise UsageError("no topic with an approved schema matches --topic and --namespace")
-    return found
+        if current is not None and since is not None and not topic.deleted:
+            found[name] = Approved(topic, current, since.id)
+    if args.topic or args.namespace:
+        require_matches(found, args.topic, args.namespace, where="the approved history with a schema")
+    chosen = select(found, args.topic, args.namespace)
+    return [
+        replace(one, on_target=read.on_target(one.topic, _reader(one)))
+        for one in (found[name] for name in found if name in chosen)
+    ]
 
 
 def _reader(one: Approved) -> int | None:
-    """The number of the version that messages are read as; None: the declaration pins one that is not there."""
+    """Return the number of the version that messages are read as; None: the declaration pins one that is not there."""
     try:
         return one.reader[0]
     except InvalidSchema:
-        # `package_files` tells of all such topics together.
+        # `package_files` reports all such topics together.
         return None
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.targets import add_selection, approved_target
+from schemactl.cli.selection import add_selection, approved_target, output_folder
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.output import write
+from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.history.commits import NewCommit
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `import`."""
+    """Add the arguments of `import`."""
     parser.description = (
         "Write declarations of what a registry holds and nobody declares yet: namespaces with their policies, topics, and "
         "their definitions, laid out. Nothing that exists is overwritten, and the registry is not changed. Every definition "
@@ -61,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0, after everything that can be declared is declared."""
+    """Return 0 after everything that can be declared is declared."""
     from schemactl import history
     from schemactl.importing import import_catalog
 
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
-    """The project, and whether its file is still to be written."""
+    """Return the project, and whether its file is still to be written."""
     from schemactl import declare, registry_url
     from schemactl.model import Project, Target
 
@@ -131,7 +132,7 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
 
 
 def _root(args: argparse.Namespace, context: Context, project: Project, top: Path) -> str:
-    """The folder for declarations, relative to the repository's top level."""
+    """Return the folder for declarations, relative to the repository's top level."""
     if args.out is None:
         return project.roots[0]
     folder = _inside(args.out, context, top)
@@ -144,7 +145,8 @@ def _root(args: argparse.Namespace, context: Context, project: Project, top: Pat
 
 
 def _inside(folder: str, context: Context, top: Path) -> str:
-    """`folder`, as it is named from here, relative to the repository's top level."""
+    """Return `folder`, as it is named from here, relative to the repository's top level."""
+    output_folder(folder, context)
     path = Path(os.path.normpath(Path(context.directory).resolve() / folder))
     if not path.is_relative_to(top):
         raise UsageError(f"--out {folder} is outside the repository")
@@ -152,7 +154,7 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 
 
 def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
-    """What the working tree declares; nothing of it is touched."""
+    """Return what the working tree declares; nothing of it is touched."""
     from schemactl import declare
     from schemactl.model import Catalog
 
@@ -162,18 +164,20 @@ def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
 
 
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
-    """What was asked for of the registry, by the names it is to be declared under."""
-    from schemactl.plan import matches, renamed
+    """Return what was asked for of the registry, by the names it is to be declared under."""
+    from schemactl.plan import renamed
     from schemactl.registry import Scope
 
     there = registry.everything()
-    topics = frozenset(name for name in there.topics if matches(name, args.topic, args.namespace))
-    for text in args.namespace:
-        if text not in map(str, there.namespaces):
-            raise UsageError(f"--namespace {text}: {target.name} has no such namespace")
-    for pattern in args.topic:
-        if not any(matches(name, [pattern], args.namespace) for name in there.topics):
-            raise UsageError(f"--topic {pattern}: {target.name} has no topic that is called so")
+    known = frozenset(there.topics)
+    require_matches(
+        known,
+        args.topic,
+        args.namespace,
+        where=target.name,
+        known_namespaces=map(str, there.namespaces),
+    )
+    topics = select(known, args.topic, args.namespace)
     spaces = frozenset(name for name in there.namespaces if not args.namespace or str(name) in args.namespace)
     if args.topic:
         spaces = frozenset(name.namespace_name for name in topics)
@@ -196,7 +200,7 @@ def _write(
     imported: ImportResult,
     target: Target,
 ) -> Commit | None:
-    """Everything is written: as commits, of which the last is returned, or as files alone."""
+    """Write everything: as commits, of which the last is returned, or as files alone."""
     from schemactl.history.commits import NewCommit, add_commits
 
     if args.commit_each_version:
@@ -213,7 +217,7 @@ def _write(
 
 
 def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
-    """The approved ref, where that is not at `tip` now."""
+    """Return the approved ref, where that is not at `tip` now."""
     from schemactl.history.approved import approved
 
     try:
@@ -224,7 +228,7 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 
 def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
-    """First what has no versions, then each version."""
+    """Yield the commits: first what has no versions, then each version."""
     from schemactl.history.commits import NewCommit
     from schemactl.wording import moment
 
@@ -244,7 +248,7 @@ def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -
 
 
 def _create(path: Path, data: bytes, *, top: str) -> None:
-    """The file is there with this content; one that exists is never touched, and no link leads out of `top`."""
+    """Create the file with this content; one that exists is never touched, and no link leads out of `top`."""
     try:
         write(path, data, below=top, is_new=True)
     except OSError as error:
@@ -255,7 +259,7 @@ def _create(path: Path, data: bytes, *, top: str) -> None:
 
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
-    """What was declared, what one should know about it, and what comes next."""
+    """Print what was declared, what one should know about it, and what comes next."""
     from schemactl.printing import on_one_line
     from schemactl.report.numbers_text import advice
 
@@ -289,7 +293,7 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
 
 
 def _listed(names: Sequence[TopicName]) -> str:
-    """The first topics by name, and how many there are besides."""
+    """Return the first topics by name, and how many there are besides."""
     more = f" and {len(names) - 8} more topics" if len(names) > 8 else ""
     return ", ".join(map(str, names[:8])) + more
 

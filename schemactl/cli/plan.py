@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.targets import add_selection, approved_target, origin_of, recorded_numbers
+from schemactl.cli.selection import (
+    EnvironmentTarget,
+    add_selection,
+    find,
+    origin_of,
+    output_file,
+    recorded_numbers,
+    relative_path,
+    target_of,
+)
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ REFUSED = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `plan`."""
+    """Add the arguments of `plan`."""
     parser.description = (
         "Compare the approved history with a registry and show, step by step, what apply would do and what the registry "
         "would answer. Changes nothing. Exits with 100 when an approved version would be refused, or when version numbers are not "
@@ -35,9 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --target prod --out plan.json        to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
+        "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
     )
+    parser.add_argument("action", nargs="?", choices=("show",), metavar="show", help="show a plan file")
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="the file to show")
     add_arguments(parser)
-    parser.add_argument("--out", metavar="FILE", help="write the plan to FILE, for `schemactl apply FILE`")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`",
+    )
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="form of the report (default: text)"
     )
@@ -45,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that `plan` and `apply` share."""
+    """Add the arguments that `plan` and `apply` share."""
     add_selection(parser)
     parser.add_argument(
         "--allow-delete",
@@ -69,21 +83,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused, or messages misread."""
+    """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused, or messages misread."""
+    if args.action:
+        return _show(args, context)
     from schemactl.cli.reviewed_plan import command_for
-    from schemactl.plan.file import plan_digest, write
-    from schemactl.report import plan_json, plan_text
+    from schemactl.plan.file import write
 
     with planned(args, context) as (plan, _):
-        if args.out:
-            write(plan, path_of(args.out, context), below=context.top)
-        render = plan_json.render if args.format == "json" else plan_text.render
-        print(render(plan, color=context.color and args.format == "text"))
-        applicable = plan.steps and not plan.refusals
-        if applicable and args.format == "text":
+        out = output_file(args.out, context, name="plan.json") if args.out else None
+        if out:
+            write(plan, out, below=context.top)
+        code = _print(plan, args, context)
+        if out and plan.steps and not plan.refusals:
+            context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
+    return code
+
+
+def _show(args: argparse.Namespace, context: Context) -> int:
+    """Print the plan of a file."""
+    from schemactl.plan.file import read
+
+    if not args.plan:
+        raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
+    explicit = None if isinstance(args.target, EnvironmentTarget) else args.target
+    for option in ("topic", "namespace", "allow_delete", "force_delete", "relax_while_replaying", "out"):
+        if getattr(args, option) or explicit:
+            raise UsageError(
+                f"--{option.replace('_', '-') if getattr(args, option) else 'target'} belongs to the making of a plan, "
+                "not to `plan show`"
+            )
+    return _print(read(relative_path(args.plan, context)), args, context)
+
+
+def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
+    """Print the plan and return the exit code of `plan`."""
+    from schemactl.plan.file import plan_digest
+    from schemactl.report import plan_json, plan_text
+
+    if args.format == "json":
+        print(plan_json.render(plan))
+    else:
+        context.report(plan_text.render(plan, color=context.color))
+        if plan.steps and not plan.refusals:
             print(f"Digest: {plan_digest(plan)}")
-        if args.out and applicable:
-            context.say(f"To carry out exactly this: {command_for(plan, args.out)}")
     if plan.refusals or plan.misread:
         return REFUSED
     return CHANGES if plan.steps and args.detailed_exitcode else 0
@@ -91,9 +133,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 @contextmanager
 def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
-    """The plan from approved history to the target's registry, and that registry, open."""
-    from schemactl import history
-    from schemactl.cli.topics import find
+    """Yield the plan from approved history to the target's registry, and that registry, open."""
     from schemactl.plan import (
         Permissions,
         make_plan,
@@ -104,8 +144,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         select,
     )
 
-    project, top = history.load_project(context.directory, context.config)
-    chosen = approved_target(args.target, project, top, context)
+    chosen = target_of(args.target, context)
     target = chosen.target
     approved = context.approved(chosen.project)
     context.note(approved.notes)
@@ -113,7 +152,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
 
     def addressed(texts: list[str]) -> frozenset[TopicName]:
-        names = [find(text, approved.catalog).name for text in texts]
+        names = [find(text, approved.catalog, globs=False).name for text in texts]
         for name in names:
             if name not in selected.topics:
                 raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
@@ -136,8 +175,3 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
             make_plan(state, catalog, origin=origin, permissions=permissions, numbers=numbers),
             registry,
         )
-
-
-def path_of(name: str, context: Context) -> Path:
-    """The file that the user calls `name`, by as short a path as leads there from here."""
-    return Path(os.path.relpath(Path(context.directory, name)))

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
-from schemactl.cli.plan import REFUSED, path_of
+from schemactl.cli.plan import REFUSED
 from schemactl.cli.reviewed_plan import command_for
-from schemactl.cli.targets import add_selection, approved_target, origin_of, recorded_numbers
-from schemactl.cli.topics import find
+from schemactl.cli.selection import (
+    add_selection,
+    find,
+    origin_of,
+    output_file,
+    recorded_numbers,
+    relative_path,
+    target_of,
+)
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.topic_match import select
 
 if TYPE_CHECKING:
     from schemactl.model import Catalog, TopicName
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `rebuild`."""
+    """Add the arguments of `rebuild`."""
     parser.description = (
         "Give a registry that lost its schemas the same version numbers back, so that old messages decode again. Shows the "
         "plan first, asks, and reads every number back. Where producers or deletions took numbers, the list that was kept in "
@@ -58,7 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="register versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
     )
     parser.add_argument(
-        "--out", metavar="FILE", help="write the plan to FILE for `schemactl apply FILE`; change nothing"
+        "--out",
+        metavar="FILE",
+        help="write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
     )
     parser.add_argument(
         "--auto-approve", "--yes", action="store_true", help="do not ask before the plan is applied"
@@ -67,21 +77,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
+    """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
     from schemactl.plan.file import plan_digest, write
     from schemactl.report.plan_text import render
 
     with _planned(args, context) as (plan, registry, sources):
-        print(render(plan, color=context.color))
-        print("\n".join(["", *sources]))
+        context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if plan.refusals:
             if not args.out:
                 print_restored(plan, registry)
             return REFUSED
         if args.out:
-            write(plan, path_of(args.out, context), below=context.top)
+            out = output_file(args.out, context, name="plan.json")
+            write(plan, out, below=context.top)
             print(f"Digest: {plan_digest(plan)}")
-            context.say(f"To carry out exactly this: {command_for(plan, args.out)}")
+            context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
             return REFUSED if plan.misread else 0
         if plan.steps and not args.auto_approve and not confirmed():
             print("Nothing was applied.")
@@ -91,27 +101,18 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 @contextmanager
 def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
-    """The plan, the registry it is for, and where its numbers come from."""
-    from schemactl import history
-    from schemactl.plan import (
-        Permissions,
-        applicable,
-        observe,
-        renamed,
-        renamed_topic,
-        scope_of,
-        select,
-    )
+    """Yield the plan, the registry it is for, and where its numbers come from."""
+    from schemactl import plan as planning
+    from schemactl.plan import Permissions, applicable, observe, renamed, renamed_topic, scope_of
     from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
 
-    project, top = history.load_project(context.directory, context.config)
-    found = approved_target(args.target, project, top, context)
+    found = target_of(args.target, context)
     target = found.target
     approved = context.approved(found.project)
     context.note(approved.notes)
     everything = renamed(approved.catalog, target.namespaces)
     lists = _lists(args, context, target.name, everything)
-    chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    chosen = planning.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.namespaces)
     listed = _chosen(lists, git, everything, args)
     numbers = recorded_numbers(found, approved, context)
@@ -119,7 +120,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     # What is only in the file goes by its name there.
     named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
     named |= {
-        renamed_topic(find(text, approved.catalog).name, target.namespaces)
+        renamed_topic(find(text, approved.catalog, globs=False).name, target.namespaces)
         for text in args.force_delete
         if text not in {name.schema_id for name in named}
     }
@@ -152,22 +153,21 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
     from schemactl.target_numbers.pairs import read_lists
 
-    return read_lists(path_of(args.numbers, context), target=target, git=git) if args.numbers else {}
+    return read_lists(relative_path(args.numbers, context), target=target, git=git) if args.numbers else {}
 
 
 def _chosen(lists: Lists, git: Catalog, everything: Catalog, args: argparse.Namespace) -> Lists:
-    """The lists of the topics that were asked for: Git's by their declared names, others by the registry's."""
-    from schemactl.plan import matches
-
+    """Return the lists of the topics that were asked for: Git's by their declared names, others by the registry's."""
+    asked = select(lists, args.topic, args.namespace)
     return {
         name: pairs
         for name, pairs in lists.items()
-        if name in git.topics or (name not in everything.topics and matches(name, args.topic, args.namespace))
+        if name in git.topics or (name not in everything.topics and name in asked)
     }
 
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
-    """Where the numbers come from, and how far they can be trusted; `files` are those that the lists come from."""
+    """Say where the numbers come from, and how far they can be trusted; `files` are those that the lists come from."""
     from schemactl.plan import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from schemactl.cli import Context
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
-from schemactl.cli.targets import add_target, approved_target
-from schemactl.cli.topics import find
+from schemactl.cli.selection import add_target, find, target_of
 from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.outline import stored_text
+from schemactl.json_values import json_text
 from schemactl.printing import redirected
 from schemactl.wording import moment, numbers, versions
 
@@ -33,12 +32,12 @@ _HELP = "the topic, in full (shop/sales/orders), or as much of a declared one's 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `registry`."""
+    """Add the arguments of `registry`."""
     parser.description = (
         "Look at one topic's schemas in a registry, and change them by hand. What Git declares is `plan` and `apply`'s: "
         "a schema that is put here is drift until it is declared."
     )
-    parser.epilog = (
+    parser.epilog = epilog = (
         "examples:\n"
         "  schemactl registry get shop/sales/orders --version 3 --target prod > orders-3.avsc\n"
         "  schemactl registry list orders --target prod --format json\n"
@@ -48,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (_, summary) in ACTIONS.items():
-        action = actions.add_parser(name, help=summary, description=summary)
+        action = actions.add_parser(name, help=summary, description=summary, epilog=epilog)
         action.add_argument("topic", metavar="TOPIC", help=_HELP)
         add_target(action)
         action.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
@@ -67,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0; 100: the registry says no, or would."""
+    """Return 0; 100: the registry says no, or would."""
     with _opened(args, context) as place:
         answer, _ = ACTIONS[args.action]
         return answer(place, args, context)
@@ -95,13 +94,13 @@ class _Place:
 
         return live(self.topic.versions) if self.topic else ()
 
-    def show(self, args: argparse.Namespace, text: str, **facts: Any) -> None:
-        """The report is on standard output, as `text` or the `facts` as JSON."""
+    def show(self, args: argparse.Namespace, context: Context, text: str, **facts: Any) -> None:
+        """Print the report, as `text` or the `facts` as JSON."""
         if args.format == "text":
-            print(text)
+            context.report(text)
         else:
-            told = {"format_version": FORMAT_VERSION, "target": self.target, "topic": str(self.name), **facts}
-            print(json.dumps(told, indent=2, ensure_ascii=False))
+            head = {"format_version": FORMAT_VERSION, "target": self.target, "topic": str(self.name)}
+            print(json_text({**head, **facts}))
 
 
 def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:
@@ -113,7 +112,7 @@ def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:
         )
     text = stored_text(info)
     if args.format == "json":
-        place.show(args, "", **_facts(found))
+        place.show(args, context, "", **_facts(found))
         return 0
     context.say(f"{place.name}: {_headline(found)}")
     if text is None:
@@ -125,7 +124,6 @@ def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:
 
 
 def _list(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    del context
     stored = place.topic.versions if place.topic else ()
     current = {version.number for version in place.live}
     lines = [f"{place.name} in {place.target}"]
@@ -134,7 +132,13 @@ def _list(place: _Place, args: argparse.Namespace, context: Context) -> int:
         lines.append(f"  {_headline(version)}{hidden}")
     if not stored:
         lines.append("  no schema")
-    place.show(args, "\n".join(lines), versions=[_facts(version) for version in stored], live=sorted(current))
+    place.show(
+        args,
+        context,
+        "\n".join(lines),
+        versions=[_facts(version) for version in stored],
+        live=sorted(current),
+    )
     return 0
 
 
@@ -146,13 +150,13 @@ def _put(place: _Place, args: argparse.Namespace, context: Context) -> int:
     try:
         number = place.registry.put_schema(place.name, info)
     except SchemaRefused as refused:
-        return _refused(place, args, refused.outcome, refused.what)
+        return _refused(place, args, context, refused.outcome, refused.what)
     stored = number not in before
-    words = "stored as" if stored else "nothing was stored: it equals"
-    text = f"{place.name}: {words} version {number} in {place.target}"
+    done = "stored as" if stored else "nothing was stored: it equals"
+    text = f"{place.name}: {done} version {number} in {place.target}"
     if not stored and place.live and place.live[-1].number != number:
         text += f"; latest is still version {place.live[-1].number}"
-    place.show(args, text, stored=stored, version=number, outcome="ok" if stored else "unchanged")
+    place.show(args, context, text, stored=stored, version=number, outcome="ok" if stored else "unchanged")
     return 0
 
 
@@ -177,6 +181,7 @@ def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
         lines.append(f"  and {len(breakages) - _MOST_SHOWN} more; --format json has them all")
     place.show(
         args,
+        context,
         "\n".join(lines),
         strategy=strategy.value,
         compatibility=_answer(asked),
@@ -222,7 +227,7 @@ def _broken(breakage: Breakage) -> str:
 
 
 def _restore(place: _Place, context: Context) -> None:
-    """The topic's own strategy judges, also where a killed `apply` left another."""
+    """Restore the topic's own strategy where a killed `apply` left another."""
     from schemactl.apply import restore_left, told_restored
 
     for name, own in restore_left(place.registry, [place.name]):
@@ -241,7 +246,7 @@ def _delete(place: _Place, args: argparse.Namespace, context: Context) -> int:
     if args.force_delete:
         place.registry.delete_schema(place.name, force=True)
         text = f"{place.name}: {held} destroyed in {place.target}; the next upload is version 0"
-        place.show(args, text, destroyed=[version.number for version in stored], tombstone=None)
+        place.show(args, context, text, destroyed=[version.number for version in stored], tombstone=None)
         return 0
     if args.allow_delete:
         if not current:
@@ -250,7 +255,7 @@ def _delete(place: _Place, args: argparse.Namespace, context: Context) -> int:
             )
         number = place.registry.delete_schema(place.name)
         text = f"{place.name}: {versions(current)} hidden by tombstone {number} in {place.target}"
-        place.show(args, text, hidden=current, tombstone=number)
+        place.show(args, context, text, hidden=current, tombstone=number)
         return 0
     raise UsageError(
         f"deleting the schema of {place.name} in {place.target} needs a flag: its live versions are "
@@ -271,34 +276,33 @@ ACTIONS: Final[dict[str, tuple[Callable[[_Place, argparse.Namespace, Context], i
 
 @contextmanager
 def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
-    from schemactl import history
     from schemactl.plan import renamed_topic
     from schemactl.registry import Scope
 
-    project, top = history.load_project(context.directory, context.config)
-    chosen = approved_target(args.target, project, top, context)
+    chosen = target_of(args.target, context)
     target = chosen.target
-    declared = _name(args.topic, chosen.project, context)
+    declared = _name(args, chosen.project, context)
     name = renamed_topic(declared, target.namespaces)
     with closing(chosen.open(context)) as registry:
         found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
         yield _Place(registry, target.name, declared, name, found)
 
 
-def _name(text: str, project: Project, context: Context) -> TopicName:
-    """The topic that `text` names in full, or, of those that Git declares, by its last parts."""
+def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
+    """Return the topic that is named in full, or, of those that Git declares, by less; what writes takes no globs."""
     from schemactl.model import TopicName
 
-    if "://" in text or text.count("/") == 2:
+    text, globs = args.topic, args.action not in ("put", "delete")
+    if ("://" in text or text.count("/") == 2) and not (globs and set(text) & set("*?[")):
         try:
             return TopicName.parse(text)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return find(text, context.approved(project).catalog).name
+    return find(text, context.approved(project).catalog, globs=globs).name
 
 
 def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
-    """A word on standard error where Git does not declare what is being put."""
+    """Warn on standard error where Git does not declare what is being put."""
     from schemactl import formats
     from schemactl.changes import Contents
     from schemactl.errors import InvalidSchema
@@ -343,8 +347,8 @@ def _headline(version: SchemaVersion) -> str:
 
     what = version.info.type.name if version.info else "tombstone"
     commit = stamp(version.info)
-    whence = f", from commit {commit[:9]}" if commit else ""
-    return f"version {version.number}, {what}, {moment(version.timestamp_ms)}{whence}"
+    origin = f", from commit {commit[:9]}" if commit else ""
+    return f"version {version.number}, {what}, {moment(version.timestamp_ms)}{origin}"
 
 
 def _facts(version: SchemaVersion) -> dict[str, Any]:
@@ -364,9 +368,9 @@ def _facts(version: SchemaVersion) -> dict[str, Any]:
     }
 
 
-def _refused(place: _Place, args: argparse.Namespace, outcome: str, words: str) -> int:
-    text = f"{place.name}: {outcome}, nothing was stored\n  the registry says: {_first_line(words)}"
-    place.show(args, text, stored=False, version=None, outcome=outcome, message=words)
+def _refused(place: _Place, args: argparse.Namespace, context: Context, outcome: str, message: str) -> int:
+    text = f"{place.name}: {outcome}, nothing was stored\n  the registry says: {_first_line(message)}"
+    place.show(args, context, text, stored=False, version=None, outcome=outcome, message=message)
     return REFUSED
 
 
@@ -374,5 +378,5 @@ def _answer(answer: Answer) -> dict[str, Any]:
     return {"outcome": answer.outcome.value, "version": answer.version, "message": answer.message or None}
 
 
-def _first_line(words: str) -> str:
-    return words.partition("\n")[0].strip()
+def _first_line(message: str) -> str:
+    return message.partition("\n")[0].strip().rstrip(":")

@@ -7,17 +7,25 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import zip_longest
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.plan import path_of
-from schemactl.cli.targets import ChosenTarget, approved_target, origin_of, recorded_numbers
+from schemactl.cli.selection import (
+    ChosenTarget,
+    EnvironmentTarget,
+    origin_of,
+    recorded_numbers,
+    relative_path,
+    shown_target,
+    target_of,
+)
 from schemactl.errors import SchemactlError, StalePlan, UsageError
+from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from schemactl.history import History
     from schemactl.history.repository import Repository
@@ -30,8 +38,12 @@ if TYPE_CHECKING:
     Review = Callable[[RegistryState], None]
 
 
-def command_for(plan: Plan, file: str) -> str:
-    """The command that carries out the plan in `file`, with what it needs to be allowed."""
+def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
+    """Return the command that carries out the plan in `file`, with what it needs to be allowed.
+
+    `written` is the file that was made of it, which has another name where `file` is a folder.
+    """
+    file = str(Path(file, written.name)) if written and written.name != Path(file).name else file
     permissions = _needed(plan)
     deletions = [f" --allow-delete {quote(name.schema_id)}" for name in sorted(permissions.delete)]
     deletions += [f" --force-delete {quote(name.schema_id)}" for name in sorted(permissions.force_delete)]
@@ -41,7 +53,7 @@ def command_for(plan: Plan, file: str) -> str:
 
 @contextmanager
 def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, Review]]:
-    """The plan in the file that `args` name, the registry of its target, open, and what looks the plan over again.
+    """Yield the plan in the file that `args` name, the registry of its target, open, and the review of the plan.
 
     The digest in the file says that it is whole, and anybody can write another. So its steps are worked out once more, from
     the approved history at the commit it was made at, from what the target holds and, of a rebuild, from the lists in the file, and have
@@ -51,18 +63,23 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         UsageError: an option has no place beside this plan.
         SchemactlError: the plan is another repository's or another registry's.
     """
-    from schemactl.history import Repository, load_project
+    from schemactl.history import Repository
     from schemactl.plan.file import read
 
     for option in ("topic", "namespace"):
         if getattr(args, option):
             raise UsageError(f"--{option} belongs to the making of a plan: give it to `schemactl plan`")
-    plan = read(path_of(args.plan, context))
-    if args.target not in (None, plan.origin.target):
+    plan = read(relative_path(args.plan, context))
+    if isinstance(args.target, EnvironmentTarget):
+        # A plan names its target itself.
+        if args.target != plan.origin.target:
+            context.note(
+                [f"{args.plan} is for {plan.origin.target}; {shown_target(args.target)} does not count"]
+            )
+    elif args.target not in (None, plan.origin.target):
         raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
     _expect_options_of(plan, args)
-    project, top = load_project(context.directory, context.config)
-    chosen = approved_target(plan.origin.target, project, top, context)
+    chosen = target_of(plan.origin.target, context)
     target = chosen.target
     if target.registry != plan.origin.registry:
         raise SchemactlError(
@@ -87,7 +104,7 @@ def _again(plan: Plan, args: argparse.Namespace) -> str:
 
 
 def _needed(plan: Plan) -> Permissions:
-    """What the user has to have allowed for the steps of `plan`."""
+    """Return what the user has to have allowed for the steps of `plan`."""
     from schemactl.plan import DeleteSchema, Permissions, RelaxStrategy
 
     deletions = [step for step in plan.steps if isinstance(step, DeleteSchema)]
@@ -99,7 +116,7 @@ def _needed(plan: Plan) -> Permissions:
 
 
 def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
-    """Nothing, if every permission among the options is one that the plan makes use of."""
+    """Raise UsageError where a permission among the options is none that the plan makes use of."""
     needed = _needed(plan)
     for option, names in (("allow_delete", needed.delete), ("force_delete", needed.force_delete)):
         for text in getattr(args, option):
@@ -114,11 +131,12 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
 
 
 def _is_called(name: TopicName, text: str) -> bool:
-    return text == str(name) or f"/{name.schema_id}".endswith(f"/{text}")
+    """Return whether `text` names the topic."""
+    return bool(matching(text, [name], globs=False))
 
 
 def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
-    """Nothing, if whoever applies allows what the plan destroys, or vouches for the whole of it by its digest."""
+    """Raise SchemactlError unless the user allows what the plan destroys, or vouches for all of it by its digest."""
     if args.require_approved is not None:
         return
     needed = _needed(plan)
@@ -148,7 +166,7 @@ def _at(
     approved: History,
     context: Context,
 ) -> History | None:
-    """The approved history as it was when the plan was made; None: there was none yet."""
+    """Return the approved history as it was when the plan was made; None: there was none yet."""
     from schemactl import history
 
     made_at = plan.origin.tip
@@ -166,7 +184,7 @@ def _at(
 
 
 def _is_on_line(commit: Commit, repository: Repository, tip: Commit | None) -> bool:
-    """Whether the first-parent line that ends at `tip` has the commit of that id, which no other has."""
+    """Return whether the first-parent line that ends at `tip` has the commit of that id, which no other has."""
     found = repository.commit(commit.id)
     if tip is None or found is None or found.id != commit.id:
         return False
@@ -183,7 +201,7 @@ def _expect_same(
     chosen: ChosenTarget,
     context: Context,
 ) -> None:
-    """Nothing, if Git and the registry give the steps of `plan` again."""
+    """Raise StalePlan or SchemactlError unless Git and the registry give the steps of `plan` again."""
     from schemactl.plan import renamed
     from schemactl.plan.file import step_document
     from schemactl.report.plan_text import describe
@@ -201,7 +219,7 @@ def _expect_same(
         history,
         approved,
         chosen,
-        path=path_of(args.plan, context),
+        path=relative_path(args.plan, context),
         numbers=recorded_numbers(chosen, history, context) if history else None,
     )
     if derived is not None and derived.scope == plan.scope:
@@ -225,7 +243,7 @@ def _expect_same(
             else "it"
         )
     else:
-        what = "it speaks of what the approved history never had, and it"
+        what = "it names what the approved history never had, and it"
     raise SchemactlError(
         f"{args.plan} is not what Git and the registry say: {what} does not follow from {approved.ref} at "
         f"{plan.origin.tip.short if plan.origin.tip else 'no commit'}. It was altered, or another schemactl made it; nothing was changed",
@@ -234,7 +252,7 @@ def _expect_same(
 
 
 def _expect_undeclared(plan: Plan, now: Catalog, args: argparse.Namespace) -> None:
-    """Nothing, if no topic that the plan deletes for good was declared again since; a rebuild puts back what it deletes."""
+    """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
     if plan.lists is not None:
         return
     needed = _needed(plan)
@@ -258,7 +276,7 @@ def _derived(
     path: Path,
     numbers: TargetNumbers | None,
 ) -> Plan | None:
-    """The plan that Git gives for what `plan` speaks of; None: Git does not have that."""
+    """Return the plan that Git gives for what `plan` speaks of; None: Git does not have that."""
     from schemactl.model import Catalog
     from schemactl.plan import make_plan, renamed, renamed_topic
     from schemactl.plan.rebuild import make_rebuild

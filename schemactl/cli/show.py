@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import argparse
 import base64
-import json
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli import Context
-from schemactl.cli.readers import Gap, gaps
-from schemactl.cli.topics import HELP, Chosen, choose
+from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.errors import SchemactlError
+from schemactl.json_values import commit_value, json_text
 from schemactl.printing import redirected
 from schemactl.wording import cite, versions
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import SchemaInfo
+    from schemactl.model import SchemaInfo, SchemaVersion
+    from schemactl.verdicts import Direction, Incompatibility
 
 FORMAT_VERSION = 1
+Role = Literal["reader", "writer"]
+
+_SHOWN: Final = 20
+"""The most reasons that are shown to people."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `show`."""
+    """Add the arguments of `show`."""
     parser.description = (
         "The definition of a topic in the approved history: of version N, the text that version had first and that a "
         "registry gets; without a number, the text in force now, from which readers are generated. Standard error says which "
@@ -36,19 +41,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl show orders@3 > /dev/null      since which version can readers of version 3 not read?\n"
         "  schemactl show orders --format json      the same for programs, with type, properties and commit\n"
     )
-    parser.add_argument("topic", metavar="TOPIC[@N]", help=HELP)
+    parser.add_argument("topic", metavar="TOPIC[@N]", help=VERSION_HELP)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0, after the definition is on standard output."""
+    """Return 0 after the definition is on standard output."""
     history = context.approved()
     chosen = choose(args.topic, history.catalog)
     info = chosen.info
     if info is None:
         raise SchemactlError(f"{chosen.topic.name} declares no schema, and never did")
     if args.format == "json":
-        print(json.dumps(_facts(history, chosen, info), indent=2, ensure_ascii=False))
+        print(json_text(_facts(history, chosen, info)))
         return 0
     context.say(headline(history, chosen, info))
     from schemactl.formats.outline import stored_text
@@ -65,7 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
-    """What is shown, in one sentence, and whom it can read."""
+    """Return what is shown, in one sentence, and whom it can read."""
     what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
     if not info.schema:
         what += " (the type alone, without a definition)"
@@ -82,7 +87,7 @@ def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
 
 
 def number(history: History, chosen: Chosen) -> int:
-    """The number of the version that is shown a text of."""
+    """Return the number of the version that is shown a text of."""
     if chosen.version:
         return chosen.version.number
     in_force = history.current(chosen.topic.name)
@@ -90,7 +95,7 @@ def number(history: History, chosen: Chosen) -> int:
 
 
 def title(history: History, chosen: Chosen) -> str:
-    """`version 3 (9f2c1abcd, 2026-03-02)`, or the definition in force."""
+    """Return `version 3 (9f2c1abcd, 2026-03-02)`, or the definition in force."""
     if chosen.version:
         return cite(chosen.version)
     number = history.current(chosen.topic.name)
@@ -100,7 +105,7 @@ def title(history: History, chosen: Chosen) -> str:
 
 
 def _others(chosen: Chosen, broken: Sequence[Gap]) -> list[int]:
-    """The numbers of all versions that are in none of these gaps."""
+    """Return the numbers of all versions that are in none of these gaps."""
     missing = {number for gap in broken for number in gap.numbers}
     return [each.number for each in chosen.topic.versions if each.info and each.number not in missing]
 
@@ -125,9 +130,130 @@ def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]
         **({"schema_b64": base64.b64encode(info.schema).decode()} if text is None else {}),
         "properties": dict(info.properties),
         "source": str(info.source) if info.source else None,
-        "commit": {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject} if commit else None,
+        "commit": commit_value(commit),
         "reads": _others(chosen, unreadable),
         "read_by": _others(chosen, unread_by),
         "unreadable": [gap.value() for gap in unreadable],
         "unread_by": [gap.value() for gap in unread_by],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Versions in a row that a definition cannot read, or that cannot read it.
+
+    Attributes:
+        numbers: of those versions, ascending.
+        border: the one of them nearest to the definition: where it begins, seen from there.
+        found: the reasons at the border.
+        texts: the same for people.
+    """
+
+    numbers: tuple[int, ...]
+    border: SchemaVersion
+    found: tuple[Incompatibility, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def strict_only(self) -> bool:
+        """Whether Pulsar's Java readers get through all the same."""
+        return _is_strict(self.found)
+
+    def value(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        return {
+            "versions": list(self.numbers),
+            "border": self.border.number,
+            "commit": commit_value(self.border.commit),
+            "strict_readers_only": self.strict_only,
+            "reasons": [
+                {**reason_value(each), "told": text}
+                for each, text in zip(self.found, self.texts, strict=True)
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines for people, the first reasons indented: `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`."""
+        end = "from" if self.border.number == self.numbers[0] else "up to"
+        row = f"{versions(self.numbers)}, {end} " if len(self.numbers) > 1 else ""
+        subject = f' "{self.border.commit.subject}"' if self.border.commit else ""
+        aside = "; Java can, strict readers cannot" if self.strict_only else ""
+        yield f"{row}{cite(self.border)}{subject}{aside}"
+        for each, text in zip(self.found[:_SHOWN], self.texts[:_SHOWN], strict=True):
+            yield f"  {each.rule}: {text}"
+        left = len(self.found) - _SHOWN
+        if left > 0:
+            yield f"  and {left:,} {'reason' if left == 1 else 'reasons'} more: `--format json` has them all"
+
+
+def reason_value(each: Incompatibility) -> dict[str, Any]:
+    """Return the JSON value of an incompatibility."""
+    return {
+        "rule": each.rule,
+        "pointer": each.pointer,
+        "message": each.message,
+        "strict_only": each.strict_only,
+    }
+
+
+def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
+    """Return every reason why `reader` may fail on a message of `writer`."""
+    from schemactl.formats import resolve
+    from schemactl.verdicts import Incompatibility
+
+    if reader.type is not writer.type:
+        return [
+            Incompatibility("SCHEMA_TYPE_CHANGED", "", f"{reader.type.name} cannot read {writer.type.name}")
+        ]
+    return list(resolve(reader=reader, writer=writer))
+
+
+def gaps(info: SchemaInfo, at: int, line: Sequence[SchemaVersion], *, role: Role) -> list[Gap]:
+    """Return the versions of `line` that `info` cannot read as the reader, or that cannot read it as the writer.
+
+    `at` is the number of the version that `info` is a text of.
+    """
+    found: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
+    for version in line:
+        if version.info is None:
+            continue
+        other = version.info
+        pair = (info, other) if role == "reader" else (other, info)
+        bad = incompatibilities(reader=pair[0], writer=pair[1])
+        if not bad:
+            continue
+        # A row ends where a version in between can be read, where it is another sort of reader that cannot, and here.
+        last, before = found[-1][-1] if found else (None, [])
+        if (
+            last
+            and last.number == version.number - 1
+            and not last.number <= at < version.number
+            and _is_strict(before) == _is_strict(bad)
+        ):
+            found[-1].append((version, bad))
+        else:
+            found.append([(version, bad)])
+    result = []
+    for row in found:
+        border, bad = row[0] if row[0][0].number > at else row[-1]
+        texts = tuple(_reason(each, info, at, border, role) for each in bad)
+        result.append(Gap(tuple(version.number for version, _ in row), border, tuple(bad), texts))
+    return result
+
+
+def _is_strict(found: Sequence[Incompatibility]) -> bool:
+    return all(each.strict_only for each in found)
+
+
+def _reason(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVersion, role: Role) -> str:
+    """Return why, for people; whichever of the two is newer is described as what has changed."""
+    from schemactl.formats import explain
+    from schemactl.verdicts import Breakage
+
+    if border.info is None:
+        return found.message
+    is_newer = border.number <= at
+    new, old = (info, border.info) if is_newer else (border.info, info)
+    is_new_reading = is_newer == (role == "reader")
+    direction: Direction = "new_reads_old" if is_new_reading else "old_reads_new"
+    return explain(Breakage(found, direction, min(at, border.number)), new=new, old=old).reason

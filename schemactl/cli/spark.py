@@ -1,64 +1,79 @@
-"""`schemactl spark`: the pipeline from the command line, on stored messages: `verify` before a merge, `decode` to land them."""
+"""`schemactl spark`: the pipeline from the command line, on stored messages: `verify` before a merge, `land` to make tables."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Final, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import schemactl
 from schemactl.cli import Context
-from schemactl.cli.codecs import add_recursion_depth, add_strict
-from schemactl.cli.numbering import add_numbers_of
-from schemactl.cli.topics import HELP
+from schemactl.cli.parser import Command, Parser
+from schemactl.cli.reading import (
+    add_numbers_of,
+    add_recursion_depth,
+    add_strict,
+    check_recursion_depth,
+    codec_of,
+    reading,
+    require_codec,
+)
+from schemactl.cli.selection import TOPIC_HELP, choose
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.report.style import table as style_table
+from schemactl.report.style import terminal_width
 
-
-class Action(Protocol):
-    """A module `schemactl.cli.spark_<action>`."""
-
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """The action's own arguments are in `parser` afterwards."""
-        ...
-
-    def run(self, args: argparse.Namespace, context: Context) -> int:
-        """The action's exit code, after its report went to standard output."""
-        ...
-
+if TYPE_CHECKING:
+    from schemactl.codec import Codec
+    from schemactl.codegen.approved import OnTarget
+    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic, TopicName
+    from schemactl.spark.raw import RawMessages
 
 ACTIONS: Final = {
-    "verify": "would every stored message of a topic be read? (a gate for pull requests)",
-    "decode": "land stored messages of every version as typed Parquet, bad ones beside",
+    "verify": "verify that every stored message of a topic is readable: a gate for pull requests",
+    "land": "land stored messages of every version as typed Parquet, with the rejected ones apart",
 }
 
 _EPILOG: Final = """\
-examples:
-  schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
-  schemactl spark decode orders --messages archive/orders --out lake/orders
-  schemactl spark decode orders --messages pulsar://broker.example.com:6650 --out lake/orders
-  schemactl spark decode orders --target prod --messages pulsar://broker.example.com:6650 --out lake/orders
-  schemactl spark decode orders --messages /mnt/archive/orders --out /mnt/lake/orders --master spark://master:7077
-
 Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
 eight bytes), unless --unversioned says that there is none; `key` or `__key`, which SEPARATED pairs need; and others, which are passed
 through. Where there is a column `__topic`, only the rows of the topic and its partitions count.
+
+examples:
+  schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
+  schemactl spark land orders --messages archive/orders --out lake/orders
+  schemactl spark land orders@3 --messages archive/orders --out lake/orders_v3     as readers of version 3 see them
+  schemactl spark land orders --messages pulsar://broker.example.com:6650 --out lake/orders
+  schemactl spark land orders --target prod --messages pulsar://broker.example.com:6650 --out lake/orders
+  schemactl spark land orders --messages /mnt/archive/orders --out /mnt/lake/orders --master spark://master:7077
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `spark`."""
+    """Add the arguments of `spark`."""
     parser.description = (
         "Reads a topic's stored messages with Spark, as a pipeline with the generated package does."
     )
     parser.epilog = _EPILOG
+    if isinstance(parser, Parser):
+        parser.renamed = {"decode": "spark land"}
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in ACTIONS.items():
-        action = actions.add_parser(
-            name,
-            help=summary,
-            description=summary,
-            epilog=_EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+        action = actions.add_parser(name, help=summary, description=summary, epilog=_EPILOG)
+        if isinstance(action, Parser):
+            action.renamed = {"--refused": "--rejected"}
+        action.add_argument(
+            "topic",
+            metavar="TOPIC[@N]",
+            help=f"{TOPIC_HELP}; @N: read with the schema of Git's version N (default: the one in force)",
         )
-        action.add_argument("topic", metavar="TOPIC", help=HELP)
         action.add_argument(
             "--messages",
             metavar="PATH",
@@ -102,9 +117,173 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """The action's exit code."""
+    """Run the action and return its exit code."""
     return _load(args.action).run(args, context)
 
 
-def _load(name: str) -> Action:
-    return cast("Action", import_module(f"schemactl.cli.spark_{name}"))
+def _load(name: str) -> Command:
+    """Return the module of an action."""
+    return cast("Command", import_module(f"schemactl.cli.spark_{name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The topic whose messages are read.
+
+    Attributes:
+        project: the project file.
+        top: the folder that its relative paths start from.
+        topic: with its versions, as the approved history has them.
+        reader: the schema of the version asked for; else the one in force, or that of the version the declaration pins; of a
+            topic that is gone, its last.
+        number: the reader's.
+        there: the topic's name where the messages come from.
+        on_target: by whose numbers messages are read; None: by Git's.
+    """
+
+    project: Project
+    top: str
+    topic: Topic
+    reader: SchemaInfo
+    number: int
+    there: TopicName
+    on_target: OnTarget | None = None
+
+    def codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
+        """Return the topic's codec that reads into `reader`.
+
+        Raises:
+            SchemactlError: there is none for this type of schema.
+        """
+        from schemactl.codec import CodecError, Options
+        from schemactl.codegen import struct
+
+        generate = self.project.generate
+        options = Options(
+            time_type=(struct.Options(generate.spark) if generate else struct.Options()).has_time,
+            recursion_depth=args.recursion_depth,
+            strict=args.strict,
+            json_defaults=generate is not None and generate.json_defaults,
+        )
+        codec = codec_of(self.topic, options, reader=reader, on_target=self.on_target)
+        try:
+            codec.columns  # noqa: B018  raises here, not in a worker
+        except CodecError as error:
+            raise SchemactlError(f"{self.topic.name}: {error}") from None
+        return codec
+
+    def writer(self, number: int | None) -> SchemaVersion | None:
+        """Return the version that wrote the messages of that number, if it is known."""
+        versions = self.on_target.versions if self.on_target else self.topic.versions
+        return next((version for version in versions if version.number == number), None)
+
+    def named(self, number: int | None) -> tuple[str, str]:
+        """Return how a report names a version that messages say they have: its number, and the commit that brought it."""
+        if number is None:
+            return "none", ""
+        known = self.writer(number)
+        if known is None:
+            return str(number), "not approved" if self.on_target is None else "not recorded"
+        if self.on_target and number in self.on_target.foreign:
+            return str(number), "foreign"
+        return str(number), known.commit.short if known.commit else ""
+
+
+def subject(args: argparse.Namespace, context: Context) -> Subject:
+    """Return the topic that the command line names, and the schema that its messages are read with.
+
+    Raises:
+        UsageError: there is none, or it never had a schema.
+        SchemactlError: what Spark needs is not installed.
+    """
+    require_codec()
+    try:
+        import schemactl.spark  # noqa: F401  only whether it can be
+    except ImportError:
+        raise SchemactlError(
+            "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
+        ) from None
+    check_recursion_depth(args)
+    from schemactl.codegen.approved import Approved
+    from schemactl.plan import renamed_topic
+
+    read = reading(context, args.target)
+    approved = read.approved
+    topic, version = choose(args.topic, approved.catalog)
+    read.require_target([topic])
+    current, since = approved.current(topic.name), approved.since(topic.name)
+    last = next((version for version in reversed(topic.versions) if version.info is not None), None)
+    if version and version.info is not None:
+        number, reader = version.number, version.info
+    elif current is not None and since is not None and topic.schema is not None:
+        number, reader = Approved(topic, current, since.id).reader
+    elif last is not None and last.info is not None:
+        number, reader = last.number, last.info
+    else:
+        raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
+    read = read.verified([topic], context)
+    there = renamed_topic(topic.name, read.target.namespaces) if read.target else topic.name
+    return Subject(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
+
+
+@contextmanager
+def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
+    """Yield the --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
+    from schemactl.spark.errors import SparkProblem, WrongArgument
+    from schemactl.spark.java import JavaNotFound
+    from schemactl.spark.raw import raw_messages
+    from schemactl.spark.session import session
+
+    options = dict(_option(text) for text in args.option)
+    with tempfile.TemporaryDirectory() as folder:
+        carried = _runtime(Path(folder))
+        try:
+            with session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
+                place = located(args.messages, context)
+                yield raw_messages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
+        except JavaNotFound as error:
+            raise SchemactlError(str(error)) from None
+        except SparkProblem as error:
+            raise SchemactlError(f"Spark: {error}") from None
+        except WrongArgument as error:
+            raise UsageError(str(error)) from None
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--option {text}: expected NAME=VALUE")
+    return name, value
+
+
+def located(path: str, context: Context) -> str:
+    """Return the path as Spark takes it: a relative one starts from the folder to work in."""
+    return path if "://" in path else os.path.normpath(Path(context.directory, path))
+
+
+def columns(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the names of the messages' columns that the user gave, as the functions of `schemactl.spark` take them."""
+    given = {"payload": args.payload_column, "version": args.version_column, "key": args.key_column}
+    named = {what: name for what, name in given.items() if name is not None}
+    return named | {"version": None} if args.unversioned else named
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table whose first two columns are words and the others numbers."""
+    columns = terminal_width()
+    width = columns and columns - 2
+    return [f"  {line}" for line in style_table(rows, width=width, numeric=range(2, len(rows[0])))]
+
+
+def _runtime(folder: Path) -> Path:
+    """Write a zip of what workers import, and return its path."""
+    from schemactl.codegen.package import RUNTIME_PARTS
+
+    package = Path(schemactl.__file__).parent
+    archive = folder / "schemactl.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.write(package / "__init__.py", "schemactl/__init__.py")
+        for part in RUNTIME_PARTS:
+            for path in sorted((package / part).rglob("*.py")):
+                packed.write(path, Path("schemactl", path.relative_to(package)))
+    return archive

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import base64
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import Subject, columns, located, running, subject, table
+from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.json_values import json_text
 
 if TYPE_CHECKING:
     from schemactl.model import SchemaInfo
@@ -24,7 +24,7 @@ _SHOWN_BYTES: Final = 48
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `spark verify`."""
+    """Add the arguments of `spark verify`."""
     parser.description = (
         "Decodes every stored message of a topic and counts, by version, which are read and which are not. The schema they "
         "are read with is the approved one, or with --candidate the one the files declare now, before it is merged; then "
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: every message is read; 100: one is not."""
+    """Return 0: every message is read; 100: one is not."""
     if args.only_new_loss and not args.candidate:
         raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
     if args.shown < 0:
@@ -80,13 +80,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if not total.messages:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
     lost = total.unreadable - total.known if args.only_new_loss else total.unreadable
-    show = _json if args.format == "json" else _text
-    print(show(read, verified, args))
+    if args.format == "json":
+        print(_json(read, verified, args))
+    else:
+        context.report(_text(read, verified, args))
     return LOSS if lost else 0
 
 
 def _candidate(read: Subject, context: Context) -> SchemaInfo:
-    """The schema that the files declare for the topic.
+    """Return the schema that the files declare for the topic.
 
     Raises:
         DeclarationError: the files have problems.
@@ -109,17 +111,19 @@ def _text(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
     total = verified.total
     how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
     lines = [f"{read.topic.name}: {total.messages:,} messages, read with {how}", ""]
-    head = [
-        "version",
-        "commit",
-        "messages",
-        "unreadable",
-        *(["of these approved cannot"] if candidate else []),
+    rows = [
+        [
+            "version",
+            "commit",
+            "messages",
+            "unreadable",
+            *(["of these approved cannot"] if candidate else []),
+        ]
     ]
-    rows = [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
-    if len(rows) > 1:
+    rows += [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
+    if len(rows) > 2:
         rows.append(["all", "", *_numbers(total, candidate=candidate)])
-    lines += table(head, rows)
+    lines += table(rows)
     lines.append("")
     if not total.unreadable:
         return "\n".join([*lines, "Every message is read."])
@@ -176,7 +180,7 @@ def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
             "payload_base64": payload,
         }
 
-    told = {
+    value = {
         "format_version": FORMAT_VERSION,
         "topic": str(read.topic.name),
         "candidate": candidate,
@@ -187,7 +191,7 @@ def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
         ],
         "first_unreadable": [shown(unread) for unread in verified.first],
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json_text(value)
 
 
 def _commit(read: Subject, count: Count) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from schemactl.plan.planner import Permissions, applicable, make_plan
 from schemactl.plan.state import (
     RegistryState,
-    matches,
     observe,
     renamed,
     renamed_numbers,
@@ -51,7 +50,6 @@ __all__ = [
     "TakeNumber",
     "applicable",
     "make_plan",
-    "matches",
     "observe",
     "renamed",
     "renamed_numbers",

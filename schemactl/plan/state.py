@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
+from schemactl import topic_match
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.errors import UsageError
 from schemactl.model import (
@@ -23,6 +23,7 @@ from schemactl.model import (
 )
 from schemactl.registry.base import Registry, Scope
 from schemactl.target_numbers import TargetNumbers
+from schemactl.topic_match import require_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,10 @@ def select(
     A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for. Raise
     UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
     """
-    wanted = {name: topic for name, topic in catalog.topics.items() if matches(name, topics, namespaces)}
-    for pattern in topics:
-        if not any(matches(name, [pattern], namespaces) for name in (*catalog.topics, *known)):
-            raise UsageError(f"--topic {pattern}: no topic of the approved history is called so")
     spaces = {name.namespace_name for name in catalog.topics} | catalog.namespaces.keys()
-    for text in namespaces:
-        if text not in map(str, spaces | {name.namespace_name for name in known}):
-            raise UsageError(f"--namespace {text}: no namespace of the approved history is called so")
+    require_matches({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, spaces))
+    chosen = topic_match.select(catalog.topics, topics, namespaces)
+    wanted = {name: topic for name, topic in catalog.topics.items() if name in chosen}
     if topics:
         kept = {name.namespace_name for name in wanted}
     else:
@@ -156,15 +153,6 @@ def _space(space: Namespace, namespaces: Mapping[NamespaceName, NamespaceName]) 
 
 def _topic(topic: Topic, namespaces: Mapping[NamespaceName, NamespaceName]) -> Topic:
     return replace(topic, name=renamed_topic(topic.name, namespaces))
-
-
-def matches(name: TopicName, topics: Sequence[str], namespaces: Sequence[str]) -> bool:
-    """Whether `name` matches one of the globs `topics` and is in one of `namespaces`; empty means any."""
-    if namespaces and str(name.namespace_name) not in namespaces:
-        return False
-    return not topics or any(
-        fnmatchcase(text, pattern) for pattern in topics for text in (str(name), name.schema_id)
-    )
 
 
 def _policies(policies: Policies) -> dict[str, Any]:

@@ -3,28 +3,85 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
+from collections.abc import Collection, Iterator, Sequence
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STYLE = re.compile(r"\x1b\[[0-9]+m")
+_NARROWEST = 8
+"""A column of a table is never narrower."""
 
 
 def paint(text: str, style: str, *, color: bool) -> str:
-    """`text` in `style` (a name of `_CODES`), or as it is without colour."""
+    """Return `text` in `style` (a name of `_CODES`), or as it is without colour."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color else text
 
 
-def table(rows: list[tuple[str, ...]]) -> list[str]:
-    """The rows with their columns aligned, two blanks between them; the last column is not padded."""
+def table(
+    rows: Sequence[Sequence[str]], *, width: int | None = None, numeric: Collection[int] = ()
+) -> list[str]:
+    """Return the rows with their columns aligned, two blanks between them.
+
+    Args:
+        rows: the cells, as many in each row.
+        width: the longest line; the widest cells are shortened in their middle until it holds. None: any.
+        numeric: the columns that are aligned to the right.
+    """
     if not rows:
         return []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+
+    def cell(at: int, text: str) -> str:
+        short = _shortened(text, widths[at])
+        return short.rjust(widths[at]) if at in numeric else short.ljust(widths[at])
+
+    return ["  ".join(cell(at, text) for at, text in enumerate(row)).rstrip() for row in rows]
+
+
+def _shortened(text: str, width: int) -> str:
+    """Return `text`, with `…` for its middle where it is longer than `width`."""
+    if len(text) <= width:
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that standard output is; None where it is none."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def fit(text: str, width: int | None) -> str:
+    """Return `text` with lines longer than `width` broken at blanks, the rest indented below; None: as it is."""
+    if width is None:
+        return text
+    return "\n".join(piece for line in text.split("\n") for piece in _broken(line, width))
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    if len(_STYLE.sub("", line)) <= width:
+        yield line
+        return
+    indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
+    hanging, words, filled = f"{indent}  ", list[str](), len(indent) - 1
+    for word in line.lstrip(" ").split(" "):
+        length = len(_STYLE.sub("", word))
+        if words and filled + 1 + length > width:
+            yield indent + " ".join(words)
+            indent, words, filled = hanging, [], len(hanging) - 1
+        words.append(word)
+        filled += 1 + length
+    yield indent + " ".join(words)
 
 
 def is_welcome(choice: str) -> bool:
-    """Whether standard output is to have colours: `always`, `never`, or `auto`, which honours NO_COLOR (no-color.org)."""
+    """Return whether standard output is to have colours: `always`, `never`, or `auto`, which honours NO_COLOR (no-color.org)."""
     if choice == "auto":
         terminal = sys.stdout is not None and sys.stdout.isatty()
         return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

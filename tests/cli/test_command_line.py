@@ -53,11 +53,6 @@ def test_the_version_is_the_package_s() -> None:
     assert shop.schemactl(Path(), "--version").stdout == f"schemactl {version('pulsar-schemactl')}\n"
 
 
-def test_completion_scripts_know_the_commands() -> None:
-    script = shop.schemactl(Path(), "completion", "bash").stdout
-    assert all(command in script for command in COMMANDS)
-
-
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     command = f"{sys.executable} -m schemactl log --all | head -1"

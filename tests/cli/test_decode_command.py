@@ -335,13 +335,11 @@ def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_pa
     newest = shop.schemactl(
         folder,
         "decode",
-        "persistent://shop/sales/orders-partition-3",
+        "persistent://shop/sales/orders@5",
         "--version-bytes",
         "0" * 16,
         "--file",
         str(path),
-        "--read-as",
-        "5",
     )
     assert json.loads(newest.stdout)["customer"] == 7
 
@@ -359,7 +357,7 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
         (["orders", "--base64", "AA=="], "say with --version or --version-bytes"),
         (["--version", "0"], "name the TOPIC"),
         (["orders", "--version", "99", "--base64", "AA=="], "has no version 99"),
-        (["orders", "--version", "0", "--read-as", "99", "--base64", "AA=="], "has no version 99"),
+        (["orders@99", "--version", "0", "--base64", "AA=="], "has no version 99"),
         (["orders", "--version", "0", "--base64", "?"], "not base64"),
         (["orders", "--version", "0", "--file", "none"], "cannot read none"),
         (["invoices", "--version", "0", "--base64", "AA=="], "declare `proto:`"),

@@ -147,7 +147,7 @@ def test_nothing_is_not_deleted(run: Run) -> None:
         (("put", "clicks", "--file", "namespaces/web/clicks.proto"), 64, "--message"),
         (("get", "orders", "--target", "prod"), 64, "--target prod"),
         ((), 64, "ACTION"),
-        (("move", "orders"), 64, "invalid choice"),
+        (("move", "orders"), 64, "'move' is unknown; choose from get, list"),
     ],
 )
 def test_wrong_usage_says_what_to_write(run: Run, arguments: tuple[str, ...], code: int, what: str) -> None:

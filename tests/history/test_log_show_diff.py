@@ -179,12 +179,13 @@ def test_what_follows_the_at_must_be_a_number(
         assert f"{expected}: the approved history knows 0 to 2" in message
 
 
-def test_a_command_that_takes_a_topic_alone_says_so(
+def test_one_of_git_s_versions_is_named_behind_an_at(
     shop: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, message = refusal(shop, capsys, "log", "orders@1")
-    assert code == 64
-    assert "'orders@1': expected a topic alone, without a version: write orders" in message
+    assert answer(shop, capsys, "log", "orders@1") == answer(
+        shop, capsys, "log", "orders", "--version-bytes", "0000000000000001"
+    )
+    assert refusal(shop, capsys, "log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
 
 
 def test_an_ambiguous_topic_gets_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +196,7 @@ def test_an_ambiguous_topic_gets_the_candidates(tmp_path: Path, capsys: pytest.C
     scratch.flush()
     code, message = refusal(scratch, capsys, "show", "x")
     assert code == 64
-    assert "persistent://a/b/x or persistent://a/c/x" in message
+    assert "persistent://a/b/x, persistent://a/c/x" in message
     assert answer(scratch, capsys, "show", "x@1")["topic"] == "persistent://a/c/x@1"
     assert answer(scratch, capsys, "show", "x@1@0")["version"] == 0
 

@@ -53,9 +53,9 @@ def test_a_topic_is_verified_and_landed_where_it_is(
     assert isinstance(versions, list)
     assert [(one["version"], one["messages"], one["unreadable"]) for one in versions] == counts
 
-    code, told = schemactl("decode", *at, "--out", "lake")
+    code, told = schemactl("land", *at, "--out", "lake")
     assert (code, told["rows"], told["rejected"]) == (0, 60, 1)
     space.send("numbers", payloads(60, 75, 1), version=1)
-    code, told = schemactl("decode", *at, "--out", "lake")
+    code, told = schemactl("land", *at, "--out", "lake")
     assert (code, told["rows"], told["rejected"]) == (0, 15, 0)
     assert_soon(lambda: space.subscriptions("numbers-partition-0"), [])

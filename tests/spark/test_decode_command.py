@@ -1,4 +1,4 @@
-"""`schemactl spark decode`: stored messages land once, whenever they come and however often it is started."""
+"""`schemactl spark land`: stored messages land once, whenever they come and however often it is started."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from spark_release import STREAMS_OUT, before
 
 from examples.shop import messages
-from schemactl.cli import spark_decode
-from schemactl.cli.codecs import codec_of
-from schemactl.cli.spark_decode import nothing_readable, own_checkpoint
+from schemactl.cli import spark_land
+from schemactl.cli.reading import codec_of
+from schemactl.cli.spark_land import nothing_readable, own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
 from schemactl.spark import ensure_java
@@ -62,7 +62,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "shop"
 
 
-COMMAND = ("spark", "decode", "orders", "--out", "../lake", "--master", "local[1]", "--format", "json")
+COMMAND = ("spark", "land", "orders", "--out", "../lake", "--master", "local[1]", "--format", "json")
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
 
 def test_the_command_line_offers_the_compressions_that_land_has() -> None:
     # It cannot ask: Spark is not loaded to show the help.
-    assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_decode.COMPRESSIONS, "uncompressed"}
+    assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_land.COMPRESSIONS, "uncompressed"}
 
 
 def test_where_all_is_rejected_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     archive = folder.parent / "archive"
     for copy in range(3, 8):
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
-    command = ["spark", "decode", "orders", "--messages", "../archive", "--out", "../lake"]
+    command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake"]
     started = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTIBLE, *command, "--master", "local[1]", "--files-at-once", "1"],
         cwd=folder,
@@ -187,7 +187,7 @@ def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(fol
         f"exec '{ensure_java()}/bin/java' \"$@\"\n"
     )
     (home / "bin/java").chmod(0o755)
-    command = ["spark", "decode", "orders", "--messages", "../archive", "--out", "../lake"]
+    command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake"]
     started = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTIBLE, *command, "--master", "local[1]"],
         cwd=folder,
@@ -229,7 +229,7 @@ def test_nothing_is_landed_through_a_link_of_the_repository(folder: Path) -> Non
     (folder / "linked").symlink_to(folder.parent / "outside")
     (folder / "lake" / "_rejected").symlink_to(folder.parent / "outside")
     for out, place in (("linked/lake", "linked"), ("lake", "lake/_rejected")):
-        done = shop.schemactl(folder, "spark", "decode", "orders", "--messages", "../archive", "--out", out)
+        done = shop.schemactl(folder, "spark", "land", "orders", "--messages", "../archive", "--out", out)
         assert done.returncode == 1
         assert f"{place} is a symbolic link" in done.stderr
     assert not list((folder.parent / "outside").iterdir())

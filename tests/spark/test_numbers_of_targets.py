@@ -103,7 +103,7 @@ def test_before_somebody_looked_nothing_is_read(
     messages = ("--messages", space.broker.service_url)
     for command in (
         ("decode", TOPIC, "--version", "4", "--base64", base64.b64encode(payload(4)).decode()),
-        ("spark", "decode", TOPIC, *messages, "--out", "lake"),
+        ("spark", "land", TOPIC, *messages, "--out", "lake"),
         ("spark", "verify", TOPIC, *messages),
     ):
         done = console.schemactl(repository.path, *command, "--target", "live")
@@ -159,7 +159,7 @@ def test_the_generated_package_reads_them_so_on_both_engines(
 def test_the_topic_is_landed_by_its_targets_numbers(
     recorded: Path, console: Console, space: Namespace
 ) -> None:
-    command = ("spark", "decode", TOPIC, "--target", "live", "--messages", space.broker.service_url)
+    command = ("spark", "land", TOPIC, "--target", "live", "--messages", space.broker.service_url)
     done = console.schemactl(
         recorded, *command, "--out", "landed", "--format", "json", "--master", "local[2]"
     )

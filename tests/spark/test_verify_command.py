@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_release import before
 
 from examples.shop import messages
-from schemactl.cli.codecs import codec_of
+from schemactl.cli.reading import codec_of
 from schemactl.codec import Codec, Definition, Options, Version, lanes
 from schemactl.history import read_here
 from schemactl.spark.columns import Columns

@@ -56,10 +56,10 @@ BY_FOREIGN = payload(FOREIGN, id="a", foreign=7777)
 BY_GIT = payload(record("id", own=0), id="b", own=99)
 
 
-def decode(estate: Estate, message: bytes, number: int, *more: str) -> int:
+def decode(estate: Estate, message: bytes, number: int, *more: str, topic: str = "orders") -> int:
     text = base64.b64encode(message).decode()
     version = number.to_bytes(8, "big", signed=True).hex()
-    return estate.run("decode", "orders", "--version-bytes", version, "--base64", text, *more)
+    return estate.run("decode", topic, "--version-bytes", version, "--base64", text, *more)
 
 
 @contextmanager
@@ -89,8 +89,8 @@ def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(
     out, error = capsys.readouterr()
     assert json.loads(out) == {"id": "b", "own": 99}
     assert "written with number 2 of local: Git's version 1 (" in error
-    # `--read-as` is Git's number.
-    assert decode(estate, BY_FOREIGN, 1, "--target", "local", "--read-as", "1") == 0
+    # What stands behind the @ is Git's number.
+    assert decode(estate, BY_FOREIGN, 1, "--target", "local", topic="orders@1") == 0
     assert json.loads(capsys.readouterr().out) == {"id": "a", "own": 0}
 
 
@@ -124,7 +124,7 @@ def test_without_a_target_nothing_is_read_where_one_counts_otherwise(
         ("decode", "orders", "--version", "1", "--base64", message),
         ("generate", "--out", "out"),
         ("log", "orders", "--version-bytes", "0000000000000001"),
-        ("spark", "decode", "orders", "--messages", "none", "--out", "out"),
+        ("spark", "land", "orders", "--messages", "none", "--out", "out"),
         ("spark", "verify", "orders", "--messages", "none"),
     ):
         capsys.readouterr()
@@ -155,7 +155,7 @@ def test_what_was_not_recorded_is_found_by_asking_the_registry(
     capsys.readouterr()
     assert decode(estate, BY_GIT, 2, "--target", "local") == 100
     assert "v3 is not known to Git" in capsys.readouterr().err
-    for action in (("decode", "--out", "out"), ("verify",)):
+    for action in (("land", "--out", "out"), ("verify",)):
         command = ("spark", action[0], "orders", "--messages", "none", "--target", "local", *action[1:])
         assert estate.run(*command) == 100
         assert "Next: schemactl drift --target local --accept" in capsys.readouterr().err
@@ -346,7 +346,7 @@ def test_a_foreign_number_of_another_type_is_rejected_with_its_type(
     capsys.readouterr()
     assert decode(estate, b"abc", 0, "--target", "local") == 0
     assert json.loads(capsys.readouterr().out) == "abc"
-    assert decode(estate, b"abc", 0, "--target", "local", "--read-as", "1") == 100
+    assert decode(estate, b"abc", 0, "--target", "local", topic="orders@1") == 100
     assert "written as STRING, which cannot be read as AVRO" in capsys.readouterr().err
 
 

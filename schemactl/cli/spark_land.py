@@ -1,20 +1,20 @@
-"""`schemactl spark decode`: stored messages of every version become typed Parquet, with rejected ones in a folder of their own."""
+"""`schemactl spark land`: stored messages of every version become typed Parquet; rejected ones are written apart."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.spark_messages import columns, located, running, subject, table
+from schemactl.cli.spark import columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.json_values import json_text
 from schemactl.output import refuse_links
 
 if TYPE_CHECKING:
-    from schemactl.cli.spark_messages import Subject
+    from schemactl.cli.spark import Subject
     from schemactl.spark import Landed
 
 FORMAT_VERSION: Final = 1
@@ -28,17 +28,17 @@ COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `spark decode`."""
+    """Add the arguments of `spark land`."""
     parser.description = (
         "Decodes a topic's stored messages, each with the version that wrote it, into the approved schema, and writes them as "
-        "Parquet. Messages that cannot be decoded are rejected: they go to a folder of their own with their reason and bytes; none "
-        "is lost, and none stops the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
+        "Parquet. Rejected messages, which cannot be read, are written apart with their reason and bytes; none is lost, and none "
+        "stops the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
     )
     parser.add_argument("--out", metavar="PATH", required=True, help="the folder of the Parquet files")
     parser.add_argument(
         "--rejected",
         metavar="PATH",
-        help="where rejected messages go (default: the folder _rejected in --out)",
+        help="the folder of rejected messages (default: the folder _rejected in --out)",
     )
     parser.add_argument(
         "--partition-by",
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=64,
         metavar="N",
-        help="so many files of messages in a step; after each, the job can be resumed (default: 64)",
+        help="maximum files of messages in a step, after which the job can be resumed (default: 64)",
     )
     parser.add_argument(
         "--checkpoint",
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: every message was landed, or rejected with its reason; if all were, a note says why."""
+    """Return 0: every message was landed, or rejected with its reason; if all were rejected, a note says why."""
     for option in ("files_at_once", "rows_per_file"):
         if (getattr(args, option) or 1) < 1:
             raise UsageError(f"--{option.replace('_', '-')} is a number from 1 on")
@@ -123,12 +123,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.format == "json":
         print(_json(read, landed, out, took_s))
     else:
-        print(_text(read, landed, out, took_s, rejected=rejected_path))
+        context.report(_text(read, landed, out, took_s, rejected=rejected_path))
     return 0
 
 
 def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
-    """Where the landing of these messages keeps how far it is, unless the user says.
+    """Return where the landing of these messages keeps how far it is, unless the user says.
 
     Other messages have another place: an archive may hold those of several topics.
     """
@@ -137,7 +137,7 @@ def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
 
 
 def nothing_readable(count: int, reason: str) -> tuple[str, str]:
-    """The notes on a landing that made no row."""
+    """Return the notes on a landing that made no row."""
     return f"all {count:,} messages were rejected, most often because of this: {reason}", _MEANT
 
 
@@ -145,19 +145,21 @@ def _text(read: Subject, landed: Landed, out: str, took_s: float, *, rejected: s
     total = landed.rows + landed.rejected
     if not total:
         return f"{read.topic.name}: nothing new to land"
-    head = ("version", "commit", "messages", "rows", "rejected")
     rows = [
-        (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.rejected:,}")
-        for version, counts in landed.versions.items()
+        ("version", "commit", "messages", "rows", "rejected"),
+        *(
+            (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.rejected:,}")
+            for version, counts in landed.versions.items()
+        ),
     ]
-    if len(rows) > 1:
+    if len(rows) > 2:
         rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
     each_s = total / took_s
     return "\n".join(
         [
             f"{read.topic.name}: {total:,} messages landed in {out}, read with version {read.number}",
             "",
-            *table(head, rows),
+            *table(rows),
             "",
             f"{landed.files:,} files, {landed.bytes:,} bytes; {took_s:.1f} s, {each_s:,.0f} messages a second",
             *([f"The rejected messages are in {rejected}, with their reasons."] if landed.rejected else []),
@@ -166,7 +168,7 @@ def _text(read: Subject, landed: Landed, out: str, took_s: float, *, rejected: s
 
 
 def _json(read: Subject, landed: Landed, out: str, took_s: float) -> str:
-    told: dict[str, Any] = {
+    value: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "topic": str(read.topic.name),
         "reader": read.number,
@@ -175,4 +177,4 @@ def _json(read: Subject, landed: Landed, out: str, took_s: float) -> str:
         "seconds": round(took_s, 3),
         "messages_per_second": round((landed.rows + landed.rejected) / took_s),
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json_text(value)

@@ -1,4 +1,4 @@
-"""By whose numbers messages are read: Git's, or those of the target that they come from."""
+"""How messages are read: by Git's numbers or those of the target that they come from, and with which codec."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import argparse
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.targets import ChosenTarget, add_trust, approved_target
+from schemactl.cli.selection import ChosenTarget, add_target, approved_target
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.codec import Codec, Definition, KeyValue
     from schemactl.codegen.approved import OnTarget
     from schemactl.history import History
-    from schemactl.model import Project, Target, Topic, TopicName
+    from schemactl.model import Project, SchemaInfo, Target, Topic, TopicName
     from schemactl.target_numbers import TargetNumbers, TargetVersion
 
 MISREAD = 100
@@ -29,13 +30,11 @@ class NumbersContradicted(SchemactlError):
 
 
 def add_numbers_of(parser: argparse.ArgumentParser, default: str = "Git's numbers") -> None:
-    """The argument that says which target the messages come from."""
-    parser.add_argument(
-        "--target",
-        metavar="NAME",
-        help=f"the target that the messages come from: its version numbers are meant (default: {default})",
+    """Add the argument that says which target the messages come from."""
+    add_target(
+        parser,
+        f"the target that the messages come from: its version numbers are meant (default: $SCHEMACTL_TARGET, or {default})",
     )
-    add_trust(parser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Reading:
         place: the target that the messages come from; None: the numbers are Git's.
         numbers: what is recorded of the target's numbers; None: nothing.
         elsewhere: the topics of which targets record other numbers than Git's, with the names of these targets.
-        seen: numbers that nobody has to record, as the target's registry told of them when it was asked.
+        seen: numbers that nobody has to record, as the target's registry gave them when it was asked.
     """
 
     project: Project
@@ -66,30 +65,26 @@ class Reading:
         return self.place.target if self.place else None
 
     def require_target(self, topics: Iterable[Topic]) -> None:
-        """Nothing, if a target was named, or Git's numbers are those of every target.
-
-        Raises:
-            UsageError: they are not, for one of `topics`.
-        """
+        """Raise UsageError where no target was named, and one of `topics` has other numbers than Git's on some target."""
         if self.target is not None:
             return
         found = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
         if found:
             names = sorted({name for targets in found.values() for name in targets})
-            told = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
+            listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
             raise UsageError(
-                f"version numbers are not the same everywhere: {told}",
+                f"version numbers are not the same everywhere: {listed}",
                 fix=f"say which target the messages come from: --target {' or --target '.join(names)}",
             )
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
-        """What messages of the topic are read with."""
+        """Return what messages of the topic are read with."""
         from schemactl.target_numbers import target_versions
 
         return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
 
     def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
-        """What the target's numbers of the topic stand for; None: the numbers are Git's.
+        """Return what the target's numbers of the topic stand for; None: the numbers are Git's.
 
         `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
         """
@@ -113,7 +108,7 @@ class Reading:
         )
 
     def verified(self, topics: Iterable[Topic], context: Context) -> Reading:
-        """The same, with what the target's registry tells of the topics beyond the record; a warning, if it cannot be asked.
+        """Return the same, with what the target's registry says of the topics beyond the record; warn if it cannot be asked.
 
         Raises:
             NumbersContradicted: it holds something else of some of them: what was not recorded took a number.
@@ -166,7 +161,7 @@ def reading(
     *,
     project: tuple[Project, str] | None = None,
 ) -> Reading:
-    """What the messages of the project that the folder belongs to are read with.
+    """Return what the messages of the project that the folder belongs to are read with.
 
     Args:
         context: where to work.
@@ -193,3 +188,83 @@ def reading(
         targets = judged.project if judged else found
         elsewhere = recorded_elsewhere(approved.catalog.topics, targets, repository, approved)
     return Reading(found, top, approved, None, None, elsewhere)
+
+
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that a codec's `strict` is."""
+    parser.add_argument(
+        "--strict", action="store_true", help="reject bytes behind the value, and text that is not UTF-8"
+    )
+
+
+def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that says how deep columns go; `check_recursion_depth` judges it."""
+    parser.add_argument(
+        "--recursion-depth",
+        type=int,
+        default=0,
+        metavar="N",
+        help="maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are refused)",
+    )
+
+
+def check_recursion_depth(args: argparse.Namespace) -> None:
+    """Raise UsageError if the depth is none."""
+    if args.recursion_depth < 0:
+        raise UsageError("--recursion-depth is a number from 0 on")
+
+
+def require_codec() -> None:
+    """Raise SchemactlError, which says what to install, where something that codecs need is not installed."""
+    try:
+        import schemactl.codec  # noqa: F401  only whether it can be
+    except ImportError:
+        raise SchemactlError(
+            "decoding needs pyarrow and numpy, which are not installed",
+            fix='pip install "pulsar-schemactl[codec]"',
+        ) from None
+
+
+def codec_of(
+    topic: Topic, options: Any, *, reader: SchemaInfo | None = None, on_target: OnTarget | None = None
+) -> Codec:
+    """Return the codec that knows the topic's versions and reads into `reader`; None: the newest version's schema.
+
+    Args:
+        topic: with its versions, as the approved history has them.
+        options: of the codec (`schemactl.codec.Options`).
+        reader: the schema to read into.
+        on_target: by whose numbers messages are read; None: by Git's.
+    """
+    from schemactl.codec import Codec, Numbers, Version
+
+    foreign = on_target.foreign if on_target else frozenset()
+    return Codec(
+        [
+            Version(
+                version.number,
+                schema_of(version.info),
+                version.commit.id if version.commit else "",
+                version.number in foreign,
+            )
+            for version in (on_target.versions if on_target else topic.versions)
+            if version.info is not None
+        ],
+        reader=None if reader is None else schema_of(reader),
+        options=options,
+        numbers=Numbers(on_target.target, on_target.reader, on_target.unreadable) if on_target else None,
+    )
+
+
+def schema_of(info: SchemaInfo) -> Definition | KeyValue:
+    """Return the schema as the codec takes it."""
+    from schemactl.codec import Definition, KeyValue
+    from schemactl.formats import pair_of
+
+    if both := pair_of(info):
+        key, value = schema_of(both.key), schema_of(both.value)
+        assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
+        assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
+        return KeyValue(key, value, both.encoding)
+    proto = info.proto.schema.decode() if info.proto is not None else ""
+    return Definition(info.type.name, info.schema.decode(errors="replace"), dict(info.properties), proto)

@@ -1,0 +1,292 @@
+"""The grammar of the command line: the table of commands, and an argparse that names what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
+
+from schemactl.errors import UsageError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from schemactl.cli import Context
+
+
+class Entry(NamedTuple):
+    """A command: its group in `--help`, the module of `schemactl.cli` that is a `Command`, and one line of help."""
+
+    group: str
+    module: str
+    summary: str
+
+
+GROUPS: Final = {
+    "author": "write schemas and see what became of them",
+    "deploy": "bring a registry and the approved history together",
+    "use": "read messages",
+    "tools": "everything else",
+}
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "init": Entry("author", "init", "start a project in this repository"),
+    "check": Entry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
+    "log": Entry("author", "log", "list the versions of a topic, with their commits"),
+    "show": Entry("author", "show", "print one version's definition"),
+    "diff": Entry("author", "diff", "show what changed between two versions, and who can read whom"),
+    "explain": Entry("author", "explain", "explain a rule: what, why, example, fix"),
+    "plan": Entry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
+    "apply": Entry("deploy", "apply", "carry out a plan"),
+    "drift": Entry("deploy", "drift", "show where a registry differs from what Git approved"),
+    "import": Entry("deploy", "import_", "write declarations of what a registry holds and nobody declares"),
+    "rebuild": Entry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
+    "generate": Entry("use", "generate", "write StructTypes and codec modules for every approved version"),
+    "decode": Entry("use", "decode", "print one message as JSON, and the commit that brought its schema"),
+    "spark": Entry("use", "spark", "verify that stored messages of every version are readable, or land them as Parquet"),
+    "registry": Entry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
+    "serve": Entry("tools", "serve", "serve the embedded registry behind Pulsar's admin REST paths"),
+    "compare": Entry("tools", "compare", "judge definitions on JSON lines"),
+    "struct": Entry("tools", "struct", "print Spark's types for definitions on JSON lines"),
+    "admit": Entry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
+    "completion": Entry("tools", "completion", "print a completion script for bash, zsh or fish"),
+}  # fmt: skip
+"""Every command, in the order of `--help`."""
+
+_EXIT_CODES = """\
+exit codes:
+  0    fine: nothing to do, or done           4    stale plan
+  1    could not decide: the message says why  64   wrong usage
+  2    changes, only with --detailed-exitcode  100  findings, and every other "no"
+  3    partly applied
+
+examples:
+  schemactl init                       start a project here
+  schemactl check                      is what I changed compatible with what was approved?
+  schemactl plan --target local        what would change in the registry?
+  schemactl explain NAME_MISMATCH      what does this rule mean?
+"""
+
+
+class Command(Protocol):
+    """A module that is a command of the command line."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's arguments, description and examples to `parser`."""
+        ...
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        """Print the command's report to standard output and return its exit code."""
+        ...
+
+
+def load(name: str) -> Command:
+    """Return the module of the command `name`."""
+    return cast("Command", import_module(f"schemactl.cli.{COMMANDS[name].module}"))
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps paragraphs to the terminal; indented lines, such as examples, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        def filled(paragraph: str) -> str:
+            # Single lines with an indented rest are headings of a list.
+            blocks = re.split(r"(?m)((?:^[ \t].*\n?)+)", paragraph)
+            return "".join(
+                block if at % 2 else textwrap.fill(" ".join(block.split()), width) + ("\n" if block else "")
+                for at, block in enumerate(blocks)
+            ).rstrip("\n")
+
+        return (
+            textwrap.indent("\n\n".join(filled(part) for part in text.strip("\n").split("\n\n")), indent)
+            + "\n"
+        )
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse without abbreviations, which says what was probably meant, and exits with 64, as `sysexits.h` has it.
+
+    Attributes:
+        renamed: options and subcommands that went, with what is written today.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, "formatter_class": HelpFormatter, **kwargs})
+        self.renamed: Mapping[str, str] = {}
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and `message` to standard error and exit."""
+        self.print_usage(sys.stderr)
+        self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse `args`, where an option that does not exist is the first thing to be said."""
+        self._refuse_unknown_options(args)
+        return super().parse_known_args(args, namespace)
+
+    def _refuse_unknown_options(self, args: Sequence[str]) -> None:
+        """Report an unknown long option before argparse reports what it therefore misses."""
+        for word in args:
+            # What follows a subcommand is for that one's parser.
+            if word == "--" or (not word.startswith("-") and self.subcommands):
+                return
+            option = word.partition("=")[0]
+            if word.startswith("--") and " " not in word and option not in self._option_string_actions:
+                self.error(f"unknown option {option}{self.instead_of(option, self._option_string_actions)}")
+
+    @property
+    def subcommands(self) -> Mapping[str, Parser]:
+        """The parsers of the subcommands, by name."""
+        subparsers = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001  its only name
+        return next((cast("Mapping[str, Parser]", action.choices) for action in subparsers), {})
+
+    def option(self, word: str) -> argparse.Action | None:
+        """Return the option that is written `word`."""
+        return self._option_string_actions.get(word)
+
+    def long_options(self) -> list[tuple[str, str]]:
+        """Return the long options with their help."""
+        return [
+            (name, "" if action.help in (None, argparse.SUPPRESS) else str(action.help))
+            for name, action in self._option_string_actions.items()
+            if name.startswith("--")
+        ]
+
+    def positionals(self) -> list[argparse.Action]:
+        """Return the arguments that are no options."""
+        return self._get_positional_actions()
+
+    def instead_of(self, word: str, known: Iterable[str]) -> str:
+        """Return what was probably meant by `word`, as the end of a message; nothing where that cannot be told."""
+        if word in self.renamed:
+            return f"; did you mean `{self.renamed[word]}`?"
+        return did_you_mean(word, [each for each in known if len(each) > 2 or not each.startswith("-")])
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(each) for each in action.choices]
+        near = self.instead_of(str(value), known)
+        listed = near or f"; choose from {', '.join(known)}"
+        raise argparse.ArgumentError(action, f"{value!r} is unknown{listed}")
+
+
+def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
+    """Return the parser of the whole command line, with the arguments of `commands`; the others have only a help line."""
+    parser = Parser(
+        prog="schemactl",
+        usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...",
+        description="Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the registry, "
+        "read by Spark.\n\n" + "\n".join(_overview()),
+        epilog=_EXIT_CODES,
+    )
+    add_global_options(parser)
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="show the version of this installation and exit"
+    )
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS, prog="schemactl"
+    )
+    for name, entry in COMMANDS.items():
+        command = subparsers.add_parser(name, description=entry.summary)
+        if name in commands:
+            load(name).configure(command)
+            # Global options may follow the command, too; there they have no defaults, to keep what stands before.
+            add_global_options(command.add_argument_group("global options"), default=argparse.SUPPRESS)
+    return parser
+
+
+def _overview() -> Iterator[str]:
+    """Yield the groups of commands, as `--help` shows them."""
+    columns = int(os.environ.get("COLUMNS") or 0) or _terminal_columns()
+    for group, purpose in GROUPS.items():
+        yield f"{group}: {purpose}"
+        for name, entry in COMMANDS.items():
+            if entry.group == group:
+                indent = " " * 14
+                filled = textwrap.fill(
+                    entry.summary, max(columns - 2, 40), initial_indent=indent, subsequent_indent=indent
+                )
+                yield f"  {name:<12}{filled[14:]}"
+        yield ""
+
+
+def _terminal_columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def add_global_options(parser: argparse._ActionsContainer, default: str | None = None) -> None:
+    """Add the options that every command has."""
+    off: Any = default or False
+    parser.add_argument(
+        "-C", dest="directory", metavar="DIR", default=default or ".", help="work as if started in DIR"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        default=default,
+        help="the project file (default: schemactl.yaml, looked for upwards)",
+    )
+    parser.add_argument(
+        "--quiet",
+        "-q",
+        action="store_true",
+        default=off,
+        help="no progress and no warnings on standard error",
+    )
+    parser.add_argument(
+        "--verbose", "-v", action="store_true", default=off, help="say on standard error what is being done"
+    )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        default=off,
+        help="likewise, with every git command and its time, and with the traceback of a problem",
+    )
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default=default or "auto",
+        help="colours in reports (auto: on a terminal)",
+    )
+
+
+def global_options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the global options in front of the command, and what follows them as `words`."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_global_options(parser)
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    try:
+        return parser.parse_known_args(arguments)[0]
+    except argparse.ArgumentError:
+        return argparse.Namespace(words=[], directory=".", config=None)
+
+
+def command_of(arguments: Sequence[str]) -> str | None:
+    """Return the command of a command line: its first word that is no global option and not the value of one."""
+    words = global_options(arguments).words
+    return words[0] if words and words[0] in COMMANDS else None
+
+
+class _Version(argparse.Action):
+    """Shows which version is installed, and whether something else was installed over it; looked up only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from schemactl import installation
+
+        print(f"schemactl {installation.version()}")
+        if installation.is_shared():
+            print(
+                f"schemactl: another distribution, `{installation.OTHER}`, is installed here, too, with a package and a command "
+                "of the same names: each has overwritten files of the other\n"
+                f"  Fix: pip uninstall {installation.OTHER} {installation.DISTRIBUTION} && pip install "
+                f"{installation.DISTRIBUTION}, or install the two in virtual environments of their own",
+                file=sys.stderr,
+            )
+        parser.exit()

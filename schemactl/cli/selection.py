@@ -1,0 +1,306 @@
+"""What a command is about: topics and their versions, the target, and where its output goes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from schemactl.cli import Context
+from schemactl.errors import UsageError, did_you_mean
+from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic
+from schemactl.topic_match import find_one, matching
+
+if TYPE_CHECKING:
+    from schemactl.history import History
+    from schemactl.model import Project, Target
+    from schemactl.plan import Origin
+    from schemactl.registry import Registry
+    from schemactl.target_numbers import TargetNumbers
+
+TOPIC_HELP: Final = (
+    "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
+)
+VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
+TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
+
+
+class EnvironmentTarget(str):
+    """The name of a target that the environment gives, not the command line."""
+
+    __slots__ = ()
+
+
+def add_target(
+    parser: argparse.ArgumentParser,
+    help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
+) -> None:
+    """Add the argument that names a target, and the one that takes it from the files at hand."""
+    named = os.environ.get(TARGET_VARIABLE)
+    parser.add_argument(
+        "--target", metavar="NAME", default=EnvironmentTarget(named) if named else None, help=help_text
+    )
+    parser.add_argument(
+        "--trust-working-tree",
+        action="store_true",
+        help="take the target from the project file here, not from the approved one: it may name any registry, and any "
+        "variable or file as its secret",
+    )
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which target and which topics a command is about."""
+    add_target(parser)
+    add_filters(parser)
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which topics a command is about."""
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
+    )
+    parser.add_argument(
+        "--namespace", action="append", default=[], metavar="NS", help="only this namespace; may be repeated"
+    )
+
+
+class Chosen(NamedTuple):
+    """A topic, and the version asked for; None: the definition in force."""
+
+    topic: Topic
+    version: SchemaVersion | None
+
+    @property
+    def info(self) -> SchemaInfo | None:
+        """The definition: of the version, else the one in force, else (no longer declared) of the last version."""
+        if self.version:
+            return self.version.info
+        if self.topic.schema is None and self.topic.versions:
+            return self.topic.versions[-1].info
+        return self.topic.schema
+
+
+def choose(text: str, catalog: Catalog) -> Chosen:
+    """Return the topic of `catalog`, and its version, that `text` names as TOPIC or TOPIC@N.
+
+    Raises:
+        UsageError: there is none, or several; the message says which come near.
+    """
+    name, at, number = text.rpartition("@")
+    if not at or matching(text, catalog.topics):
+        return Chosen(find(text, catalog), None)
+    topic = find(name, catalog)
+    if not number.isdecimal():
+        raise UsageError(
+            f"{text}: expected the number of a version after the @, found {number!r}: {_known_numbers(topic)}"
+        )
+    return Chosen(topic, version_of(topic, int(number)))
+
+
+def find(text: str, catalog: Catalog, *, globs: bool = True) -> Topic:
+    """Return the topic of `catalog` that `text` names. Raises UsageError where that is not one topic."""
+    return catalog.topics[find_one(text, catalog.topics, globs=globs)]
+
+
+def version_of(topic: Topic, number: int) -> SchemaVersion:
+    """Return the topic's version of that number. Raises UsageError where there is none."""
+    found = next((version for version in topic.versions if version.number == number), None)
+    if found is None:
+        raise UsageError(f"{topic.name} has no version {number}: {_known_numbers(topic)}")
+    return found
+
+
+def _known_numbers(topic: Topic) -> str:
+    known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
+    return f"the approved history knows {known}"
+
+
+def number_of(version_bytes: str) -> int:
+    """Return the version number in a message's `schema_version`, written in hex: 8 bytes, big-endian.
+
+    Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
+
+    Raises:
+        UsageError: the text is not that.
+    """
+    text = version_bytes.removeprefix("0x").replace(" ", "").replace(":", "")
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        raise UsageError(f"--version-bytes {version_bytes}: expected 16 hex digits") from None
+    if not data:
+        raise UsageError("--version-bytes is empty: a message without them was written without a schema")
+    if len(data) not in (8, 64):
+        raise UsageError(f"--version-bytes {version_bytes}: expected 8 bytes, found {len(data)}")
+    return int.from_bytes(data[:8], "big", signed=True)
+
+
+def relative_path(text: str, context: Context) -> Path:
+    """Return the file that the user calls `text`, by as short a path as leads there from here."""
+    return Path(os.path.relpath(Path(context.directory, text)))
+
+
+def output_file(text: str, context: Context, *, name: str) -> Path:
+    """Return the file that `--out TEXT` and its like stand for, by as short a path as leads there from here.
+
+    The one rule for output: TEXT is a folder where it ends with `/` or is a folder already, and a file otherwise. A single
+    file goes into that folder as `name`; what is many files (`output_folder`) is never written to a file.
+    """
+    path = Path(context.directory, text)
+    if text.endswith("/") or path.is_dir():
+        path /= name
+    return relative_path(str(path), context)
+
+
+def output_folder(text: str, context: Context) -> Path:
+    """Return the folder that `--out TEXT` stands for, by the rule of `output_file`.
+
+    Raises:
+        UsageError: it is a file.
+    """
+    path = Path(context.directory, text)
+    if path.is_file():
+        raise UsageError(f"--out {text} is a file: a folder is needed here")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTarget:
+    """A target, and where it stands.
+
+    Attributes:
+        target: says which registry, and with which credentials.
+        project: the one that has the target; its release and defaults stand for what the registry does not say.
+        top: the folder that the project's own is relative to.
+    """
+
+    target: Target
+    project: Project
+    top: str
+
+    def open(self, context: Context) -> Registry:
+        """Open the registry; a relative path in its URL starts at the project file's folder."""
+        from schemactl.registry import open_registry
+
+        return open_registry(
+            self.target,
+            release=self.target.release or self.project.release,
+            defaults=self.project.defaults,
+            folder=Path(self.top, self.project.folder),
+            progress=context.progress(f"reading {self.target.name}", "topics"),
+            warn=lambda text: context.say(f"waiting: {text}"),
+        )
+
+
+def target_of(name: str | None, context: Context) -> ChosenTarget:
+    """Return the target called `name` of the project that the folder belongs to, as `approved_target` does."""
+    from schemactl import history
+
+    project, top = history.load_project(context.directory, context.config)
+    return approved_target(name, project, top, context)
+
+
+def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
+    """Return the target called `name` (None: the only one), as the approved ref has it.
+
+    Only where nothing has been approved yet, or the user trusts the working tree, it is the one of `project`, which the files
+    at hand declare: whoever proposes a change could otherwise send any secret anywhere. A difference is reported.
+
+    Raises:
+        UsageError: there is no such target, or more than one.
+        SchemactlError: what was approved cannot be read.
+    """
+    from schemactl import history
+
+    approved = None
+    if not context.trust_working_tree:
+        approved = history.approved_project(context.directory, context.config, project)
+    if approved is None:
+        chosen = ChosenTarget(choose_target(project, name), project, top)
+    else:
+        try:
+            chosen = ChosenTarget(choose_target(approved.project, name), approved.project, top)
+        except UsageError as error:
+            own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
+            if not own:
+                raise
+            raise UsageError(
+                f"target {', '.join(sorted(own))} is not in {approved.project.path} as {approved.ref} has it",
+                fix="have it approved first; or, if you trust the project file here, give --trust-working-tree",
+            ) from error
+        if _differ(chosen, project):
+            context.say(
+                f"warning: target {chosen.target.name} is taken as {approved.ref} has it; {project.path} here says otherwise "
+                "(--trust-working-tree takes that)"
+            )
+    where = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
+    context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){where}")
+    return chosen
+
+
+def _differ(chosen: ChosenTarget, project: Project) -> bool:
+    """Return whether `project` has another target of that name, or other settings that stand for the registry's own."""
+    ours = chosen.project
+    return (
+        project.targets.get(chosen.target.name) != chosen.target
+        or project.defaults != ours.defaults
+        or (chosen.target.release is None and project.release != ours.release)
+    )
+
+
+def choose_target(project: Project, name: str | None) -> Target:
+    """Return the target of `project` called `name`; None: the only one. Raises UsageError where that is not one target."""
+    known = ", ".join(project.targets)
+    if name is None and len(project.targets) == 1:
+        return next(iter(project.targets.values()))
+    if not project.targets:
+        raise UsageError(
+            f"{project.path} has no targets",
+            fix='add one: targets: {local: {registry: "sqlite:.schemactl/registry.db"}}',
+        )
+    if name is None:
+        raise UsageError(
+            f"--target is needed: {project.path} has {known}", fix=f"--target NAME, or {TARGET_VARIABLE}=NAME"
+        )
+    if name not in project.targets:
+        near = did_you_mean(name, project.targets)
+        raise UsageError(f"{shown_target(name)}: {project.path} has {known}{near}")
+    return project.targets[name]
+
+
+def shown_target(name: str) -> str:
+    """Return how the target was named: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
+    return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
+
+
+def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Origin:
+    """Return what is compared: the approved history as it is now, and the registry of the target."""
+    from schemactl.broker.checkers import known_to
+    from schemactl.plan import Origin
+
+    target, release = chosen.target, registry.release
+    checkers = known_to(release, chosen.project.defaults.checkers)
+    return Origin(
+        target.name, target.registry, release, approved.ref, approved.tip, registry.version, checkers
+    )
+
+
+def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) -> TargetNumbers | None:
+    """Return what the approved history records of the target's version numbers, by the target's own names; None: nothing.
+
+    Raises:
+        DeclarationError: all problems of the numbers file.
+    """
+    from schemactl.history import Repository
+    from schemactl.plan import renamed_numbers
+    from schemactl.target_numbers import numbers_of
+
+    with Repository.open(context.directory) as repository:
+        recorded = numbers_of(chosen.target, chosen.project, repository, approved)
+    return renamed_numbers(recorded, chosen.target.namespaces)

@@ -1,0 +1,118 @@
+"""How topics are named, the same in every command: in full, by their last parts, or by a glob."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from schemactl.errors import UsageError, did_you_mean
+from schemactl.model import TopicName
+
+_GLOB_PARTS = re.compile(r"\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
+_MOST_LISTED = 5
+
+
+def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) -> list[TopicName]:
+    """Return the topics of `names` that `pattern` names, sorted.
+
+    A pattern is a topic's full name, `tenant/namespace/topic`, or any right-hand part of that (`sales/orders`, `orders`), and
+    may be a glob: `*`, `?` and `[...]` stop at `/`, `**` does not. A name that is written out names that topic alone; a
+    partition stands for its topic. Without `globs`, which commands that destroy something do not take, they are plain text.
+    """
+    text = re.sub("-partition-[0-9]+$", "", pattern)
+    known = sorted(names)
+    exact = [name for name in known if text in (str(name), name.schema_id)]
+    if exact:
+        return exact
+    try:
+        expression = re.compile(
+            "".join(map(_expression, _GLOB_PARTS.findall(text))) if globs else re.escape(text), re.DOTALL
+        )
+    except re.error:  # a range that runs backwards, such as [z-a]
+        return []
+    return [name for name in known if any(expression.fullmatch(spelled) for spelled in _spellings(name))]
+
+
+def select(
+    names: Iterable[TopicName], patterns: Sequence[str] = (), namespaces: Sequence[str] = ()
+) -> frozenset[TopicName]:
+    """Return the topics in one of `namespaces` that one of `patterns` names and no `!PATTERN` does; without any, all."""
+    found = [name for name in names if not namespaces or str(name.namespace_name) in namespaces]
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+    chosen = {name for pattern in wanted for name in matching(pattern, found)} if wanted else set(found)
+    return frozenset(
+        chosen.difference(*(matching(pattern[1:], found) for pattern in patterns if pattern.startswith("!")))
+    )
+
+
+def require_matches(
+    names: Collection[TopicName],
+    patterns: Sequence[str],
+    namespaces: Sequence[str],
+    *,
+    where: str = "the approved history",
+    known_namespaces: Iterable[str] = (),
+) -> None:
+    """Raise UsageError where one of `patterns` or `namespaces` names nothing, or together they leave nothing."""
+    spaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
+    for text in namespaces:
+        if text not in spaces:
+            raise UsageError(
+                f"--namespace {text}: there is no such namespace in {where}{did_you_mean(text, spaces)}"
+            )
+    for pattern in patterns:
+        if not select(names, [pattern.removeprefix("!")], namespaces):
+            inside = f" in {', '.join(namespaces)}" if namespaces else ""
+            raise UsageError(
+                f"--topic {pattern}: no topic of {where} matches{inside}{_near(pattern.removeprefix('!'), names)}"
+            )
+    if patterns and not select(names, patterns, namespaces):
+        raise UsageError(f"--topic {' '.join(patterns)}: these leave no topic")
+
+
+def find_one(
+    text: str, names: Collection[TopicName], *, where: str = "the approved history", globs: bool = True
+) -> TopicName:
+    """Return the one topic of `names` that `text` names.
+
+    Raises:
+        UsageError: there is none, or several; the message lists what comes near.
+    """
+    found = matching(text, names, globs=globs)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(map(str, found[:_MOST_LISTED]))
+        more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+        raise UsageError(f"{text!r} names {len(found)} topics: {listed}{more}", fix="write more of its name")
+    if not names:
+        raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
+    raise UsageError(f"there is no topic {text!r} in {where}{_near(text, names) or _some(names)}")
+
+
+def _spellings(name: TopicName) -> tuple[str, ...]:
+    return str(name), name.schema_id, f"{name.namespace}/{name.topic}", name.topic
+
+
+def _expression(part: str) -> str:
+    """Return the regular expression of one part of a glob."""
+    simple = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if part in simple:
+        return simple[part]
+    if len(part) > 1:
+        inside = part[1:-1].replace("\\", r"\\").replace("^", r"\^").replace("[", r"\[")
+        return f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+    return re.escape(part)
+
+
+def _near(text: str, names: Collection[TopicName]) -> str:
+    # What was left out is no difference: the name is compared with as many parts as it has.
+    parts = 0 if "://" in text else text.count("/") + 1
+    spelled = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
+    return did_you_mean(text, spelled, shown=spelled)
+
+
+def _some(names: Collection[TopicName]) -> str:
+    known = sorted(map(str, names))
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    return f": it knows {', '.join(known[:_MOST_LISTED])}{more}"

@@ -1,0 +1,93 @@
+"""Completion: the same grammar in every shell, the project's own names, and nothing that a stranger's file could start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shop
+
+from schemactl.cli.parser import COMMANDS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shop.make(tmp_path_factory.mktemp("completion"))
+
+
+def offered(folder: Path, *words: str) -> list[str]:
+    done = shop.schemactl(folder, "completion", "--words", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("dr",), {"drift"}),
+        (("",), set(COMMANDS)),
+        (("-C", "spark", "lo"), {"log"}),
+        (("log", "orde"), {"orders", "order-notes"}),
+        (("log", "sales/ord"), {"sales/orders", "sales/order-notes"}),
+        (("log", "shop/sales/ord"), {"shop/sales/orders", "shop/sales/order-notes"}),
+        (("log", "persistent://shop/sales/orders"), {"persistent://shop/sales/orders"}),
+        (("plan", "--target", ""), {"local"}),
+        (("plan", "--target=lo"), {"--target=local"}),
+        (("plan", "--target", "=", "lo"), {"local"}),
+        (("plan", "--topic", "invo"), {"invoices"}),
+        (("plan", "--namespace", "shop/s"), {"shop/sales"}),
+        (("explain", "NAME_"), {"NAME_MISMATCH"}),
+        (("spark", ""), {"verify", "land"}),
+        (("spark", "land", "--reje"), {"--rejected"}),
+        (("registry", "get", "invo"), {"invoices"}),
+        (("diff", "orders", "invo"), {"invoices"}),
+        (("check", "--format", "sa"), {"sarif"}),
+        (("completion", ""), {"bash", "zsh", "fish"}),
+        (("nonsense", "x"), set()),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_what_may_stand_there_is_offered(folder: Path, words: tuple[str, ...], expected: set[str]) -> None:
+    assert set(offered(folder, *words)) == expected
+
+
+def test_outside_of_a_project_nothing_is_offered_and_nothing_fails(tmp_path: Path) -> None:
+    assert offered(tmp_path, "plan", "--target", "") == []
+
+
+def test_names_that_a_shell_would_execute_are_not_offered(tmp_path: Path) -> None:
+    (tmp_path / "schemactl.yaml").write_text('version: 1\ntargets: {"$(id)": {registry: "sqlite:x"}}\n')
+    declared = tmp_path / "namespaces"
+    declared.mkdir()
+    (declared / "a.yaml").write_text("topic: a/b/$(id)\n---\ntopic: a/b/x;id\n---\ntopic: a/b/good\n")
+    (declared / "linked.yaml").symlink_to("/etc/hostname")
+    os.mkfifo(declared / "waits.yaml")
+    assert offered(tmp_path, "log", "") == ["good"]
+    assert offered(tmp_path, "plan", "--target", "") == []
+
+
+def test_bash_completes_by_what_it_is_offered(folder: Path) -> None:
+    script = shop.schemactl(folder, "completion", "bash").stdout
+    program = f"{script}\nCOMP_WORDS=(schemactl log invo); COMP_CWORD=2; _schemactl; printf '%s,' \"${{COMPREPLY[@]}}\""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", program],
+        cwd=folder,
+        env={**shop.environment(), "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "invoices,"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_can_read_its_script(folder: Path, shell: str) -> None:
+    script = shop.schemactl(folder, "completion", shell).stdout
+    assert "completion --words" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
