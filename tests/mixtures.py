@@ -166,12 +166,7 @@ class Mixture:
             # Where it is not rebuilt, what was sent before has no number that anybody could know.
             file = str(self.scratch.path / ".schemactl/kept.json")
             code, _, _ = self.run(
-                "rebuild",
-                file,
-                "--auto-approve",
-                "--relax-while-replaying",
-                *only,
-                expected=(0, 3, 100),
+                "rebuild", file, "--auto-approve", "--relax-while-replaying", *only, expected=(0, 3, 100)
             )
             if code:
                 self.forget(topic)

@@ -13,14 +13,7 @@ from estate import ORDERS, Estate, avro
 from scratch import declared, record
 
 from schemactl.changes import COMMIT_PROPERTY
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-)
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry

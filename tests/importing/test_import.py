@@ -16,14 +16,7 @@ from schemactl.changes import COMMIT_PROPERTY
 from schemactl.cli import main
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-)
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 
 SALES = NamespaceName("shop", "sales")

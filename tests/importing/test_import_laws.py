@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from random_avro import Maker
 from scratch import Scratch
 
@@ -83,7 +84,7 @@ class Cluster:
         )
 
 
-@settings(deadline=None, max_examples=15)
+@settings(EXAMPLES, max_examples=EXAMPLES.max_examples // 5)
 @given(st.integers(0, 2**32))
 def test_an_imported_registry_has_nothing_to_apply_and_every_content_once(seed: int) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 
 from approved import A_WITH_DOC, ID, NEEDED, ORDERS, REFUNDS, SALES, A, B, C, S, held, plan_for, record, topic
 from approved import catalog as catalog_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
 from schemactl.drift import DriftKind, find
@@ -75,7 +76,7 @@ permissions = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@EXAMPLES
 @given(registries(), catalogs, permissions)
 def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
@@ -93,7 +94,7 @@ def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
         assert all(registry.relaxed(name) is None for name in (ORDERS, REFUNDS))
 
 
-@settings(deadline=None, max_examples=200)
+@EXAMPLES
 @given(catalogs)
 def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
     with closing(EmbeddedRegistry(":memory:")) as registry:
@@ -112,7 +113,7 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
             assert held(registry, name) == expected
 
 
-@settings(deadline=None, max_examples=100)
+@EXAMPLES
 @given(registries(), catalogs)
 def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegistry, target: Catalog) -> None:
     """And once a plan is carried out, only what others did is left to tell."""
@@ -137,7 +138,7 @@ def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     return {difference.kind for difference in found}
 
 
-@settings(deadline=None, max_examples=100)
+@EXAMPLES
 @given(registries(), catalogs, permissions)
 def test_a_plan_file_holds_the_whole_plan(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]

@@ -25,8 +25,9 @@ from approved import (
     topic,
 )
 from approved import catalog as catalog_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
 from schemactl.changes import unstamped
@@ -78,12 +79,10 @@ def lists_of(registry: Registry, name: TopicName) -> tuple[list[tuple[int, Schem
     return readable, stored[-1].number + 1 if stored else 0
 
 
-@settings(deadline=None, max_examples=150)
+@EXAMPLES
 @given(st.permutations(CONTENTS), events, st.none() | st.floats(0, 1))
 def test_a_rebuild_from_what_was_kept_is_exact(
-    contents: list[SchemaInfo],
-    happened: list[tuple[str, int]],
-    stopped: float | None,
+    contents: list[SchemaInfo], happened: list[tuple[str, int]], stopped: float | None
 ) -> None:
     with closing(EmbeddedRegistry(":memory:")) as registry:
         count = 0
@@ -126,7 +125,7 @@ def _stop_at(plan: Plan, registry: Registry, step: int) -> None:
     apply_plan(plan, registry, progress=progress)
 
 
-@settings(deadline=None, max_examples=50)
+@EXAMPLES
 @given(st.permutations(CONTENTS), st.integers(0, len(CONTENTS)))
 def test_from_git_alone_a_rebuild_is_exact_where_only_apply_wrote(
     contents: list[SchemaInfo], count: int

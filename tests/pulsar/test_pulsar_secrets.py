@@ -26,12 +26,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def oauth2(issuer: str) -> dict[str, Any]:
-    return {
-        "issuer": issuer,
-        "audience": "pulsar",
-        "client_id": "schemactl",
-        "client_secret_env": "SECRET",
-    }
+    return {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
 
 
 @pytest.mark.parametrize(

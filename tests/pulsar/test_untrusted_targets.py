@@ -81,11 +81,7 @@ def schemactl(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedPro
     out, err = io.StringIO(), io.StringIO()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     variables = {**clean, "CANARY": SECRET, "SCHEMACTL_TARGET": "local"}
-    with (
-        redirect_stdout(out),
-        redirect_stderr(err),
-        mock.patch.dict(os.environ, variables, clear=True),
-    ):
+    with redirect_stdout(out), redirect_stderr(err), mock.patch.dict(os.environ, variables, clear=True):
         code = main(["-C", str(folder), *arguments])
     return subprocess.CompletedProcess([*arguments], code, out.getvalue(), err.getvalue())
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from property_runs import EXAMPLES
 
 from schemactl.errors import RegistryError, SchemaRefused
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
@@ -170,4 +171,4 @@ class RegistryMachine(RuleBasedStateMachine):
 
 
 TestRegistryModel = RegistryMachine.TestCase
-TestRegistryModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRegistryModel.settings = settings(EXAMPLES, stateful_step_count=40)

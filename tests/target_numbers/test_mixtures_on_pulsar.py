@@ -15,8 +15,8 @@ from mixtures import Mixed, Mixture, Sent, pulsar
 
 from schemactl.codec import Unreadable
 
-SEEDS = int(os.environ.get("SCHEMACTL_NUMBERS_SEEDS", "20"))
-"""How many mixtures; `make soak` has 200."""
+SEEDS = int(os.environ.get("SCHEMACTL_NUMBERS_SEEDS", "10"))
+"""The number of mixtures; `make soak` has 200."""
 TOGETHER = 10
 """So many are topics of one repository."""
 

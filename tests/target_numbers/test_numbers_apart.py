@@ -14,14 +14,7 @@ from scratch import record
 
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.formats import key_value
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-)
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry

@@ -22,12 +22,7 @@ from schemactl.printing import on_one_line
 from schemactl.registry.base import Warn, no_warning
 from schemactl.registry.pulsar import http_limits
 from schemactl.registry.pulsar.credentials import Credentials, is_private
-from schemactl.registry.pulsar.replies import (
-    MAX_ERROR_BYTES,
-    Reply,
-    can_succeed_later,
-    error_message,
-)
+from schemactl.registry.pulsar.replies import MAX_ERROR_BYTES, Reply, can_succeed_later, error_message
 from schemactl.registry_url import parse, split_addresses
 
 CONNECTIONS: Final = 8
@@ -82,11 +77,7 @@ class AdminConnection:
         for base in self._bases:
             self._refuse_open(base, f"{url}: ")
         self._manager = http_limits.manager(
-            num_pools=64,
-            maxsize=CONNECTIONS,
-            block=True,
-            timeout=_TIMEOUT,
-            ssl_context=credentials.tls,
+            num_pools=64, maxsize=CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
         self._budget = RetryBudget(
