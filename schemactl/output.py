@@ -136,7 +136,7 @@ def refuse_links(path: str | os.PathLike[str], *, below: str) -> None:
             _reject("/".join(names[:at]), "a symbolic link")
 
 
-class _Place:
+class _FilePlace:
     """Where a file is or will be.
 
     Attributes:
@@ -166,7 +166,7 @@ class _Place:
         return True
 
 
-def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False) -> _Place:
+def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False) -> _FilePlace:
     """Open the place of `path`; with `make`, its folders are made.
 
     Each folder in `below` is opened from the one before it, so that nobody puts a link in between.
@@ -176,7 +176,7 @@ def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False
     if start != below:
         if make:
             os.makedirs(start, exist_ok=True)
-        return _Place(os.open(start, _FOLDER), name, None)
+        return _FilePlace(os.open(start, _FOLDER), name, None)
     _reject_git_s_own([*names, name])
     folder = os.open(start, _FOLDER)
     for at in range(len(names)):
@@ -185,7 +185,7 @@ def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False
         finally:
             os.close(folder)
         folder = inner
-    return _Place(folder, name, names)
+    return _FilePlace(folder, name, names)
 
 
 def _split(path: str, below: str) -> tuple[str, list[str]]:
@@ -226,7 +226,7 @@ def _enter(folder: int, names: list[str], *, make: bool) -> int:
     return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
 
 
-def _take_free_place(temporary: str, place: _Place) -> None:
+def _take_free_place(temporary: str, place: _FilePlace) -> None:
     """Rename the file `temporary` to the place's name, unless something has that name."""
     try:
         os.link(
@@ -245,7 +245,7 @@ def _take_free_place(temporary: str, place: _Place) -> None:
     _unlink(temporary, place)
 
 
-def _unlink(name: str, place: _Place) -> None:
+def _unlink(name: str, place: _FilePlace) -> None:
     try:
         os.unlink(name, dir_fd=place.folder)
     except OSError:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from schemactl.declare.definition import Definition, Definitions
-from schemactl.declare.describe import nearest
 from schemactl.declare.document import (
     Documents,
     SchemaDeclaration,
@@ -18,7 +16,6 @@ from schemactl.declare.files import (
     SUFFIXES,
     YAML_SUFFIXES,
     Files,
-    folders_with_yaml,
     obstacle,
     read_bytes,
     shown,
@@ -256,20 +253,13 @@ def _read(files: Files, path: str) -> Documents:
 
 
 def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[Problem]:
-    """Yield the roots without a single file, unless nothing is declared yet at all, and those that are misspelled."""
+    """Yield the roots without a single file, unless nothing is declared yet at all."""
     filled = [any(path.startswith(root + "/") or not root for path in paths) for root in project.roots]
     for index, root in enumerate(project.roots):
-        if filled[index]:
-            continue
-        folder = posixpath.dirname(root)
-        near = nearest(root, folders_with_yaml(files, folder)) if root else None
-        if near or any(filled):
+        if any(filled) and not filled[index]:
             text = YamlText(project.path, read_bytes(files, project.path))
-            written = posixpath.relpath(near, project.folder or ".") if near else ""
             yield Problem(
                 text.locate(0, ("roots", str(index))),
-                f"there is no folder `{root}`" if near else f"there is no file in the folder `{root}`",
-                f"did you mean `{written}`?"
-                if near
-                else "name a folder that holds declarations, or remove the entry",
+                f"there is no file in the folder `{root}`",
+                "name a folder that holds declarations, or remove the entry",
             )

@@ -81,7 +81,7 @@ class Definitions:
         jobs = {}
         for declaration in declarations:
             for each in (declaration, declaration.key, declaration.value):
-                proto = _Reading(self, each).proto() if each else None
+                proto = _DefinitionReader(self, each).proto() if each else None
                 if proto is not None:
                     jobs[proto.digest(), proto.message] = proto
         if jobs:
@@ -104,7 +104,7 @@ class Definitions:
 
     def read(self, declaration: SchemaDeclaration) -> Definition:
         """Return the schema that `declaration` declares. Whether a broker would take it is not judged here."""
-        reading = _Reading(self, declaration)
+        reading = _DefinitionReader(self, declaration)
         info = reading.info()
         return Definition(
             None if reading.problems else info,
@@ -115,7 +115,7 @@ class Definitions:
 
     def missing(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
         """Return what is wrong with the paths of a declaration that cannot be read otherwise."""
-        reading = _Reading(self, declaration)
+        reading = _DefinitionReader(self, declaration)
         reading.look_for_files()
         return tuple(reading.problems)
 
@@ -151,7 +151,7 @@ class Definitions:
         return AvroFile(path, read_json(json_text), json_text.locate), text.replace("\r\n", "\n")
 
 
-class _Reading:
+class _DefinitionReader:
     """The reading of one declaration: what is wrong with it, and the files it touched."""
 
     def __init__(self, definitions: Definitions, declaration: SchemaDeclaration) -> None:

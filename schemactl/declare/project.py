@@ -11,10 +11,18 @@ from typing import Any, Final
 
 from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.document import capped
-from schemactl.declare.files import Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
+from schemactl.declare.files import (
+    Files,
+    WorktreeFiles,
+    folders_with_yaml,
+    obstacle,
+    read_bytes,
+    resolve,
+    shown,
+)
 from schemactl.declare.package_names import advised, owner
 from schemactl.declare.validation_errors import validation_errors
-from schemactl.declare.yaml_text import YamlDocument, read_yaml
+from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
 from schemactl.model import (
     OPTIONAL_CHECKERS,
@@ -69,7 +77,7 @@ def load_project(
         source = files or WorktreeFiles(str(top))
         if source.kind(name) != "file":
             raise UsageError(f"--config {config}: there is no such file")
-        return read_project(name, read_bytes(source, name)), str(top)
+        return _read(source, name, top)
     top = _top(here)
     for folder in (here, *here.parents):
         base = top or folder
@@ -79,13 +87,39 @@ def load_project(
             why = obstacle(source, name)
             if why:
                 raise DeclarationError([Problem(Source(shown(name)), why, "put the file itself here")])
-            return read_project(name, read_bytes(source, name)), str(base)
+            return _read(source, name, base)
         if folder == top:
             break
     raise SchemactlError(
         f"there is no {PROJECT_FILE} in {here}" + (" or above it" if here != top else ""),
         fix="start a project with `schemactl init`, or name its folder with -C",
     )
+
+
+def _read(files: Files, name: str, top: Path) -> tuple[Project, str]:
+    """Return the project whose file is `name`, and the top of its working tree."""
+    data = read_bytes(files, name)
+    project = read_project(name, data)
+    if not all((top / root).is_dir() for root in project.roots):
+        refuse_misspelled_roots(files, project, data)
+    return project, str(top)
+
+
+def refuse_misspelled_roots(files: Files, project: Project, data: bytes) -> None:
+    """Raise DeclarationError where a root is missing, and a folder of nearly that name has YAML files.
+
+    It is asked before the history, which would take the declarations for removed.
+    """
+    problems = []
+    for index, root in enumerate(project.roots):
+        known = folders_with_yaml(files, posixpath.dirname(root))
+        near = None if root in known else nearest(root, known)
+        place = YamlText(project.path, data).locate(0, ("roots", str(index)))
+        if near and near not in project.roots and place.line > 1:
+            written = posixpath.relpath(near, project.folder or ".")
+            problems.append(Problem(place, f"there is no folder `{root}`", f"did you mean `{written}`?"))
+    if problems:
+        raise DeclarationError(problems)
 
 
 def _top(folder: Path) -> Path | None:

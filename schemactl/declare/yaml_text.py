@@ -34,7 +34,7 @@ MAX_DOCUMENTS: Final = 10_000
 """A file has at most this many documents: each is a topic or a namespace."""
 
 
-class _Resolver:
+class _Limits:
     """Leaves plain values unresolved, so that only explicit tags are set; and stops what is too deep or too much.
 
     The C composer calls itself for every level without asking how deep it is: 100,000 brackets end the process.
@@ -62,7 +62,7 @@ class _TooMuch(Exception):
     """A file exceeds MAX_DEPTH or MAX_VALUES."""
 
 
-class PythonComposer(Reader, Scanner, Parser, Composer, _Resolver):
+class PythonComposer(Reader, Scanner, Parser, Composer, _Limits):
     """Nodes of a YAML text, by PyYAML's own parser: for installations without libyaml."""
 
     def __init__(self, text: str) -> None:
@@ -77,7 +77,7 @@ COMPOSER: Any = PythonComposer
 if yaml.__with_libyaml__:
     from yaml._yaml import CParser
 
-    class CComposer(CParser, _Resolver):
+    class CComposer(CParser, _Limits):
         """Nodes of a YAML text, by libyaml: twenty times as fast."""
 
     COMPOSER = CComposer
@@ -175,7 +175,7 @@ def read_yaml(
         DeclarationError: one problem, with which there is nothing to build: no UTF-8 text, not YAML, an alias bomb.
     """
     nodes = compose(path, data)
-    builder = _Builder(shown(path), aliases=b"*" in data, number_keys=number_keys)
+    builder = _ValueBuilder(shown(path), aliases=b"*" in data, number_keys=number_keys)
     return [YamlDocument(node, builder.value(node)) for node in nodes], builder.problems
 
 
@@ -217,7 +217,7 @@ def plain(text: str) -> Any:
     return text
 
 
-class _Builder:
+class _ValueBuilder:
     """Builds the values of a file's documents and collects what is wrong with them."""
 
     def __init__(self, path: str, *, aliases: bool, number_keys: bool = False) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from schemactl.errors import InvalidSchema
 from schemactl.formats import primitive
 from schemactl.formats.avro import AvroSpec
-from schemactl.formats.base import SPECS, Explanation, KeyValue, TypeSpec, pair_of, spec
+from schemactl.formats.base import SPECS, Explanation, Pair, TypeSpec, pair_of, spec
 from schemactl.formats.key_value import PairSpec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.primitive import BytesSpec
@@ -18,7 +18,7 @@ from schemactl.formats.protobuf_native import ProtobufNativeSpec
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
-__all__ = ["SPECS", "Explanation", "KeyValue", "TypeSpec", "pair_of", "spec"]
+__all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
 
 
 def _no_schema(name: str) -> tuple[str, str]:

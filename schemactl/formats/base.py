@@ -39,7 +39,7 @@ class Wire:
     key: bytes | None = None
 
 
-class Unreadable(Exception):
+class ReaderFailure(Exception):
     """A reader throws: Java's simple class name and message, as `Name: message`."""
 
 
@@ -51,7 +51,7 @@ Encoding = Literal["INLINE", "SEPARATED"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValue:
+class Pair:
     """The two schemas of a KEY_VALUE schema, and how a message carries its key."""
 
     key: SchemaInfo
@@ -172,7 +172,7 @@ class TypeSpec:
         del breakage, new, old
         return None
 
-    def pair(self, info: SchemaInfo) -> KeyValue | None:
+    def pair(self, info: SchemaInfo) -> Pair | None:
         """Return the halves of a KEY_VALUE schema; None for every other type.
 
         Raises:
@@ -234,7 +234,7 @@ class TypeSpec:
         """Return the value that a reader with `info` gets from a message, whoever wrote it, as JSON text.
 
         Raises:
-            Unreadable: the reader throws.
+            ReaderFailure: the reader throws.
             UnknownWire: nobody can say what it does.
             InvalidSchema: the definition does not parse.
             SchemactlError: it needs protobuf, which is not installed.
@@ -252,7 +252,7 @@ def spec(info: SchemaInfo) -> TypeSpec:
     return SPECS[info.type]
 
 
-def pair_of(info: SchemaInfo) -> KeyValue | None:
+def pair_of(info: SchemaInfo) -> Pair | None:
     """Return the halves of a KEY_VALUE schema; None for every other type.
 
     Raises:

@@ -16,7 +16,7 @@ from itertools import islice, product
 from typing import Any, Final, Literal, cast
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.base import Encoding, Explanation, KeyValue, TypeSpec, Unreadable, Wire, spec
+from schemactl.formats.base import Encoding, Explanation, Pair, ReaderFailure, TypeSpec, Wire, spec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.outline import outline
 from schemactl.model import Release, SchemaInfo, SchemaType
@@ -43,7 +43,7 @@ def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInf
     return SchemaInfo(SchemaType.KEY_VALUE, frame(key.schema, value.schema), properties)
 
 
-def split(info: SchemaInfo) -> KeyValue:
+def split(info: SchemaInfo) -> Pair:
     """Return the halves of a KEY_VALUE schema; a half that is absent (length -1) has no bytes.
 
     Raises:
@@ -55,7 +55,7 @@ def split(info: SchemaInfo) -> KeyValue:
         raise InvalidSchema(
             f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED"
         )
-    return KeyValue(halves[0], halves[1], cast("Encoding", encoding))
+    return Pair(halves[0], halves[1], cast("Encoding", encoding))
 
 
 def frame(key: bytes, value: bytes) -> bytes:
@@ -83,7 +83,7 @@ def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
         InvalidSchema: not a JSON object with `key` and `value`.
     """
     try:
-        halves = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+        halves = json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_NumberText)
     except (ValueError, RecursionError) as error:
         raise InvalidSchema(f"the text of a KEY_VALUE schema is not JSON: {error}") from None
     if not isinstance(halves, dict) or any(half not in halves for half in _HALVES):
@@ -107,7 +107,7 @@ class PairSpec(TypeSpec):
     checker: Literal["pair"] = "pair"
     suffix: str = ".json"
 
-    def pair(self, info: SchemaInfo) -> KeyValue:
+    def pair(self, info: SchemaInfo) -> Pair:
         """Return the halves (see `split`)."""
         return split(info)
 
@@ -268,15 +268,17 @@ class PairSpec(TypeSpec):
 def _received(data: bytes) -> tuple[bytes | None, bytes]:
     """Return what a length in four bytes leads (-1: nothing), and the rest, as KeyValue's Java class reads them."""
     if len(data) < 4:
-        raise Unreadable("BufferUnderflowException")
+        raise ReaderFailure("BufferUnderflowException")
     (length,) = struct.unpack_from(">i", data)
     if length == -1:
         return None, data[4:]
     if length < 0:
-        raise Unreadable(f"NegativeArraySizeException: {length}")
+        raise ReaderFailure(f"NegativeArraySizeException: {length}")
     if length > len(data) - 4:
         # Java allocates that length before it looks at what is there.
-        raise Unreadable(f"BufferUnderflowException (a length of {length}, and {len(data) - 4} bytes follow)")
+        raise ReaderFailure(
+            f"BufferUnderflowException (a length of {length}, and {len(data) - 4} bytes follow)"
+        )
     return data[4 : 4 + length], data[4 + length :]
 
 
@@ -347,14 +349,14 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-class _Number(str):
+class _NumberText(str):
     """A number as it is written: the broker keeps 1.0 and 1e2 as they came (Gson's LazilyParsedNumber)."""
 
     __slots__ = ()
 
 
 def _rendered(value: Any) -> str:
-    if isinstance(value, _Number):
+    if isinstance(value, _NumberText):
         return str(value)
     if isinstance(value, dict):
         return "{" + ",".join(f"{_compact(key)}:{_rendered(each)}" for key, each in value.items()) + "}"

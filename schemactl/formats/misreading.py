@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final
 
 from schemactl.errors import SchemactlError
-from schemactl.formats.base import UnknownWire, Unreadable, pair_of, spec
+from schemactl.formats.base import ReaderFailure, UnknownWire, pair_of, spec
 from schemactl.model import SchemaInfo
 from schemactl.verdicts import Counterexample, Direction
 
@@ -49,7 +49,7 @@ def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | No
             written, payload = spec(writer).read(wire, writer), wire.payload or b""
             try:
                 result = spec(reader).read(wire, reader)
-            except Unreadable as thrown:
+            except ReaderFailure as thrown:
                 return Counterexample(written, payload, f"{thrown}{by}")
             if result != written:
                 return Counterexample(written, payload, f"reads {result}{by}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Unreadable, Wire
+from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, UnknownWire, Wire
 from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -254,7 +254,7 @@ def _java_decode(data: bytes, codec: str) -> str:
 def _number(data: bytes, code: str, name: str) -> bool | int | float:
     size = struct.calcsize(f">{code}")
     if len(data) != size:
-        raise Unreadable(f"SchemaSerializationException: Size of data received by {name} is not {size}")
+        raise ReaderFailure(f"SchemaSerializationException: Size of data received by {name} is not {size}")
     (number,) = struct.unpack(f">{code}", data)
     value: bool | int | float = number
     return value
@@ -267,7 +267,7 @@ def _long(data: bytes) -> int:
 def _buffer(data: bytes, form: str) -> tuple[int, ...]:
     """Return the numbers at the beginning of `data`: java.nio.ByteBuffer ignores what follows."""
     if len(data) < struct.calcsize(form):
-        raise Unreadable("BufferUnderflowException")
+        raise ReaderFailure("BufferUnderflowException")
     numbers: tuple[int, ...] = struct.unpack_from(form, data)
     return numbers
 
@@ -285,9 +285,9 @@ def _instant(data: bytes) -> str:
     seconds, nanos = _buffer(data, ">qi")
     seconds += nanos // 10**9
     if not -(2**63) <= seconds < 2**63:
-        raise Unreadable("ArithmeticException: long overflow")
+        raise ReaderFailure("ArithmeticException: long overflow")
     if not _SECONDS[0] <= seconds <= _SECONDS[1]:
-        raise Unreadable("DateTimeException: Instant exceeds minimum or maximum instant")
+        raise ReaderFailure("DateTimeException: Instant exceeds minimum or maximum instant")
     days, second = divmod(seconds, 86_400)
     return f"{_date(days)}T{_clock(second * 10**9 + nanos % 10**9)}Z"
 
@@ -307,13 +307,13 @@ def _local_date_time(data: bytes) -> str:
 
 def _epoch_day(day: int) -> int:
     if not _DAYS[0] <= day <= _DAYS[1]:
-        raise Unreadable(f"DateTimeException: Invalid value for EpochDay: {day}")
+        raise ReaderFailure(f"DateTimeException: Invalid value for EpochDay: {day}")
     return day
 
 
 def _nano_of_day(nano: int) -> int:
     if not 0 <= nano < _DAY_NS:
-        raise Unreadable(
+        raise ReaderFailure(
             f"DateTimeException: Invalid value for NanoOfDay (valid values 0 - {_DAY_NS - 1}): {nano}"
         )
     return nano

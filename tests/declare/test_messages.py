@@ -10,6 +10,7 @@ import pytest
 from memory_files import MemoryFiles
 
 from schemactl.declare import PROJECT_FILE, load, read_project
+from schemactl.declare.project import refuse_misspelled_roots
 from schemactl.errors import DeclarationError
 from schemactl.model import Project
 
@@ -42,11 +43,11 @@ HEAD, CASES = read_cases(MESSAGES.read_text(encoding="utf-8"))
 def screen(files: dict[str, str]) -> str:
     """What a run over `files` says."""
     try:
-        project = (
-            read_project(PROJECT_FILE, files[PROJECT_FILE].encode())
-            if PROJECT_FILE in files
-            else Project(roots=("topics",))
-        )
+        project = Project(roots=("topics",))
+        if PROJECT_FILE in files:
+            data = files[PROJECT_FILE].encode()
+            project = read_project(PROJECT_FILE, data)
+            refuse_misspelled_roots(MemoryFiles(files), project, data)
         load(MemoryFiles(files), project)
     except DeclarationError as error:
         return str(error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.base import Explanation, TypeSpec, Unreadable, Wire
+from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
 from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -58,7 +58,7 @@ class ColumnsSpec(TypeSpec):
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         values = (wire.payload or b"").decode("latin-1").split(",")
         if len(values) < len(columns(info)):
-            raise Unreadable("IndexOutOfBoundsException")
+            raise ReaderFailure("IndexOutOfBoundsException")
         return json.dumps(dict(zip(columns(info), values, strict=False)))
 
 

@@ -23,7 +23,7 @@ from schemactl.formats import SPECS, protobuf_native
 from schemactl.formats.avro import foreign, parsed
 from schemactl.formats.avro.datum import encode
 from schemactl.formats.avro.sample import candidates
-from schemactl.formats.base import Encoding, UnknownWire, Unreadable, Wire, spec
+from schemactl.formats.base import Encoding, ReaderFailure, UnknownWire, Wire, spec
 from schemactl.formats.key_value import join, split
 from schemactl.formats.misreading import misreading
 from schemactl.model import (
@@ -236,7 +236,7 @@ def test_a_changed_encoding_is_shown_for_all_halves(key: SchemaInfo, value: Sche
     ],
 )
 def test_a_foreign_length_is_believed(length: int, result: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(ReaderFailure) as caught:
         read(Wire(struct.pack(">i", length) + b"\0\0\0\0"), both(STRING, STRING, "INLINE"))
     assert str(caught.value) == result
 
@@ -268,7 +268,7 @@ def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytes
 )
 @given(data=st.binary(max_size=20), key=st.none() | st.binary(max_size=4))
 def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: bytes | None) -> None:
-    with contextlib.suppress(Unreadable, UnknownWire):
+    with contextlib.suppress(ReaderFailure, UnknownWire):
         json.loads(read(Wire(data, key), info))
 
 

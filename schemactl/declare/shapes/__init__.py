@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
 
 from schemactl.declare.shapes.documents import BRANCHES, NamespaceShape, TopicShape
-from schemactl.declare.shapes.leaf import Shape
+from schemactl.declare.shapes.leaf import MappingShape
 from schemactl.declare.shapes.project import SEVERITY_TAGS, ProjectShape
 
-KINDS: Final[dict[str, type[Shape]]] = {
+KINDS: Final[dict[str, type[MappingShape]]] = {
     "topic": TopicShape,
     "namespace": NamespaceShape,
     "project": ProjectShape,
@@ -73,7 +73,7 @@ def _schema_type(value: Any, location: tuple[str | int, ...]) -> str:
     return str(value.get("type", ""))
 
 
-def _shape_at(shape: type[Shape], location: tuple[str | int, ...]) -> type[Shape]:
+def _shape_at(shape: type[MappingShape], location: tuple[str | int, ...]) -> type[MappingShape]:
     """Return the shape of the mapping at pydantic's `location`, or the last one on the way."""
     free_key = False
     for part in location:
@@ -92,16 +92,16 @@ def _shape_at(shape: type[Shape], location: tuple[str | int, ...]) -> type[Shape
     return shape
 
 
-def _inner(annotation: object) -> type[Shape] | None:
+def _inner(annotation: object) -> type[MappingShape] | None:
     """Return the one shape in an annotation; None where there is none, or several (then a tag follows)."""
-    if isinstance(annotation, type) and issubclass(annotation, Shape):
+    if isinstance(annotation, type) and issubclass(annotation, MappingShape):
         return annotation
     if get_origin(annotation) in (dict, list):
         return _inner(get_args(annotation)[-1])
     return None
 
 
-def _keys(shape: type[Shape]) -> tuple[str, ...]:
+def _keys(shape: type[MappingShape]) -> tuple[str, ...]:
     return tuple(each.alias or name for name, each in shape.model_fields.items())
 
 

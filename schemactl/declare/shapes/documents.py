@@ -11,14 +11,14 @@ from schemactl.declare.shapes.leaf import (
     Definition,
     FilePath,
     Flag,
-    Leaf,
+    MappingShape,
     MessageName,
     NamespaceText,
     Properties,
     References,
-    Shape,
     Strategy,
     TopicText,
+    ValueShape,
     choice,
     optional,
     tag_of,
@@ -36,7 +36,9 @@ _STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as
 
 def _types(declared_as: str, *, half: bool = False) -> Any:
     """Return the annotation of a `type` that has that shape; `_tag` has chosen the shape by it, so nothing is left to check."""
-    return Annotated[Any, Leaf(lambda _value: None, lambda: {"enum": allowed_types(declared_as, half=half)})]
+    return Annotated[
+        Any, ValueShape(lambda _value: None, lambda: {"enum": allowed_types(declared_as, half=half)})
+    ]
 
 
 def allowed_types(declared_as: str = "", *, half: bool = False) -> list[str]:
@@ -48,7 +50,7 @@ def allowed_types(declared_as: str = "", *, half: bool = False) -> list[str]:
     )
 
 
-class AvroShape(Shape):
+class AvroShape(MappingShape):
     """A schema whose definition is an Avro schema."""
 
     type: _types("avro")  # type: ignore[valid-type]
@@ -71,7 +73,7 @@ class ProtobufShape(AvroShape):
     message: MessageName = optional("The root message in `proto`: package.Message.")
 
 
-class ProtobufNativeShape(Shape):
+class ProtobufNativeShape(MappingShape):
     """Protobuf messages that their own descriptor describes."""
 
     type: _types("proto")  # type: ignore[valid-type]
@@ -81,7 +83,7 @@ class ProtobufNativeShape(Shape):
     properties: Properties = optional(_PROPERTIES)
 
 
-class PlainShape(Shape):
+class PlainShape(MappingShape):
     """A schema without definition: its wire form is fixed by Pulsar."""
 
     type: _types("plain")  # type: ignore[valid-type]
@@ -94,7 +96,7 @@ class PlainHalfShape(PlainShape):
     type: _types("plain", half=True)  # type: ignore[valid-type]
 
 
-def _tagged(shapes: dict[str, type[Shape]], *, half: bool) -> Discriminator:
+def _tagged(shapes: dict[str, type[MappingShape]], *, half: bool) -> Discriminator:
     """Pick the shape by the mapping's `type`; None, where there is no such, becomes an error of the union itself."""
 
     def tag(value: object) -> str | None:
@@ -107,7 +109,7 @@ def _tagged(shapes: dict[str, type[Shape]], *, half: bool) -> Discriminator:
     return Discriminator(tag)
 
 
-_HALVES: Final[dict[str, type[Shape]]] = {
+_HALVES: Final[dict[str, type[MappingShape]]] = {
     "avro": AvroShape,
     "protobuf": ProtobufHalfShape,
     "proto": ProtobufNativeShape,
@@ -124,7 +126,7 @@ HalfShape = Annotated[
 ]
 
 
-class KeyValueShape(Shape):
+class KeyValueShape(MappingShape):
     """Two schemas in one: a key and a value."""
 
     type: _types("pair")  # type: ignore[valid-type]
@@ -137,7 +139,7 @@ class KeyValueShape(Shape):
     properties: Properties = optional(_PROPERTIES)
 
 
-_WHOLE: Final[dict[str, type[Shape]]] = {
+_WHOLE: Final[dict[str, type[MappingShape]]] = {
     "avro": AvroShape,
     "protobuf": ProtobufShape,
     "proto": ProtobufNativeShape,
@@ -160,7 +162,7 @@ BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES
 """The shapes of schemas by the names they have in pydantic's locations."""
 
 
-class ClientShape(Shape):
+class ClientShape(MappingShape):
     """A producer or consumer of the topic: which version of the schema it carries."""
 
     name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")]
@@ -170,7 +172,7 @@ class ClientShape(Shape):
     )
 
 
-class TopicShape(Shape):
+class TopicShape(MappingShape):
     """A topic and its schema."""
 
     topic: TopicText = Field(description="persistent://tenant/namespace/topic; the domain may be left away.")
@@ -192,7 +194,7 @@ class TopicShape(Shape):
     schema_: SchemaShape = optional("Absent: a topic without schema.", alias="schema")
 
 
-class NamespaceShape(Shape):
+class NamespaceShape(MappingShape):
     """A namespace and its schema policies. A policy that is absent is left as it is on the cluster."""
 
     namespace: NamespaceText = Field(description="tenant/namespace")

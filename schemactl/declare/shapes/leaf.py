@@ -30,7 +30,7 @@ _MOST: Final = 2**31 - 1
 """The largest whole number: Pulsar's are Java's int."""
 
 
-class Shape(BaseModel):
+class MappingShape(BaseModel):
     """A mapping with these keys and no others."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -42,7 +42,7 @@ def optional(description: str, **more: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Leaf:
+class ValueShape:
     """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
 
     check: Callable[[Any], None]
@@ -65,7 +65,7 @@ class Leaf:
         return value
 
 
-def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> Leaf:
+def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> ValueShape:
     """Text in which `pattern` is found; `unquoted` is the fix for what is no text, where that is another one."""
     found_in = regular(pattern).search
 
@@ -74,37 +74,37 @@ def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: st
             way_out = fix if isinstance(value, str) else unquoted or fix
             raise ValueError(f"expected {expected}, found {found(value)}", way_out)
 
-    return Leaf(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
+    return ValueShape(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
 
 
-def choice(noun: str, choices: tuple[str, ...]) -> Leaf:
+def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
     """Return one of `choices`; the message for a near miss names it."""
 
     def check(value: object) -> None:
         if value in choices:
             return
         if not isinstance(value, str):
-            raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see Leaf
+            raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
         near = nearest(value, choices)
         raise ValueError(
             f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
         )
 
-    return Leaf(check, {"enum": list(choices)})
+    return ValueShape(check, {"enum": list(choices)})
 
 
-def named(parse: Callable[[str], object], expected: str, pattern: str) -> Leaf:
+def named(parse: Callable[[str], object], expected: str, pattern: str) -> ValueShape:
     """Return a name that `parse` accepts: at least every text in which `pattern` is found."""
 
     def check(value: object) -> None:
         if not isinstance(value, str):
-            raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see Leaf
+            raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see ValueShape
         parse(value)
 
-    return Leaf(check, {"type": "string", "pattern": pattern})
+    return ValueShape(check, {"type": "string", "pattern": pattern})
 
 
-def whole(expected: str, least: int, *others: str) -> Leaf:
+def whole(expected: str, least: int, *others: str) -> ValueShape:
     """Return a whole number from `least` on, or one of `others`."""
 
     def check(value: object) -> None:
@@ -113,7 +113,7 @@ def whole(expected: str, least: int, *others: str) -> Leaf:
             raise ValueError(f"expected {expected}, found {found(value)}")
 
     number = {"type": "integer", "minimum": least, "maximum": _MOST}
-    return Leaf(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
+    return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
 
 
 _TRUTHS: Final = {
@@ -126,7 +126,7 @@ def check_flag(value: object) -> None:
     """ValueError: not a boolean."""
     if not isinstance(value, bool):
         fix = _TRUTHS.get(str(value).lower(), "")
-        raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see Leaf
+        raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see ValueShape
 
 
 def check_definition(value: object) -> None:
@@ -154,11 +154,11 @@ Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
 BrokerStrategy = Annotated[
     Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
 ]
-Flag = Annotated[Any, Leaf(check_flag, {"type": "boolean"})]
+Flag = Annotated[Any, ValueShape(check_flag, {"type": "boolean"})]
 FilePath = Annotated[Any, text("a file's path")]
 FolderPath = Annotated[Any, text("a folder's path")]
 Definition = Annotated[
-    Any, Leaf(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
+    Any, ValueShape(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
 ]
 MessageName = Annotated[
     Any,
@@ -183,6 +183,6 @@ Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]
 References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
 
 
-def tag_of(shape: type[Shape]) -> str:
+def tag_of(shape: type[MappingShape]) -> str:
     """Return the name of a union's branch in pydantic's locations; no key of ours looks like it."""
     return f"<{shape.__name__}>"

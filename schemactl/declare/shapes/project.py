@@ -15,11 +15,11 @@ from schemactl.declare.shapes.leaf import (
     FilePath,
     Flag,
     FolderPath,
-    Leaf,
+    MappingShape,
     NamespaceText,
     ReleaseText,
     SeverityText,
-    Shape,
+    ValueShape,
     choice,
     named,
     optional,
@@ -77,7 +77,7 @@ def check_checker(value: object) -> None:
     choice("optional checker of Pulsar", _CHECKERS).check(value)
 
 
-class DefaultsShape(Shape):
+class DefaultsShape(MappingShape):
     """What the brokers are configured with."""
 
     schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
@@ -85,18 +85,19 @@ class DefaultsShape(Shape):
     schema_validation_enforced: Flag = optional("Pulsar's own is false.")
 
 
-class ProtobufShape(Shape):
+class ProtobufRulesShape(MappingShape):
     """What is asked of protobuf definitions beyond the data verdict."""
 
-    rules: Annotated[Any, Leaf(check_category, {"enum": list(CATEGORIES)})] = optional(
+    rules: Annotated[Any, ValueShape(check_category, {"enum": list(CATEGORIES)})] = optional(
         "buf's category whose rules `check` looks for, too (default: none)."
     )
     checkers: Annotated[
-        list[Annotated[Any, Leaf(check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
+        list[Annotated[Any, ValueShape(check_checker, {"enum": list(_CHECKERS)})]],
+        Field(max_length=MAX_ITEMS),
     ] = optional("The optional checkers that the brokers are configured with (default: none).")
 
 
-class OAuth2Shape(Shape):
+class OAuth2Shape(MappingShape):
     """OAuth 2.0 client credentials."""
 
     issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")]
@@ -107,7 +108,7 @@ class OAuth2Shape(Shape):
     ] = Field(description="The environment variable that holds the secret.")
 
 
-class TargetShape(Shape):
+class TargetShape(MappingShape):
     """A registry to plan against."""
 
     registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
@@ -130,7 +131,7 @@ class TargetShape(Shape):
     )
 
 
-class GenerateShape(Shape):
+class GenerateShape(MappingShape):
     """What `schemactl generate` writes."""
 
     package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)]
@@ -152,10 +153,10 @@ def _severity_tag(value: object) -> str:
     return SEVERITY_TAGS[isinstance(value, dict)]
 
 
-class ProjectShape(Shape):
+class ProjectShape(MappingShape):
     """The project file, schemactl.yaml."""
 
-    version: Annotated[Any, Leaf(check_format_version, {"const": 1})] = Field(
+    version: Annotated[Any, ValueShape(check_format_version, {"const": 1})] = Field(
         description="The version of this file's format: 1."
     )
     roots: Annotated[list[FolderPath], Field(min_length=1, max_length=MAX_ITEMS)] = optional(
@@ -169,7 +170,7 @@ class ProjectShape(Shape):
     ] = optional("The ref whose first-parent history is the record of approved schemas.")
     pulsar: ReleaseText = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
-    protobuf: ProtobufShape = optional("What is asked of protobuf definitions beyond the data verdict.")
+    protobuf: ProtobufRulesShape = optional("What is asked of protobuf definitions beyond the data verdict.")
     severities: Annotated[
         dict[
             str,

@@ -11,7 +11,7 @@ from schemactl.formats.avro.foreign import TooMany, decode
 from schemactl.formats.avro.java import Thrown
 from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.base import UnknownWire, Unreadable
+from schemactl.formats.base import ReaderFailure, UnknownWire
 
 _SHOWING: Final = {
     "boolean": True,
@@ -35,13 +35,13 @@ def read_avro(data: bytes, schema: Schema) -> str:
     """Return the value in `data` as JSON text.
 
     Raises:
-        Unreadable: Avro's Java reader throws.
+        ReaderFailure: Avro's Java reader throws.
         UnknownWire: there is too much to be read.
     """
     try:
         return _dumps(to_json(schema, decode(data, schema)))
     except Thrown as thrown:
-        raise Unreadable(f"{thrown.exception}: {thrown.message}") from None
+        raise ReaderFailure(f"{thrown.exception}: {thrown.message}") from None
     except TooMany:
         raise UnknownWire from None
 
@@ -50,13 +50,13 @@ def read_json(data: bytes) -> str:
     """Return the first JSON value in `data`: Jackson ignores what follows an object.
 
     Raises:
-        Unreadable: there is none.
+        ReaderFailure: there is none.
     """
     text = data.decode("utf-8", "replace")
     try:
         value, _ = json.JSONDecoder().raw_decode(text.lstrip(" \t\r\n"))
     except ValueError as error:
-        raise Unreadable(f"SchemaSerializationException: the bytes are not JSON ({error})") from None
+        raise ReaderFailure(f"SchemaSerializationException: the bytes are not JSON ({error})") from None
     return _dumps(value)
 
 

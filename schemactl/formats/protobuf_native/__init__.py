@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats.base import Explanation, TypeSpec, Unreadable, Wire
+from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
 from schemactl.formats.outline import outline, protobuf_parts
 from schemactl.model import ProtoCategory, Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
@@ -111,5 +111,5 @@ class ProtobufNativeSpec(TypeSpec):
         try:
             text: str = load("sample").read(wire.payload or b"", info.schema)
         except ValueError as error:
-            raise Unreadable(f"the message is rejected: {error}") from None
+            raise ReaderFailure(f"the message is rejected: {error}") from None
         return text
