@@ -5,7 +5,7 @@
         approved.catalog.topics[name].versions
 
 The version of a schema is its place in the list of distinct contents that its topic has had along the first-parent history
-of the approved ref, counted from 0. Everything is loaded on use: the hook reads `history.cache` alone.
+of the approved ref, counted from 0. Everything is imported on use.
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from schemactl.history.approved import ApprovedProject, approved_project, load_project
     from schemactl.history.commits import Branch, LoggedCommit
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
-    from schemactl.history.reading import Forked, read, read_forked, read_here
+    from schemactl.history.history import (
+        Forked,
+        History,
+        HistoryNote,
+        TopicState,
+        read,
+        read_forked,
+        read_here,
+    )
+    from schemactl.history.local_changes import LocalChanges
     from schemactl.history.repository import Repository
-    from schemactl.history.state import History, Note, Standing
     from schemactl.history.store import Store
 
 __all__ = [
@@ -30,12 +38,13 @@ __all__ = [
     "Forked",
     "HashedFiles",
     "History",
+    "HistoryNote",
     "IndexFiles",
+    "LocalChanges",
     "LoggedCommit",
-    "Note",
     "Repository",
-    "Standing",
     "Store",
+    "TopicState",
     "approved_project",
     "load_project",
     "read",
@@ -47,22 +56,23 @@ _HOMES = {
     "ApprovedProject": "approved",
     "Branch": "commits",
     "CommitFiles": "files",
-    "Forked": "reading",
+    "Forked": "history",
     "HashedFiles": "files",
-    "History": "state",
+    "History": "history",
+    "HistoryNote": "history",
     "IndexFiles": "files",
+    "LocalChanges": "local_changes",
     "LoggedCommit": "commits",
-    "Note": "state",
     "Repository": "repository",
-    "Standing": "state",
     "Store": "store",
+    "TopicState": "history",
     "approved_project": "approved",
     "load_project": "approved",
-    "read": "reading",
-    "read_forked": "reading",
-    "read_here": "reading",
+    "read": "history",
+    "read_forked": "history",
+    "read_here": "history",
 }
-"""The module where each name lives."""
+"""The module where each name is defined."""
 
 
 def __getattr__(name: str) -> Any:

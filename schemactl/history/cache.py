@@ -1,44 +1,49 @@
-"""What was derived from Git, kept in SQLite: how each path, each declared name and each topic stood after every step.
+"""What was derived from Git, in SQLite: how each file, each declared name and each topic stood after every step of the record.
 
-Nothing is ever overwritten: a row says from which step on something holds, so that the state after any step can be read,
-and one topic's costs the same however long the history is. The database is in memory; it is kept as one file, which is
-replaced as a whole, and taken for ours only as `kept` says. Deleting that loses nothing but time.
-
-The hook reads here, so this module imports next to nothing, `rows` not before one is asked for.
+A step is a commit of the first-parent line, numbered from 0. Nothing is ever overwritten: a row says from which step on
+something holds, so that the state after any step can be read, and one topic costs the same however long the history is.
+The database is in memory; it is kept as one file, replaced as a whole (see `store`).
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from schemactl.history.store import Store, program
+from schemactl.errors import Problem, Source
+from schemactl.history.files import Entry
+from schemactl.history.store import Store
+from schemactl.model import Commit, Project
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from schemactl.history.rows import Declared, Note, Standing, Step, Version
+    from schemactl.history.fingerprints import Inspected
 
-NEWEST = -1
+NEWEST: Final = -1
 """In place of the number in force: each new version is in force at once, and needs no row that says so."""
 
-_KIND = "history"
-"""What it is kept as."""
-
-_CAN_BE_KEPT = hasattr(sqlite3.Connection, "deserialize")
-"""SQLite can be built without."""
-
-PERSISTENT, NON_PERSISTENT = 0, 1
+PERSISTENT: Final = 0
+NON_PERSISTENT: Final = 1
 """The domains of topics; both share one list of versions, as in Pulsar."""
 
-TABLES = """
+_KIND: Final = "history"
+"""What it is kept as."""
+
+_CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
+"""SQLite can be built without."""
+
+_ROWS_AT_ONCE: Final = 20_000
+
+_TABLES: Final = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- The first-parent line: step 0 is its first commit.
-CREATE TABLE step (number INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
+CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
 CREATE TABLE path (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
 -- What is at a path from a step on: kind and content; both NULL: nothing.
 CREATE TABLE file (path INTEGER, step INTEGER, kind TEXT, blob BLOB, PRIMARY KEY (path, step)) WITHOUT ROWID;
--- A file's declarations in their order, from a step until another. `schema` is set for a topic, `namespace` for a namespace.
--- `blob` holds the declaration where that is not the file's own, which cannot be read then.
+-- A file's declarations in their order, from a step until another. `schema` is set for a topic, and NULL for a namespace.
+-- `blob` holds the declaration where the file's own cannot be read.
 CREATE TABLE declaration (
   path INTEGER, position INTEGER, step INTEGER, until INTEGER, name TEXT NOT NULL, schema INTEGER, blob BLOB,
   PRIMARY KEY (path, position, step)
@@ -48,22 +53,19 @@ CREATE INDEX declaration_by_namespace ON declaration (name) WHERE schema IS NULL
 -- What two topics of one name share: the list of versions. `name` is tenant/namespace/topic.
 CREATE TABLE schema (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE version (
-  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, digest BLOB NOT NULL,
+  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
   PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
 -- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force (-1: whichever is the
 -- newest), `since` the step that brought this state; `as_of` is set where what is declared cannot be read: the last step
 -- at which it could.
-CREATE TABLE standing (
+CREATE TABLE topic_state (
   schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
   path INTEGER NOT NULL, as_of INTEGER, PRIMARY KEY (schema, domain, step)
 ) WITHOUT ROWID;
--- The files that a definition is made of from a step on, besides the declaration: a JSON list of path ids.
-CREATE TABLE made_of (schema INTEGER, step INTEGER, paths TEXT NOT NULL, PRIMARY KEY (schema, step)) WITHOUT ROWID;
--- A definition that takes types of other files, as it was looked at last (`distinct.Outline`): the digests of its own parts, and
--- a JSON list of the files, each with the names that are taken of it and all that it defined.
-CREATE TABLE outline (schema INTEGER PRIMARY KEY, step INTEGER NOT NULL, type TEXT NOT NULL, own BLOB NOT NULL, files TEXT NOT NULL);
-CREATE TABLE used_by (path INTEGER, schema INTEGER, step INTEGER NOT NULL, PRIMARY KEY (path, schema)) WITHOUT ROWID;
+-- The files that a definition is made of, read or missed, besides the declaration, from a step until another.
+CREATE TABLE made_of (path INTEGER, schema INTEGER, step INTEGER, until INTEGER, PRIMARY KEY (path, schema, step)) WITHOUT ROWID;
+CREATE INDEX made_of_by_schema ON made_of (schema);
 -- What could not be read from a step until another; of a topic's definition, or of a file where `schema` is NULL.
 CREATE TABLE note (
   id INTEGER PRIMARY KEY, path INTEGER, schema INTEGER, step INTEGER NOT NULL, until INTEGER, topic TEXT,
@@ -71,12 +73,95 @@ CREATE TABLE note (
 );
 """
 
+_WITH_UNTIL: Final = ("declaration", "made_of", "note")
+_WITH_STEP: Final = ("step", "file", "version", "topic_state", *_WITH_UNTIL)
 
-def derivation(
-    *, roots: tuple[str, ...], previous_roots: tuple[str, ...], path: str, waivers: str | None
-) -> str:
-    """All that versions depend on besides the commits: facts of the project file, and how we derive them."""
-    return json.dumps([program(), path, waivers, roots, previous_roots])
+_NOW: Final = "step <= :step AND (until IS NULL OR until > :step)"
+"""Of a row that holds at a step."""
+
+_INSERTS: Final = {
+    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"  # noqa: S608  our own names
+    for table, columns in {
+        "path": 2,
+        "schema": 2,
+        "step": 4,
+        "file": 4,
+        "declaration": 7,
+        "version": 6,
+        "topic_state": 8,
+        "made_of": 4,
+        "note": 11,
+    }.items()
+}
+
+
+class VersionRow(NamedTuple):
+    """A version: its number, the step that brought it, its schema type's name, the file that declared it, its fingerprint."""
+
+    number: int
+    step: int
+    type: str
+    path: str
+    fingerprint: bytes
+
+
+class StateRow(NamedTuple):
+    """How a topic stands (see the table)."""
+
+    deleted: bool
+    number: int | None
+    since: int
+    path: str
+    as_of: int | None
+
+
+class DeclarationRow(NamedTuple):
+    """A declaration in a file, since a step (see the table); `schema` is a topic's tenant/namespace/topic."""
+
+    path: str
+    position: int
+    name: str
+    schema: str | None
+    blob: str | None
+    step: int
+
+
+class NoteRow(NamedTuple):
+    """What cannot be read since a step, or could not (see the table); `path` and `schema` are numbers."""
+
+    number: int
+    path: int | None
+    schema: int | None
+    step: int
+    topic: str | None
+    problem: Problem
+
+
+class TopicTimeline:
+    """What is known of a topic, and of its namesake in the other domain, at the newest step.
+
+    Attributes:
+        schema: tenant/namespace/topic.
+        numbers: of its versions, by fingerprint.
+        states: by domain; none before the topic was declared for the first time.
+        made_of: the files that its definition is made of now, besides the declaration, and since which step.
+        inspected: its definition as it was read last; None: not in this run, or it has problems.
+    """
+
+    __slots__ = ("id", "inspected", "made_of", "numbers", "schema", "states")
+
+    def __init__(self, number: int, schema: str) -> None:
+        self.id = number
+        self.schema = schema
+        self.numbers: dict[bytes, int] = {}
+        self.states: dict[int, StateRow] = {}
+        self.made_of: dict[str, int] = {}
+        self.inspected: Inspected | None = None
+
+
+def derived_from(project: Project) -> str:
+    """Return all that versions depend on besides the commits."""
+    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots])
 
 
 class Cache:
@@ -89,241 +174,400 @@ class Cache:
 
     def __init__(self, connection: sqlite3.Connection, step: int | None = None) -> None:
         self.connection = connection
-        [self.last] = connection.execute("SELECT coalesce(max(number), -1) FROM step").fetchone()
+        [self.last] = connection.execute("SELECT coalesce(max(step), -1) FROM step").fetchone()
         self.step: int = self.last if step is None else step
-        self._path_ids: dict[str, int | None] = {}
-        self._schema_ids: dict[str, int | None] = {}
+        self._ids: dict[tuple[str, str], int | None] = {}
+
+    @classmethod
+    def new(cls, derivation: str) -> Cache:
+        """Return an empty one."""
+        connection = _connect()
+        connection.executescript(_TABLES)
+        connection.execute("INSERT INTO fact VALUES ('derivation', ?)", (derivation,))
+        return cls(connection)
 
     @classmethod
     def open(cls, store: Store, derivation: str) -> Cache | None:
-        """What is kept; None where nothing is, or nothing of ours, or something else than that derivation."""
+        """Return what is kept; None where nothing is, or nothing of ours, or something else than that derivation."""
         database = store.read(_KIND) if _CAN_BE_KEPT else None
         if database is None:
             return None
-        connection = connect()
+        connection = _connect()
         connection.deserialize(database)
         found = connection.execute("SELECT value FROM fact WHERE name = 'derivation'").fetchone()
         return cls(connection) if found == (derivation,) else None
 
     def keep(self, store: Store) -> None:
-        """The database is kept, where that can be."""
+        """Keep the database, where that can be."""
         if _CAN_BE_KEPT:
             store.write(_KIND, self.connection.serialize())
 
     def at(self, step: int) -> Cache:
-        """The state after another step."""
+        """Return the state after another step."""
         return Cache(self.connection, step)
 
-    def commit(self, step: int) -> Step:
-        """The commit of a step."""
-        sql = "SELECT number, commit_id, time_s, subject FROM step WHERE number = ?"
-        number, commit_id, time_s, subject = self.connection.execute(sql, (step,)).fetchone()
-        from schemactl.history.rows import Step
+    def copy_at(self, step: int) -> Cache:
+        """Return a database of its own that ends with that step."""
+        connection = _connect()
+        self.connection.backup(connection)
+        if step < self.last:
+            for table in _WITH_STEP:
+                connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  our own names
+            for table in _WITH_UNTIL:
+                connection.execute(f"UPDATE {table} SET until = NULL WHERE until > ?", (step,))  # noqa: S608  as above
+        return Cache(connection)
 
-        return Step(number, commit_id.hex(), time_s, subject)
-
-    def tip(self) -> Step | None:
-        """The newest commit up to here."""
-        return self.commit(self.step) if self.step >= 0 else None
+    def commit(self, step: int) -> Commit:
+        """Return the commit of a step."""
+        [row] = self._rows("SELECT commit_id, time_s, subject FROM step WHERE step = :number", number=step)
+        return Commit(row[0].hex(), *row[1:])
 
     def step_of(self, commit_id: str) -> int | None:
-        """The step of a commit up to here; None: it is not on the line."""
-        sql = "SELECT number FROM step WHERE commit_id = ?"
-        found = self.connection.execute(sql, (bytes.fromhex(commit_id),)).fetchone()
-        return found[0] if found and found[0] <= self.step else None
+        """Return the step of a commit up to here; None: it is not on the line."""
+        sql = "SELECT step FROM step WHERE commit_id = :id AND step <= :step"
+        return self._one(sql, id=bytes.fromhex(commit_id))
 
-    def entry(self, path: str) -> tuple[str, str] | None:
-        """The kind (file, symlink, submodule) and the blob id of what is at `path`; None: nothing that declarations see."""
-        path_id = self.path_id(path)
-        sql = "SELECT kind, blob FROM file WHERE path = ? AND step <= ? ORDER BY step DESC LIMIT 1"
-        found = self.connection.execute(sql, (path_id, self.step)).fetchone()
-        return (found[0], found[1].hex()) if found and found[0] else None
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`; None: nothing that declarations see."""
+        sql = "SELECT kind, blob FROM file WHERE path = :path AND step <= :step ORDER BY step DESC LIMIT 1"
+        for kind, blob in self._rows(sql, path=self.path_id(path)):
+            return Entry(kind, blob.hex()) if kind else None
+        return None
 
     def paths(self) -> list[str]:
-        """Every path that has an entry."""
-        sql = (
-            "SELECT name, (SELECT kind FROM file WHERE path = id AND step <= ? ORDER BY step DESC LIMIT 1) "
-            "FROM path"
-        )
-        return [_text(name) for name, kind in self.connection.execute(sql, (self.step,)) if kind]
+        """Return every path that has an entry."""
+        kind = "SELECT kind FROM file WHERE path = id AND step <= :step ORDER BY step DESC LIMIT 1"
+        return [_text(name) for name, kind in self._rows(f"SELECT name, ({kind}) FROM path") if kind]  # noqa: S608  our own
 
-    def declared(self, path: str) -> list[Declared]:
-        """What the file at `path` declares, in order."""
-        return self._declarations("declaration.path = ?", self.path_id(path))
+    def declared(self, path: str) -> list[DeclarationRow]:
+        """Return what the file at `path` declares, in order."""
+        return self._declarations("declaration.path = :path", path=self.path_id(path))
 
-    def declarations(self, schema: str) -> list[Declared]:
-        """Where topics with this tenant/namespace/topic are declared, by path."""
-        return self._declarations("declaration.schema = ?", self.schema_id(schema))
+    def declarations(self, schema: str) -> list[DeclarationRow]:
+        """Return where topics with this tenant/namespace/topic are declared, by path."""
+        return self._declarations("declaration.schema = :schema", schema=self.schema_id(schema))
 
-    def namespaces(self) -> list[Declared]:
-        """Every declaration of a namespace, by path."""
+    def namespaces(self) -> list[DeclarationRow]:
+        """Return every declaration of a namespace, by path."""
         return self._declarations("declaration.schema IS NULL")
 
     def topics(self) -> list[tuple[str, int]]:
-        """tenant/namespace/topic and domain of every topic that was ever declared."""
-        sql = "SELECT DISTINCT name, domain FROM standing JOIN schema ON id = schema WHERE step <= ?"
-        return self.connection.execute(sql, (self.step,)).fetchall()
-
-    def standing(self, schema: str, domain: int) -> Standing | None:
-        """How the topic stands; None: it was never declared."""
-        found = self.standing_row(schema, domain)
-        if found and found.number == NEWEST:
-            sql = (
-                "SELECT number, step FROM version WHERE schema = ? AND step <= ? ORDER BY number DESC LIMIT 1"
-            )
-            step = self.step if found.as_of is None else found.as_of
-            number, since = self.connection.execute(sql, (self.schema_id(schema), step)).fetchone()
-            return found._replace(number=number, since=max(since, found.since))
-        return found
-
-    def standing_row(self, schema: str, domain: int) -> Standing | None:
-        """The same as the table has it: NEWEST in place of the newest number, and since when that is so."""
-        sql = (
-            "SELECT deleted, number, since, name, as_of FROM standing JOIN path ON id = path "
-            "WHERE schema = ? AND domain = ? AND step <= ? ORDER BY step DESC LIMIT 1"
+        """Return tenant/namespace/topic and domain of every topic that was ever declared."""
+        return self._rows(
+            "SELECT DISTINCT name, domain FROM topic_state JOIN schema ON id = schema WHERE step <= :step"
         )
-        found = self.connection.execute(sql, (self.schema_id(schema), domain, self.step)).fetchone()
-        if found is None:
-            return None
-        deleted, number, since, name, as_of = found
-        from schemactl.history.rows import Standing
 
-        return Standing(bool(deleted), number, since, _text(name), as_of)
+    def state(self, schema: str, domain: int) -> StateRow | None:
+        """Return how the topic stands; None: it was never declared."""
+        found = self.state_row(schema, domain)
+        if found is None or found.number != NEWEST:
+            return found
+        sql = "SELECT number, step FROM version WHERE schema = :schema AND step <= :then ORDER BY number DESC LIMIT 1"
+        then = self.step if found.as_of is None else found.as_of
+        [(number, since)] = self._rows(sql, schema=self.schema_id(schema), then=then)
+        return found._replace(number=number, since=max(since, found.since))
+
+    def state_row(self, schema: str, domain: int) -> StateRow | None:
+        """Return the same as the table has it: NEWEST in place of the newest number, and since when that is so."""
+        sql = (
+            "SELECT deleted, number, since, name, as_of FROM topic_state JOIN path ON id = path "
+            "WHERE schema = :schema AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
+        )
+        for deleted, number, since, name, as_of in self._rows(
+            sql, schema=self.schema_id(schema), domain=domain
+        ):
+            return StateRow(bool(deleted), number, since, _text(name), as_of)
+        return None
 
     def was_interrupted(self, schema: str, domain: int) -> bool:
-        """Whether the topic had no schema at some step after it had one."""
+        """Return whether the topic had no schema at some step after it had one."""
         sql = (
-            "SELECT EXISTS (SELECT 1 FROM standing AS gap JOIN standing AS before USING (schema, domain) WHERE schema = ? "
-            "AND domain = ? AND gap.step <= ? AND gap.number IS NULL AND before.number NOT NULL AND before.step < gap.step)"
+            "SELECT 1 FROM topic_state AS gap JOIN topic_state AS before USING (schema, domain) WHERE schema = :schema "
+            "AND domain = :domain AND gap.step <= :step AND gap.number IS NULL AND before.number NOT NULL "
+            "AND before.step < gap.step LIMIT 1"
         )
-        return bool(self.connection.execute(sql, (self.schema_id(schema), domain, self.step)).fetchone()[0])
+        return self._one(sql, schema=self.schema_id(schema), domain=domain) is not None
 
-    def numbers(self, schema: str) -> dict[bytes, int]:
-        """The numbers of the same versions, by digest."""
-        sql = "SELECT digest, number FROM version WHERE schema = ? AND step <= ? ORDER BY number"
-        return dict(self.connection.execute(sql, (self.schema_id(schema), self.step)).fetchall())
-
-    def versions(self, schema: str) -> list[Version]:
-        """The versions of the topics with this tenant/namespace/topic, from 0."""
-        from schemactl.history.rows import Version
-
-        return [Version(*each) for each in self.version_rows(schema)]
-
-    def version_rows(self, schema: str) -> list[tuple[int, int, str, str, bytes]]:
-        """What `versions` are made of, in their order."""
+    def versions(self, schema: str) -> list[VersionRow]:
+        """Return the versions of the topics with this tenant/namespace/topic, from 0."""
         sql = (
-            "SELECT number, step, type, name, digest FROM version JOIN path ON id = path "
-            "WHERE schema = ? AND step <= ? ORDER BY number"
+            "SELECT number, step, type, name, fingerprint FROM version JOIN path ON id = path "
+            "WHERE schema = :schema AND step <= :step ORDER BY number"
         )
-        found = self.connection.execute(sql, (self.schema_id(schema), self.step))
-        return [(number, step, kind, _text(name), digest) for number, step, kind, name, digest in found]
+        found = self._rows(sql, schema=self.schema_id(schema))
+        return [VersionRow(number, step, type_, _text(name), key) for number, step, type_, name, key in found]
 
     def changed_since(self, other: Cache) -> frozenset[str]:
-        """The paths at which something else is than in another state: an earlier one, or one beside this line."""
+        """Return the paths at which something else is than in another state: an earlier one, or one beside this line."""
         if other.connection is not self.connection:
             paths = {*self.paths(), *other.paths()}
             return frozenset(path for path in paths if self.entry(path) != other.entry(path))
-        sql = "SELECT DISTINCT name FROM file JOIN path ON id = path WHERE step > ? AND step <= ?"
-        return frozenset(_text(name) for (name,) in self.connection.execute(sql, (other.step, self.step)))
+        sql = "SELECT DISTINCT name FROM file JOIN path ON id = path WHERE step > :after AND step <= :step"
+        return frozenset(_text(name) for (name,) in self._rows(sql, after=other.step))
 
     def recorded(self, after: int) -> frozenset[str]:
-        """tenant/namespace/topic of those that got a version after that step."""
-        sql = "SELECT DISTINCT name FROM version JOIN schema ON id = schema WHERE version.step > ? AND version.step <= ?"
-        return frozenset(name for (name,) in self.connection.execute(sql, (after, self.step)))
+        """Return tenant/namespace/topic of those that got a version after that step."""
+        sql = "SELECT DISTINCT name FROM version JOIN schema ON id = schema WHERE step > :after AND step <= :step"
+        return frozenset(name for (name,) in self._rows(sql, after=after))
 
-    def made_of(self, schema: str) -> frozenset[str]:
-        """The files that the topic's definition is made of, read or missed, besides the declaration."""
-        sql = "SELECT paths FROM made_of WHERE schema = ? AND step <= ? ORDER BY step DESC LIMIT 1"
-        found = self.connection.execute(sql, (self.schema_id(schema), self.step)).fetchone()
-        names = "SELECT name FROM path JOIN json_each(?) ON path.id = value"
-        return frozenset(_text(name) for (name,) in self.connection.execute(names, found or ("[]",)))
-
-    def outline(self, schema: str) -> tuple[str, bytes, list[tuple[str, list[str], list[str]]]] | None:
-        """The topic's definition as it was looked at last: schema type, own digests, and of other files path, names taken, all.
-
-        Only of the newest state; None: what it takes of other files, if anything, is not known.
-        """
-        sql = "SELECT type, own, files FROM outline WHERE schema = ?"
-        found = self.connection.execute(sql, (self.schema_id(schema),)).fetchone()
-        if found is None:
-            return None
-        names = "SELECT name FROM path WHERE id = ?"
-        files = [
-            (_text(self.connection.execute(names, (path,)).fetchone()[0]), taken, every)
-            for path, taken, every in json.loads(found[2])
-        ]
-        return found[0], found[1], files
+    def made_of(self, schema: str) -> dict[str, int]:
+        """Return the files that the topic's definition is made of, read or missed, besides the declaration; and since when."""
+        sql = f"SELECT name, step FROM made_of JOIN path ON id = path WHERE schema = :schema AND {_NOW}"  # noqa: S608  our own
+        return {_text(name): step for name, step in self._rows(sql, schema=self.schema_id(schema))}
 
     def users(self, path: str) -> list[str]:
-        """tenant/namespace/topic of those whose definition is made of `path` among others."""
+        """Return tenant/namespace/topic of those whose definition is made of `path` among others."""
         sql = (
-            "SELECT name, (SELECT paths FROM made_of WHERE schema = id AND step <= ? ORDER BY step DESC LIMIT 1) "
-            "FROM used_by JOIN schema ON id = used_by.schema WHERE path = ? ORDER BY name"
+            f"SELECT name FROM made_of JOIN schema ON id = schema WHERE path = :path AND {_NOW} ORDER BY name"  # noqa: S608  our own
         )
-        path_id = self.path_id(path)
-        found = self.connection.execute(sql, (self.step, path_id))
-        return [name for name, paths in found if paths and path_id in json.loads(paths)]
+        return [name for (name,) in self._rows(sql, path=self.path_id(path))]
 
-    def notes(self) -> list[Note]:
-        """What cannot be read."""
-        sql = _NOTES.replace("{where}", "step <= ? AND (until IS NULL OR until > ?)").replace("{order}", "id")
-        from schemactl.history.rows import Note
+    def notes(self) -> list[NoteRow]:
+        """Return what cannot be read."""
+        return self._notes(_NOW, "id")
 
-        return [Note(*row) for row in self.connection.execute(sql, (self.step, self.step))]
-
-    def repaired(self) -> list[Note]:
-        """What could not be read once, and was repaired or removed since."""
-        sql = _NOTES.replace("{where}", "until <= ?").replace("{order}", "until, id")
-        from schemactl.history.rows import Note
-
-        return [Note(*row) for row in self.connection.execute(sql, (self.step,))]
+    def repaired(self) -> list[NoteRow]:
+        """Return what could not be read once, and was repaired or removed since."""
+        return self._notes("until <= :step", "until, id")
 
     def path_id(self, path: str) -> int | None:
-        """The number that stands for `path`; None: there never was anything."""
-        if path not in self._path_ids:
-            found = self.connection.execute(
-                "SELECT id FROM path WHERE name = ?", (path_bytes(path),)
-            ).fetchone()
-            self._path_ids[path] = found[0] if found else None
-        return self._path_ids[path]
+        """Return the number that stands for `path`; None: there never was anything."""
+        return self._id("path", _bytes(path))
 
     def schema_id(self, schema: str) -> int | None:
-        """The number that stands for tenant/namespace/topic; None: it was never declared."""
-        if schema not in self._schema_ids:
-            found = self.connection.execute("SELECT id FROM schema WHERE name = ?", (schema,)).fetchone()
-            self._schema_ids[schema] = found[0] if found else None
-        return self._schema_ids[schema]
+        """Return the number that stands for tenant/namespace/topic; None: it was never declared."""
+        return self._id("schema", schema)
 
-    def _declarations(self, where: str, *arguments: int | None) -> list[Declared]:
-        found = self.connection.execute(
-            _DECLARATIONS.replace("{where}", where), (*arguments, self.step, self.step)
+    def _id(self, table: str, name: str | bytes) -> int | None:
+        return self._one(f"SELECT id FROM {table} WHERE name = :name", name=name)  # noqa: S608  our own
+
+    def _declarations(self, where: str, **arguments: int | None) -> list[DeclarationRow]:
+        sql = (
+            "SELECT path.name, position, declaration.name, schema.name, blob, step "  # noqa: S608  our own
+            "FROM declaration JOIN path ON path.id = declaration.path LEFT JOIN schema ON schema.id = declaration.schema "
+            f"WHERE {where} AND {_NOW} ORDER BY path.name, position"
         )
-        from schemactl.history.rows import Declared
-
         return [
-            Declared(_text(path), position, name, schema, blob.hex() if blob else None, step)
-            for path, position, name, schema, blob, step in found
+            DeclarationRow(_text(path), position, name, schema, blob.hex() if blob else None, step)
+            for path, position, name, schema, blob, step in self._rows(sql, **arguments)
         ]
 
+    def _notes(self, where: str, order: str) -> list[NoteRow]:
+        sql = f"SELECT id, path, schema, step, topic, file, line, column, what, fix FROM note WHERE {where} ORDER BY {order}"  # noqa: S608  our own
+        return [
+            NoteRow(number, path, schema, step, topic, Problem(Source(*place), what, fix))
+            for number, path, schema, step, topic, *place, what, fix in self._rows(sql)
+        ]
 
-_DECLARATIONS = """
-SELECT path.name, position, declaration.name, schema.name, blob, step
-FROM declaration JOIN path ON path.id = declaration.path LEFT JOIN schema ON schema.id = declaration.schema
-WHERE {where} AND step <= ? AND (until IS NULL OR until > ?) ORDER BY path.name, position
-"""
+    def _rows(self, sql: str, **arguments: Any) -> list[Any]:
+        return self.connection.execute(sql, {"step": self.step, **arguments}).fetchall()
 
-_NOTES = """
-SELECT id, path, schema, step, topic, file, line, column, what, fix FROM note WHERE {where} ORDER BY {order}
-"""
+    def _one(self, sql: str, **arguments: Any) -> int | None:
+        found = self._rows(sql, **arguments)
+        return found[0][0] if found else None
 
 
-def connect() -> sqlite3.Connection:
-    """A new database in memory, for any thread, without transactions of its own."""
+class CacheWriter:
+    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row.
+
+    Attributes:
+        step: number of the newest step; -1: there is none.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._connection = cache.connection
+        self.step = cache.last
+        # In an empty database there is nothing to look up.
+        self._before = cache if cache.last >= 0 else None
+        self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
+        self._path_ids: dict[str, int] = {}
+        self._next = {table: self._first_free(table) for table in ("path", "schema", "note")}
+        self._entries: dict[str, Entry | None] = {}
+        self._declared: dict[str, tuple[DeclarationRow, ...]] = {}
+        self._places: dict[str, set[tuple[str, int]]] = {}
+        self._timelines: dict[str, TopicTimeline] = {}
+        self._users: dict[str, set[str]] = {}
+        self._notes: dict[tuple[int | None, int | None], list[NoteRow]] = {}
+        for each in cache.notes():
+            self._notes.setdefault((each.path, each.schema), []).append(each)
+        # Nobody gets the database if this fails.
+        self._connection.execute("PRAGMA journal_mode = OFF")
+        self._connection.execute("BEGIN")
+
+    def begin(self, commit: Commit) -> None:
+        """Begin one more step; what is written from now on is its."""
+        if sum(map(len, self._rows.values())) > _ROWS_AT_ONCE:
+            self._flush()
+        self.step += 1
+        self._rows["step"].append((self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject))
+
+    def finish(self) -> Cache:
+        """Return the state after the newest step; no step may follow."""
+        self._flush()
+        self._connection.execute("COMMIT")
+        return Cache(self._connection)
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`."""
+        if path not in self._entries:
+            self._entries[path] = self._before.entry(path) if self._before else None
+        return self._entries[path]
+
+    def put(self, path: str, entry: Entry | None) -> None:
+        """Record that `entry` is at `path`."""
+        self._entries[path] = entry
+        kind, blob = (entry.kind, bytes.fromhex(entry.blob)) if entry else (None, None)
+        self._rows["file"].append((self._path_id(path), self.step, kind, blob))
+
+    def paths(self) -> list[str]:
+        """Return every path at which something is."""
+        known = self._before.paths() if self._before else []
+        return [path for path in {**dict.fromkeys(known), **self._entries} if self.entry(path)]
+
+    def declared(self, path: str) -> tuple[DeclarationRow, ...]:
+        """Return what the file at `path` declares, in order."""
+        if path not in self._declared:
+            self._declared[path] = tuple(self._before.declared(path)) if self._before else ()
+        return self._declared[path]
+
+    def declare(self, path: str, now: Sequence[tuple[str, str | None, str | None]]) -> None:
+        """Record that the file declares `now`: names, topics' tenant/namespace/topic, and blobs that are not the file's own."""
+        before = self.declared(path)
+        rows = [
+            old if old and old[2:5] == new else DeclarationRow(path, position, *new, self.step)
+            for position, (new, old) in enumerate(zip(now, (*before, *[None] * len(now)), strict=False))
+        ]
+        for old in before:
+            if old not in rows:
+                self._declaration(old, self.step)
+                if old.schema:
+                    self.places(old.schema).discard((path, old.position))
+        for row in rows:
+            if row not in before:
+                self._declaration(row, None)
+                if row.schema:
+                    self.places(row.schema).add((path, row.position))
+        self._declared[path] = tuple(rows)
+
+    def places(self, schema: str) -> set[tuple[str, int]]:
+        """Return where topics with this tenant/namespace/topic are declared: files, and places among their declarations."""
+        if schema not in self._places:
+            found = self._before.declarations(schema) if self._before else []
+            self._places[schema] = {(each.path, each.position) for each in found}
+        return self._places[schema]
+
+    def timeline(self, schema: str) -> TopicTimeline:
+        """Return the topics with this tenant/namespace/topic."""
+        found = self._timelines.get(schema)
+        if found is None:
+            known = self._before.schema_id(schema) if self._before else None
+            if self._before is None or known is None:
+                found = TopicTimeline(self._take("schema"), schema)
+                self._rows["schema"].append((found.id, schema))
+            else:
+                found = TopicTimeline(known, schema)
+                found.numbers = {each.fingerprint: each.number for each in self._before.versions(schema)}
+                found.made_of = self._before.made_of(schema)
+                for domain in (PERSISTENT, NON_PERSISTENT):
+                    if state := self._before.state_row(schema, domain):
+                        found.states[domain] = state
+            self._timelines[schema] = found
+        return found
+
+    def version(self, timeline: TopicTimeline, type_name: str, path: str, fingerprint: bytes) -> int:
+        """Return the number of the definition with that fingerprint: the one it has already, or the next."""
+        number = timeline.numbers.get(fingerprint)
+        if number is None:
+            number = timeline.numbers[fingerprint] = len(timeline.numbers)
+            row = (timeline.id, number, self.step, type_name, self._path_id(path), fingerprint)
+            self._rows["version"].append(row)
+        return number
+
+    def set_state(self, timeline: TopicTimeline, domain: int, state: StateRow) -> None:
+        """Record how the topic stands."""
+        if timeline.states.get(domain) != state:
+            timeline.states[domain] = state
+            deleted, number, since, path, as_of = state
+            row = (timeline.id, domain, self.step, deleted, number, since, self._path_id(path), as_of)
+            self._rows["topic_state"].append(row)
+
+    def depend(self, timeline: TopicTimeline, paths: frozenset[str]) -> None:
+        """Record the files that the topic's definition is made of, besides the declaration."""
+        made_of = timeline.made_of
+        if paths == made_of.keys():
+            return
+        for path in made_of.keys() - paths:
+            self.users(path).discard(timeline.schema)
+            self._rows["made_of"].append((self._path_id(path), timeline.id, made_of.pop(path), self.step))
+        for path in paths - made_of.keys():
+            self.users(path).add(timeline.schema)
+            made_of[path] = self.step
+            self._rows["made_of"].append((self._path_id(path), timeline.id, self.step, None))
+
+    def users(self, path: str) -> set[str]:
+        """Return tenant/namespace/topic of those whose definitions are made of `path` among others."""
+        if path not in self._users:
+            self._users[path] = set(self._before.users(path)) if self._before else set()
+        return self._users[path]
+
+    def note(
+        self, path: str | None, schema: str | None, problems: Sequence[tuple[str | None, Problem]]
+    ) -> None:
+        """Record all that cannot be read now of a file, or of a topic; what could not be before is repaired."""
+        if not problems and not self._notes:
+            return
+        where = (self._path_id(path) if path else None, self.timeline(schema).id if schema else None)
+        for known in self._notes.pop(where, ()):
+            self._note(known, self.step)
+        for topic, problem in problems:
+            new = NoteRow(self._take("note"), *where, self.step, topic, problem)
+            self._notes.setdefault(where, []).append(new)
+            self._note(new, None)
+
+    def _declaration(self, row: DeclarationRow, until: int | None) -> None:
+        schema = self.timeline(row.schema).id if row.schema else None
+        blob = bytes.fromhex(row.blob) if row.blob else None
+        path = self._path_id(row.path)
+        self._rows["declaration"].append((path, row.position, row.step, until, row.name, schema, blob))
+
+    def _note(self, note: NoteRow, until: int | None) -> None:
+        number, path, schema, step, topic, problem = note
+        place = (problem.source.path, problem.source.line, problem.source.column)
+        row = (number, path, schema, step, until, topic, *place, problem.what, problem.fix)
+        self._rows["note"].append(row)
+
+    def _path_id(self, path: str) -> int:
+        known = self._path_ids.get(path)
+        if known is None:
+            known = self._before.path_id(path) if self._before else None
+            if known is None:
+                known = self._take("path")
+                self._rows["path"].append((known, _bytes(path)))
+            self._path_ids[path] = known
+        return known
+
+    def _flush(self) -> None:
+        for table, rows in self._rows.items():
+            self._connection.executemany(_INSERTS[table], rows)
+            rows.clear()
+
+    def _first_free(self, table: str) -> int:
+        sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table}"  # noqa: S608  our own names
+        [number] = self._connection.execute(sql).fetchone()
+        return int(number)
+
+    def _take(self, table: str) -> int:
+        self._next[table] += 1
+        return self._next[table] - 1
+
+
+def _connect() -> sqlite3.Connection:
+    """Return a new database in memory, for any thread, without transactions of its own."""
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
-def path_bytes(path: str) -> bytes:
-    """A path as git has it; bytes that are no UTF-8 are surrogate escapes in `path`."""
+def _bytes(path: str) -> bytes:
+    """Return a path as git has it; bytes that are no UTF-8 are surrogate escapes in `path`."""
     return path.encode("utf-8", "surrogateescape")
 
 

@@ -1,7 +1,8 @@
-"""The fold: from what each commit changed to the versions of every topic.
+"""The version derivation: from what each commit changed to the versions of every topic.
 
-A commit costs what it changed. A declaration file is read when it changes; a topic is looked at again when its declaration,
-or a file that its definition is made of, changes. So the whole is linear in the record, however many topics there are.
+A commit costs what it changed. A declaration file is read when it changes; a topic's definition is read again when its
+declaration, or a file that the definition is made of, changes. So the whole is linear in the record, however many topics
+there are.
 
 What a commit breaks stays as it was: a file that cannot be read still declares what it declared before, and a topic whose
 definition cannot be read keeps the one it had.
@@ -9,11 +10,14 @@ definition cannot be read keeps the one it had.
 
 from __future__ import annotations
 
+import gc
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Final, NamedTuple
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import chain
+from typing import Final
 
 from schemactl.declare import (
     PROJECT_FILE,
@@ -27,152 +31,249 @@ from schemactl.declare import (
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
-from schemactl.history.cache import NEWEST, NON_PERSISTENT, PERSISTENT
-from schemactl.history.commits import LoggedCommit
-from schemactl.history.contents import RecordFiles
-from schemactl.history.distinct import Looks, Seen, Shared
-from schemactl.history.files import Entry, content
-from schemactl.history.journal import Journal, Line
-from schemactl.history.repository import Repository
-from schemactl.history.revision import Revised
-from schemactl.history.rows import Standing
+from schemactl.formats.protobuf_native import worker
+from schemactl.history.approved import refuse_shallow
+from schemactl.history.cache import (
+    NEWEST,
+    NON_PERSISTENT,
+    PERSISTENT,
+    Cache,
+    CacheWriter,
+    StateRow,
+    TopicTimeline,
+    derived_from,
+)
+from schemactl.history.commits import Change, LoggedCommit, log
+from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
+from schemactl.history.fingerprints import Fingerprints
+from schemactl.history.repository import Blob, Repository
 from schemactl.model import Commit, Project, TopicName
 
 _KEPT_DOCUMENTS: Final = 8_192
 _KEPT_DOCUMENT_BYTES: Final = 1_000
 """Declarations that leave their definitions to other files are small, and asked for when those change."""
 
+_AHEAD: Final = 400
+"""So many contents are asked of git at once."""
 
-_MANY: Final = 10
-_TOGETHER: Final = 400
-"""If many topics are looked at in one step, what that takes is read together, for so many of them."""
-
+_KEPT_BLOB_BYTES: Final = 16 << 20
+"""So much is kept of what was read: definitions that many topics share are asked for again and again."""
 
 Progress = Callable[[int, int | None], None]
-"""Told, while steps of the record are followed, how many have been; of how many is known at the end."""
+"""Called, while commits are read, with how many have been; of how many is known at the end."""
 
 
-def untold(_done: int, _total: int | None) -> None:
-    """Nobody is told of progress."""
+def no_progress(_done: int, _total: int | None) -> None:
+    """Report no progress."""
 
 
-class Place(NamedTuple):
-    """A document that declares something: its file, and its number among what that file declares."""
+class Derivation:
+    """What is known of a project's history, from the cache as far as it reaches, and from Git.
 
-    path: str
-    number: int
+    The cache is for the ref that the project approves by. Another line of history gets a copy that goes on from the last
+    commit that both have.
+    """
 
-
-class Fold:
-    """Adds steps of the record to a journal."""
-
-    def __init__(self, repository: Repository, project: Project, journal: Journal) -> None:
+    def __init__(self, repository: Repository, project: Project, progress: Progress = no_progress) -> None:
+        self._repository = repository
         self._project = project
-        self._journal = journal
-        self._files = RecordFiles(repository, journal)
-        self._looks = Looks(self._files)
+        self._progress = progress
+        self._store = repository.store(project.path)
+
+    def at(self, tip: Commit, *, keep: bool) -> Cache:
+        """Return the state after `tip`; with `keep` it is kept for the next time, where that can be.
+
+        Raises:
+            HistoryError: git stopped; or the clone is shallow, and what is known does not reach into it.
+        """
+        facts = derived_from(self._project)
+        found = None
+        known = Cache.open(self._store, facts)
+        if known:
+            if (step := known.step_of(tip.id)) is not None:
+                return known.at(step)
+            listed = log(self._repository, tip.id, known.commit(known.last).id)
+            first = next(listed, None)
+            join = known.step_of(first.parents[0]) if first and first.parents else None
+            if first and join is not None:
+                # What followed that commit was rewritten, if there was anything, and is forgotten. Whether a registry holds
+                # any of it is seen when the two are compared.
+                found = self._extended(known.copy_at(join), chain([first], listed))
+        if found is None:
+            refuse_shallow(self._repository)
+            found = self._extended(Cache.new(facts), log(self._repository, tip.id))
+        if keep:
+            found.keep(self._store)
+        return found
+
+    def beyond(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
+        """Return the state as it would be if `commits` followed; nothing of it is kept."""
+        return self._extended(known.copy_at(known.step), commits)
+
+    def _extended(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
+        writer = CacheWriter(known)
+        with worker.kept(), _without_garbage_collection():
+            VersionDerivation(self._repository, self._project, writer).follow(commits, self._progress)
+        return writer.finish()
+
+
+class RecordFiles(GitFiles):
+    """The files after the newest step, their contents read ahead in one stream."""
+
+    def __init__(self, repository: Repository, writer: CacheWriter) -> None:
+        super().__init__(repository)
+        self._writer = writer
+        # A plain dict would look for its oldest key among all that were taken out before.
+        self._contents: OrderedDict[str, Blob] = OrderedDict()
+        self._kept_bytes = 0
+
+    def paths(self) -> Iterable[str]:
+        """Return every path, links and submodules among them."""
+        return self._writer.paths()
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`."""
+        return self._writer.entry(path)
+
+    def ahead(
+        self, commits: Iterable[LoggedCommit], is_wanted: Callable[[str], bool]
+    ) -> Iterator[LoggedCommit]:
+        """Yield the same commits; the contents that they bring to wanted paths are read many at a time."""
+        if self.repository.promisor:
+            commits = list(commits)
+            changes = [change for each in commits for change in each.changes if is_read(change)]
+            self.repository.want(change.blob for change in changes)
+            self.repository.fetch_missing(change.blob for change in changes if is_wanted(change.path))
+        waiting: list[LoggedCommit] = []
+        wanted: dict[str, None] = {}
+        for each in commits:
+            waiting.append(each)
+            for change in each.changes:
+                if change.mode in FILE_MODES and change.blob not in self._contents and is_wanted(change.path):
+                    wanted[change.blob] = None
+            if len(wanted) >= _AHEAD:
+                self._read(wanted)
+                yield from waiting
+                waiting, wanted = [], {}
+        self._read(wanted)
+        yield from waiting
+
+    def change(self, change: Change) -> bool:
+        """Make the change; return whether it makes a difference to what declarations can see."""
+        found = entry(change.mode, change.blob)
+        if found and found.kind == "file" and not change.path.endswith(SUFFIXES):
+            found = None
+        if found == self.entry(change.path):
+            return False
+        self._writer.put(change.path, found)
+        return True
+
+    def blob(self, blob_id: str) -> Blob:
+        """Return the blob with this id, from what was read before where possible."""
+        if blob_id not in self._contents:
+            self._read([blob_id])
+        return self._contents[blob_id]
+
+    def read_ahead(self, paths: Iterable[str]) -> None:
+        """Read the contents of the files at `paths` together."""
+        entries = (self.entry(path) for path in paths)
+        self._read({found.blob: None for found in entries if found and found.kind == "file"})
+
+    def _read(self, blob_ids: Iterable[str]) -> None:
+        for blob in self.repository.blobs([each for each in blob_ids if each not in self._contents]):
+            self._contents[blob.id] = blob
+            self._kept_bytes += len(blob.content)
+        while self._kept_bytes > _KEPT_BLOB_BYTES and len(self._contents) > _AHEAD:
+            self._kept_bytes -= len(self._contents.popitem(last=False)[1].content)
+
+
+class VersionDerivation:
+    """Adds commits of the record to what is known."""
+
+    def __init__(self, repository: Repository, project: Project, writer: CacheWriter) -> None:
+        self._project = project
+        self._writer = writer
+        self._files = RecordFiles(repository, writer)
+        self._fingerprints = Fingerprints(self._files)
         self._documents: OrderedDict[tuple[str, str], Documents] = OrderedDict()
-        # What files that topics take types of define, in the step that is looked at.
-        self._shared: dict[str, Shared | None] = {}
-        self._revised: dict[str, Revised | None] = {}
         # Those of larger files, for the step in which they change.
         self._large: dict[tuple[str, str], Documents] = {}
-        self._is_declaration: dict[str, bool] = {}
-        self._is_within: dict[str, bool] = {}
-        self._today: dict[str, bool] = {}
+        self._is_today = cache(lambda path: in_roots(path, project))
+        self._is_within = cache(
+            lambda path: path.endswith(SUFFIXES) and in_roots(path, project, previous=True)
+        )
 
-    def follow(self, steps: Iterable[LoggedCommit], progress: Progress) -> None:
-        """Goes through `steps`; `progress` is told of each, and of the end, whatever ends it.
+    def follow(self, commits: Iterable[LoggedCommit], progress: Progress) -> None:
+        """Go through `commits`; `progress` is called for each, and at the end, whatever ends it.
 
         Raises:
             HistoryError: git stopped; or an older project file had a root that today's does not know.
         """
         done = 0
         try:
-            for step in self._files.ahead(steps, self._is_wanted):
-                self._journal.begin(step.commit)
-                self._take(step)
+            for each in self._files.ahead(commits, self._is_wanted):
+                self._writer.begin(each.commit)
+                self._take(each)
                 self._large.clear()
                 done += 1
                 progress(done, None)
         finally:
             progress(done, done)
 
-    def _take(self, step: LoggedCommit) -> None:
-        self._shared.clear()
+    def _take(self, logged: LoggedCommit) -> None:
         before: dict[str, Entry | None] = {}
         changed: list[str] = []
-        for change in step.changes:
+        for change in logged.changes:
             if self._declares(change.path) or change.path.endswith(PROJECT_FILE):
                 before[change.path] = self._files.entry(change.path)
             if self._files.change(change):
                 changed.append(change.path)
-        self._compare_moved(step.commit, before)
+        self._compare_moved(logged.commit, before)
         touched: set[str] = set()
-        used: dict[str, list[str]] = {}
+        used: set[str] = set()
         for path in changed:
             if path == self._project.path:
                 with suppress(DeclarationError):
                     own = read_bytes(self._files, path)
-                    self._compare_roots(f"{path} of {step.commit.short}", path, own)
+                    self._compare_roots(f"{path} of {logged.commit.short}", path, own)
             elif self._declares(path):
                 touched |= self._read(path, before[path])
-            for schema in self._journal.users(path):
-                used.setdefault(schema, []).append(path)
-        self._settle_all(
-            [
-                schema
-                for schema in sorted(touched | used.keys())
-                if schema in touched or not self._follows(schema, used[schema])
-            ]
-        )
-
-    def _settle_all(self, schemas: list[str]) -> None:
+            used |= self._writer.users(path)
+        touched |= {schema for schema in used - touched if not self._only_shared(schema, changed)}
         # Files that several topics share are read once for all of them.
         definitions = Definitions(self._files)
-        for start in range(0, len(schemas), _TOGETHER):
-            some = schemas[start : start + _TOGETHER]
-            if len(some) > _MANY:
-                self._files.read_ahead(path for schema in some for path in self._made_of(schema))
+        schemas = sorted(touched)
+        for start in range(0, len(schemas), _AHEAD):
+            some = schemas[start : start + _AHEAD]
+            if len(some) > 1:
+                self._files.read_ahead(path for schema in some for path in self._read_for(schema))
             for schema in some:
                 self._settle(schema, definitions)
 
     def _declares(self, path: str) -> bool:
-        known = self._is_declaration.get(path)
-        if known is None:
-            known = path.endswith(YAML_SUFFIXES) and in_roots(path, self._project, previous=True)
-            self._is_declaration[path] = known
-        return known
-
-    def _is_today(self, path: str) -> bool:
-        known = self._today.get(path)
-        if known is None:
-            known = self._today[path] = in_roots(path, self._project)
-        return known
+        return path.endswith(YAML_SUFFIXES) and self._is_within(path)
 
     def _is_wanted(self, path: str) -> bool:
-        """Whether the content at `path` will be asked for, as far as can be told before."""
-        if self._declares(path) or path == self._project.path:
-            return True
-        within = self._is_within.get(path)
-        if within is None:
-            within = path.endswith(SUFFIXES) and in_roots(path, self._project, previous=True)
-            self._is_within[path] = within
-        return within or (path.endswith(SUFFIXES) and bool(self._journal.users(path)))
+        """Return whether the content at `path` will be asked for, as far as can be told before."""
+        return (
+            self._is_within(path)
+            or path == self._project.path
+            or (path.endswith(SUFFIXES) and bool(self._writer.users(path)))
+        )
 
     def _compare_moved(self, commit: Commit, before: dict[str, Entry | None]) -> None:
         """As `_compare_roots`, for the project files that `commit` took away when it brought ours, as a move of the folder does."""
         if self._project.path not in before or before[self._project.path]:
             return
-        for path, entry in before.items():
+        for path, found in before.items():
             if posixpath.basename(path) != PROJECT_FILE or self._files.kind(path) != "missing":
                 continue
-            if entry and entry.kind == "file":
-                then = self._files.blob(entry.blob).content
+            if found and found.kind == "file":
+                then = self._files.blob(found.blob).content
                 self._compare_roots(f"{path} before {commit.short}", path, then)
 
     def _compare_roots(self, whose: str, path: str, data: bytes) -> None:
-        """Refuses to go on when a former project file looked for declarations where nobody looks today."""
+        """Raise HistoryError where a former project file looked for declarations where nobody looks today."""
         try:
             then = read_project(path, data)
         except DeclarationError:
@@ -188,150 +289,145 @@ class Fold:
                 )
 
     def _read(self, path: str, before: Entry | None) -> set[str]:
-        """The topics that the declaration file at `path` declared or declares, after it changed from `before`."""
-        held = self._journal.declared(path)
+        """Return the topics that the declaration file at `path` declared or declares, after it changed from `before`."""
+        held = self._writer.declared(path)
         now: list[tuple[str, str | None, str | None]] = []
         problems: tuple[Problem, ...] = ()
-        if self._files.kind(path) != "missing":
-            read = self._documents_at(path, self._files.revision(path))
+        found = self._files.entry(path)
+        if found:
+            read = self._documents_at(path, found.blob if found.kind == "file" else None)
             problems = read.problems
             now = [(*_name(document), None) for document in read.documents]
             if problems:
-                told = {name for name, _, _ in now}
+                # What cannot be read now still counts as it was declared before.
+                named_now = {name for name, _, _ in now}
                 now += [
                     (each.name, each.schema, each.blob or (before.blob if before else None))
                     for each in held
-                    if each.name not in told
+                    if each.name not in named_now
                 ]
-        self._journal.note(path, None, [(None, problem) for problem in problems])
-        self._journal.declare(path, now)
+        self._writer.note(path, None, [(None, problem) for problem in problems])
+        self._writer.declare(path, now)
         schemas = [*(each.schema for each in held), *(schema for _, schema, _ in now)]
         return {schema for schema in schemas if schema}
 
     def _documents_at(self, path: str, blob: str | None) -> Documents:
-        """What the file at `path` declares, or declared when it was `blob`."""
-        if blob is None:
-            try:
-                read_bytes(self._files, path)
-            except DeclarationError as error:
-                return Documents(path, (), error.problems)
-        known = self._documents.get((path, blob or "")) or self._large.get((path, blob or ""))
+        """Return what the file at `path` declares, or declared when it was `blob`; None: what is there is no file."""
+        key = (path, blob or "")
+        known = self._documents.get(key) or self._large.get(key)
         if known is None:
             try:
+                if blob is None:
+                    read_bytes(self._files, path)
                 data = content(path, self._files.blob(blob or ""))
                 check_bytes(path, data)
             except DeclarationError as error:
                 return Documents(path, (), error.problems)
-            revised = self._revised.get(path)
-            known = revised and revised.read(data)
-            if known is None:
-                known = read_documents(path, data)
-                self._revised[path] = Revised.of(known, data)
+            known = read_documents(path, data)
             if len(data) <= _KEPT_DOCUMENT_BYTES:
-                self._documents[path, blob or ""] = known
-                while len(self._documents) > _KEPT_DOCUMENTS:
+                self._documents[key] = known
+                if len(self._documents) > _KEPT_DOCUMENTS:
                     self._documents.popitem(last=False)
             else:
-                self._large[path, blob or ""] = known
+                self._large[key] = known
         return known
 
-    def _document(self, place: Place) -> TopicDocument:
-        """The topic that is declared there."""
-        held = self._journal.declared(place.path)[place.number]
-        documents = self._documents_at(place.path, held.blob or self._files.revision(place.path)).documents
-        if held.blob is None and isinstance(found := documents[place.number], TopicDocument):
-            return found
-        return named(documents, held.name, place.number)
+    def _document(self, path: str, position: int) -> TopicDocument:
+        """Return the topic that is declared there."""
+        held = self._writer.declared(path)[position]
+        found = self._files.entry(path)
+        blob = found.blob if found and found.kind == "file" else None
+        return named(self._documents_at(path, held.blob or blob).documents, held.name, position)
 
-    def _follows(self, schema: str, changed: list[str]) -> bool:
-        """Whether the topic needed no new look after `changed`, files that its definition takes types of; it is up to date."""
-        line = self._journal.line(schema)
-        outline = line.outline
-        if outline is None:
+    def _only_shared(self, schema: str, changed: list[str]) -> bool:
+        """Return whether nothing but files that the definition takes types of has changed; then the topic is up to date."""
+        timeline = self._writer.timeline(schema)
+        inspected = timeline.inspected
+        if inspected is None or inspected.parts is None:
             return False
-        for path in changed:
-            if not outline.fits(path, self._shared_now):
-                return False
-        digest = outline.digest(self._shared_now)
-        for domain, standing in line.standings.items():
-            if not standing.deleted:
-                number = self._journal.version(line, outline.type_name, standing.path, digest)
-                if standing.number != NEWEST or number != len(line.numbers) - 1:
-                    self._declare(line, domain, number, standing.path)
+        taken = inspected.parts.taken
+        if any(path in timeline.made_of and path not in taken for path in changed):
+            return False
+        found = self._fingerprints.again(inspected.type, inspected.parts)
+        if found is None:
+            return False
+        for domain, state in timeline.states.items():
+            if not state.deleted:
+                number = self._writer.version(timeline, inspected.type.name, state.path, found)
+                if state.number != NEWEST or number != len(timeline.numbers) - 1:
+                    self._declare(timeline, domain, number, state.path)
         return True
 
-    def _made_of(self, schema: str) -> Iterator[str]:
-        """The files that will be read for a topic, as far as can be told before."""
-        yield from (path for path, _ in self._journal.places(schema))
-        yield from self._journal.line(schema).made_of
-
-    def _shared_now(self, path: str) -> Shared | None:
-        if path not in self._shared:
-            self._shared[path] = self._looks.shared(path)
-        return self._shared[path]
+    def _read_for(self, schema: str) -> Iterator[str]:
+        """Yield the files that will be read for a topic, as far as can be told before."""
+        yield from (path for path, _ in self._writer.places(schema))
+        yield from self._writer.timeline(schema).made_of
 
     def _settle(self, schema: str, definitions: Definitions) -> None:
-        """The topics of that tenant/namespace/topic stand as is declared now."""
-        line = self._journal.line(schema)
-        self._journal.outline(line, None)
-        places = [Place(*each) for each in self._journal.places(schema)]
+        """Record the topics of that tenant/namespace/topic as they are declared now."""
+        timeline = self._writer.timeline(schema)
+        timeline.inspected = None
+        places = sorted(self._writer.places(schema))
         if len(places) > 1:
-            places.sort()
             # While files move from a former root to today's, both may hold the topic; today's counts.
-            places = [place for place in places if self._is_today(place.path)] or places
-        documents = [self._document(place) for place in places]
+            places = [place for place in places if self._is_today(place[0])] or places
+        documents = [self._document(*place) for place in places]
         problems = [_twice(document, documents[0]) for document in documents[1:]]
-        seen: Seen | None = None
         if len(documents) == 1 and (declaration := documents[0].schema):
-            seen = self._looks.look(declaration, definitions)
-            self._journal.depend(line, seen.paths)
-            problems += [(documents[0], problem) for problem in seen.problems]
-        self._journal.note(None, schema, [(str(each.topic.name), problem) for each, problem in problems])
+            timeline.inspected = self._fingerprints.inspect(declaration, definitions)
+            self._writer.depend(timeline, timeline.inspected.paths)
+            problems += [(documents[0], problem) for problem in timeline.inspected.problems]
+        self._writer.note(None, schema, [(str(each.topic.name), problem) for each, problem in problems])
         if problems:
-            self._keep(line)
+            timeline.inspected = None
+            self._keep(timeline)
             return
         declared = set()
-        for place, document in zip(places, documents, strict=True):
+        inspected = timeline.inspected
+        for (path, _), document in zip(places, documents, strict=True):
             domain = domain_of(document.topic.name)
             declared.add(domain)
             number = None
-            if seen and seen.digest:
-                number = self._journal.version(line, seen.type_name, place.path, seen.digest)
-                self._journal.outline(line, seen.outline)
-            self._declare(line, domain, number, place.path)
-        for domain, standing in line.standings.items():
-            if domain not in declared and not standing.deleted:
-                gone = Standing(
-                    deleted=True, number=None, since=self._journal.number, path=standing.path, as_of=None
+            if inspected and inspected.fingerprint:
+                number = self._writer.version(timeline, inspected.type.name, path, inspected.fingerprint)
+            self._declare(timeline, domain, number, path)
+        for domain, state in timeline.states.items():
+            if domain not in declared and not state.deleted:
+                gone = StateRow(
+                    deleted=True, number=None, since=self._writer.step, path=state.path, as_of=None
                 )
-                self._journal.stand(line, domain, gone)
+                self._writer.set_state(timeline, domain, gone)
 
-    def _declare(self, line: Line, domain: int, number: int | None, path: str) -> None:
-        """The topic is declared by the file at `path`, with the definition of that number."""
-        before = line.standings.get(domain)
-        if number == len(line.numbers) - 1:
+    def _declare(self, timeline: TopicTimeline, domain: int, number: int | None, path: str) -> None:
+        """Record that the file at `path` declares the topic, with the definition of that number."""
+        before = timeline.states.get(domain)
+        if number == len(timeline.numbers) - 1:
             number = NEWEST
         is_new = before is None or before.deleted or before.number != number
-        since = self._journal.number if is_new or before is None else before.since
-        now = Standing(deleted=False, number=number, since=since, path=path, as_of=None)
-        self._journal.stand(line, domain, now)
+        since = self._writer.step if is_new or before is None else before.since
+        now = StateRow(deleted=False, number=number, since=since, path=path, as_of=None)
+        self._writer.set_state(timeline, domain, now)
 
-    def _keep(self, line: Line) -> None:
-        """What the topic was before this step still counts."""
-        for domain, standing in line.standings.items():
-            if not standing.deleted and standing.as_of is None:
-                self._journal.stand(line, domain, standing._replace(as_of=self._journal.number - 1))
+    def _keep(self, timeline: TopicTimeline) -> None:
+        """Record that what the topic was before this step still counts."""
+        for domain, state in timeline.states.items():
+            if not state.deleted and state.as_of is None:
+                self._writer.set_state(timeline, domain, state._replace(as_of=self._writer.step - 1))
 
 
-def named(documents: Sequence[TopicDocument | NamespaceDocument], name: str, number: int) -> TopicDocument:
-    """Of a file's documents the one that declares the topic `name`, by its number where several do."""
-    places = [number, *range(len(documents))] if number < len(documents) else range(len(documents))
-    found = (documents[place] for place in places)
-    return next(each for each in found if isinstance(each, TopicDocument) and str(each.topic.name) == name)
+def is_read(change: Change) -> bool:
+    """Return whether the change brings a file that may be a declaration or a definition."""
+    return change.mode in FILE_MODES and change.path.endswith(SUFFIXES)
+
+
+def named(documents: Sequence[TopicDocument | NamespaceDocument], name: str, position: int) -> TopicDocument:
+    """Return of a file's documents the one that declares the topic `name`, by its position where several do."""
+    ordered = [*documents[position : position + 1], *documents]
+    return next(each for each in ordered if isinstance(each, TopicDocument) and str(each.topic.name) == name)
 
 
 def domain_of(name: TopicName) -> int:
-    """The number of a topic's domain."""
+    """Return the number of a topic's domain."""
     return PERSISTENT if name.domain == "persistent" else NON_PERSISTENT
 
 
@@ -344,3 +440,15 @@ def _name(document: TopicDocument | NamespaceDocument) -> tuple[str, str | None]
 def _twice(document: TopicDocument, first: TopicDocument) -> tuple[TopicDocument, Problem]:
     what = f"{document.topic.name} is declared twice, first at {first.source}"
     return document, Problem(document.source, what, "keep one of the two")
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Collect no cycles, of which a derivation makes none: looking for them takes an eighth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -17,7 +17,7 @@ from schemactl.errors import InvalidSchema
 from schemactl.formats import identity
 from schemactl.formats.avro import parsed_by_any
 from schemactl.formats.avro.composition import composition, plain_composition
-from schemactl.history.distinct import digest
+from schemactl.history.fingerprints import fingerprint
 from schemactl.model import SchemaInfo, SchemaType
 
 CORPUS = Path(__file__).parent.parent / "corpus"
@@ -56,7 +56,7 @@ def same(one: str, other: str) -> bool:
     """Whether two definitions are one version."""
     infos = [SchemaInfo(SchemaType.AVRO, text.encode()) for text in (one, other)]
     is_same = identity(infos[0]) == identity(infos[1])
-    assert (digest(infos[0]) == digest(infos[1])) == is_same
+    assert (fingerprint(infos[0]) == fingerprint(infos[1])) == is_same
     return is_same
 
 

@@ -19,8 +19,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
-from schemactl.history.cache import Cache, derivation
-from schemactl.history.distinct import digest
+from schemactl.history.cache import Cache, derived_from
+from schemactl.history.fingerprints import fingerprint
 from schemactl.model import Project, TopicName
 
 PROJECT = Project(roots=("topics",))
@@ -42,13 +42,7 @@ def kept(path: Path, project: Project = PROJECT) -> Path:
 
 
 def opened(path: Path, project: Project = PROJECT) -> Cache | None:
-    facts = derivation(
-        roots=project.roots,
-        previous_roots=project.previous_roots,
-        path=project.path,
-        waivers=project.waivers,
-    )
-    return Cache.open(history.Store(path / ".git", project.path), facts)
+    return Cache.open(history.Store(path / ".git", project.path), derived_from(project))
 
 
 def started(trace: Path) -> list[str]:
@@ -112,26 +106,24 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     approved = read(scratch.path)
     cache = opened(scratch.path)
     assert cache
-    tip = cache.tip()
-    assert tip
-    assert tip.commit_id == scratch.git("rev-parse", "main")
+    assert cache.commit(cache.last).id == scratch.git("rev-parse", "main")
     first, second = cache.versions("shop/sales/orders")
     assert (first.number, first.type, first.path, second.number) == (0, "AVRO", "topics/orders.yaml", 1)
     assert [cache.commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
     infos = [version.info for version in approved.catalog.topics[ORDERS].versions]
-    assert [first.digest, second.digest] == [digest(info) for info in infos if info]
+    assert [first.fingerprint, second.fingerprint] == [fingerprint(info) for info in infos if info]
     assert cache.users("topics/orders.avsc") == ["shop/sales/orders"]
     assert cache.entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main:topics/orders.avsc"))
     assert cache.at(0).entry("topics/orders.avsc") == (
         "file",
         scratch.git("rev-parse", "main~1:topics/orders.avsc"),
     )
-    standing = cache.standing("shop/sales/orders", 0)
-    assert standing
-    assert (standing.number, standing.since, standing.deleted) == (1, 1, False)
+    state = cache.state("shop/sales/orders", 0)
+    assert state
+    assert (state.number, state.since, state.deleted) == (1, 1, False)
     assert [each.name for each in cache.declared("topics/orders.yaml")] == [str(ORDERS)]
     assert cache.versions("shop/sales/none") == []
-    assert cache.standing("shop/sales/none", 0) is None
+    assert cache.state("shop/sales/none", 0) is None
     assert cache.entry("none") is None
     assert cache.users("none") == []
 

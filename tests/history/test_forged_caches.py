@@ -95,7 +95,7 @@ def test_a_history_without_the_versions_that_are_broken_is_not_believed(
     assert check().returncode == FINE
     stage(scratch, BREAK)
     scratch.git("commit", "-q", "-m", "break")
-    edit(kept(scratch), "DELETE FROM version; DELETE FROM standing;")
+    edit(kept(scratch), "DELETE FROM version; DELETE FROM topic_state;")
     assert check(*arguments).returncode == BAD
 
 

@@ -154,7 +154,7 @@ def everything(approved: history.History) -> object:
         dict(approved.catalog.namespaces),
         dict(approved.catalog.topics),
         {name: (topic.source, topic.schema) for name, topic in approved.catalog.topics.items()},
-        dict(approved.standings),
+        dict(approved.states),
         approved.tip,
         approved.notes,
         approved.repaired,

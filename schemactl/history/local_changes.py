@@ -1,4 +1,4 @@
-"""What work has changed: which topics it left to the byte as they were, and which a merge makes of both sides' files."""
+"""What local work has changed: which topics it left as they were, and what a merge makes of both sides' files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from schemactl.declare.files import Kind, read_bytes
 from schemactl.errors import Problem
 from schemactl.history.cache import Cache
 from schemactl.history.files import GitFiles, HashedFiles
-from schemactl.history.recall import StepFiles
 from schemactl.history.repository import Repository
 from schemactl.history.versions import domain_of
 from schemactl.model import SchemaInfo, TopicName
 
 
-class Changes(NamedTuple):
+class LocalChanges(NamedTuple):
     """What files declare, against the approved history where the work on them began.
 
     Attributes:
@@ -32,9 +31,14 @@ class Changes(NamedTuple):
     settled: frozenset[TopicName] = frozenset()
 
 
-def changes(repository: Repository, files: Files, declared: Declared, *, began: Cache, now: Cache) -> Changes:
-    """What `files` declare, which is `declared`, against the states of the approved history then and now."""
-    merge = _Merge(repository, files, began=began, now=now)
+def local_changes(
+    repository: Repository, files: Files, declared: Declared, *, began: Cache, now: Cache, approved: Files
+) -> LocalChanges:
+    """Compare `files` and what they declare with the states of the approved history then and now.
+
+    `approved` are the files as they are now.
+    """
+    merge = _Merge(repository, files, approved, began=began, now=now)
     unchanged = frozenset(
         name
         for name, topic in declared.catalog.topics.items()
@@ -43,7 +47,7 @@ def changes(repository: Repository, files: Files, declared: Declared, *, began: 
         and not any(map(merge.is_ours, (topic.source.path, *declared.dependencies.get(name, ()))))
     )
     if began.step == now.step and began.connection is now.connection:
-        return Changes(unchanged, settled=unchanged)
+        return LocalChanges(unchanged, settled=unchanged)
     combined: dict[TopicName, SchemaInfo | Problem | None] = {}
     since = now.changed_since(began)
     both, theirs = merge.concerned(declared, since)
@@ -53,11 +57,11 @@ def changes(repository: Repository, files: Files, declared: Declared, *, began: 
             combined[name] = None
         elif name in both and document.schema:
             combined[name] = merge.definition(document.schema)
-    return Changes(unchanged, combined, frozenset(unchanged - _used_by(declared, since)))
+    return LocalChanges(unchanged, combined, frozenset(unchanged - _used_by(declared, since)))
 
 
 def _used_by(declared: Declared, paths: frozenset[str]) -> set[TopicName]:
-    """The topics of which one of `paths` is the declaration, or among the files that the definition is made of."""
+    """Return the topics of which one of `paths` is the declaration, or among the files that the definition is made of."""
     return {
         name
         for name, topic in declared.catalog.topics.items()
@@ -66,18 +70,20 @@ def _used_by(declared: Declared, paths: frozenset[str]) -> set[TopicName]:
 
 
 def _is_declared(cache: Cache, name: TopicName, path: str) -> bool:
-    standing = cache.standing(name.schema_id, domain_of(name))
-    return standing is not None and (standing.deleted, standing.path, standing.as_of) == (False, path, None)
+    state = cache.state(name.schema_id, domain_of(name))
+    return state is not None and (state.deleted, state.path, state.as_of) == (False, path, None)
 
 
 class _Merge:
     """The files as a merge leaves them: what the work did not change is as approved now.
 
-    Which files it changed is told by Git's own ids. Line ends that Git converts make a difference here: then it is the
+    Which files it changed is seen from Git's ids. Line ends that Git converts make a difference here: then it is the
     work's file that counts.
     """
 
-    def __init__(self, repository: Repository, files: Files, *, began: Cache, now: Cache) -> None:
+    def __init__(
+        self, repository: Repository, files: Files, approved: Files, *, began: Cache, now: Cache
+    ) -> None:
         self._files = (
             files
             if isinstance(files, GitFiles | HashedFiles)
@@ -85,31 +91,31 @@ class _Merge:
         )
         self._began = began
         self._now = now
-        self._approved = StepFiles(repository, now)
+        self._approved = approved
         self._definitions = Definitions(self)
         self._ours: dict[str, bool] = {}
 
     def is_ours(self, path: str) -> bool:
-        """Whether the work changed, added or removed the file."""
+        """Return whether the work changed, added or removed the file."""
         if path not in self._ours:
             self._ours[path] = self._began.entry(path) != self._files.entry(path)
         return self._ours[path]
 
     def paths(self) -> Iterable[str]:
-        """Every path."""
+        """Yield every path."""
         yield from (path for path in self._files.paths() if self.is_ours(path))
         yield from (path for path in self._now.paths() if not self.is_ours(path))
 
     def read(self, path: str) -> bytes:
-        """The content of the file (see `declare.Files`)."""
+        """Return the content of the file (see `declare.Files`)."""
         return self._side(path).read(path)
 
     def kind(self, path: str) -> Kind:
-        """What is at `path`."""
+        """Return what kind of thing is at `path`."""
         return self._side(path).kind(path)
 
     def concerned(self, declared: Declared, theirs: frozenset[str]) -> tuple[set[TopicName], set[TopicName]]:
-        """The topics that are made of files of both sides, `theirs` among them; and those whose declaration is one of theirs."""
+        """Return the topics that are made of files of both sides, `theirs` among them; and those whose declaration is one of theirs."""
         used: dict[TopicName, set[str]] = {}
         for name, topic in declared.catalog.topics.items():
             if topic.source:
@@ -123,7 +129,7 @@ class _Merge:
                     used.setdefault(TopicName.parse(held.name), set()).update({path, held.path})
         for name, paths in used.items():
             if not theirs.isdisjoint(paths):
-                used[name] = paths | self._now.made_of(name.schema_id)
+                used[name] = paths | self._now.made_of(name.schema_id).keys()
         both = {
             name
             for name, paths in used.items()
@@ -133,7 +139,7 @@ class _Merge:
         return both, {name for name, topic in topics if topic.source and topic.source.path in theirs}
 
     def document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
-        """The topic as the merged files declare it; None: they do not."""
+        """Return the topic as the merged files declare it; None: they do not."""
         topic = declared.catalog.topics.get(name)
         ours = [topic.source.path] if topic and topic.source else []
         for path in (*ours, *(held.path for held in self._now.declarations(name.schema_id))):
@@ -144,7 +150,7 @@ class _Merge:
         return None
 
     def definition(self, schema: SchemaDeclaration) -> SchemaInfo | Problem | None:
-        """What the merged files make of the declaration, or why they make nothing of it."""
+        """Return what the merged files make of the declaration, or why they make nothing of it."""
         found = self._definitions.read(schema)
         return found.problems[0] if found.problems else found.info
 

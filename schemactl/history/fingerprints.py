@@ -1,0 +1,250 @@
+"""Fingerprints of definitions, which a history keeps in their place: equal exactly when `formats.identity` is.
+
+The fingerprint of an Avro definition is a hash over the sorted list of what it is made of: its root, and every named type,
+each spelled out by itself (see `formats.avro.composition`). So a definition with references need not be written out: its
+own file and each file that it takes types of are parsed by themselves, once for each revision.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from schemactl.declare import Definitions, SchemaDeclaration
+from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
+from schemactl.declare.json_text import read_json
+from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.formats import SPECS, avro, identity
+from schemactl.formats.avro.composition import Composition, composition
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.schema import Union
+from schemactl.history.files import GitFiles
+from schemactl.model import SchemaInfo, SchemaType
+from schemactl.source import MAX_DEPTH, JsonText
+
+_BYTES: Final = 20
+
+_INLINE: Final = ("{", "[", '"')
+"""How a definition starts that is no path."""
+
+_MAX_TEXT: Final = 1 << 20
+"""Longer definitions, which may be too long for a broker, are always written out."""
+
+_REVISIONS: Final = 4096
+"""For so many revisions of files that others take types of, what they define is remembered."""
+
+
+class SharedTypes(NamedTuple):
+    """What a file defines for others.
+
+    Attributes:
+        reached: by a type's full name, the hashes of the type and of all types that it leads to.
+        depth: how deep all of them may nest, one inside the other.
+        size: characters.
+    """
+
+    reached: dict[str, frozenset[bytes]]
+    depth: int
+    size: int
+
+
+class Parts(NamedTuple):
+    """A definition that may take types of other files.
+
+    Attributes:
+        own: the hashes of its root and of its own types.
+        depth: how deep its own text nests; `size`: its characters.
+        taken: by file, the names of all types that it defines, and of those that are taken.
+    """
+
+    own: frozenset[bytes]
+    depth: int
+    size: int
+    taken: dict[str, tuple[frozenset[str], tuple[str, ...]]]
+
+
+class Inspected(NamedTuple):
+    """What a declared schema was found to be.
+
+    Attributes:
+        fingerprint: None where there are problems.
+        type: the schema's.
+        paths: every file that the definition is made of, read or missed.
+        parts: where a change of the files it takes types of may not take another inspection.
+    """
+
+    fingerprint: bytes | None
+    type: SchemaType
+    paths: frozenset[str]
+    parts: Parts | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def fingerprint(info: SchemaInfo) -> bytes:
+    """Return the fingerprint of a definition.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    if _is_avro(info.type):
+        found = composition(avro.parsed_by_any(info.schema))
+        return _joined(info.type, frozenset(_hashes(found).values()))
+    return _hash(info.type.name, repr(identity(info)))
+
+
+class Fingerprints:
+    """Fingerprints of declared schemas in files that change."""
+
+    def __init__(self, files: GitFiles) -> None:
+        self._files = files
+        self._shared: dict[str, SharedTypes | None] = {}
+
+    def inspect(self, declaration: SchemaDeclaration, definitions: Definitions) -> Inspected:
+        """Return which definition `declaration` declares now; `definitions` reads the same files."""
+        if _is_avro(declaration.type) and not declaration.proto and isinstance(declaration.definition, str):
+            parts, paths = self._parts(declaration, declaration.definition)
+            if parts and (found := self.again(declaration.type, parts)):
+                return Inspected(found, declaration.type, frozenset(paths), parts)
+        read = definitions.read(declaration)
+        if read.info is None:
+            return Inspected(None, declaration.type, read.paths, problems=read.problems)
+        try:
+            return Inspected(fingerprint(read.info), declaration.type, read.paths)
+        except InvalidSchema as error:
+            source = read.info.locate(error.pointer) or declaration.source
+            problem = Problem(source, error.what, error.fix)
+            return Inspected(None, declaration.type, read.paths, problems=(problem,))
+
+    def again(self, type_: SchemaType, parts: Parts) -> bytes | None:
+        """Return the fingerprint with the files it takes types of as they are now; None: it takes an inspection."""
+        hashes, depth, size = parts.own, parts.depth, parts.size
+        for path, (names, taken) in parts.taken.items():
+            found = self._shared_types(path)
+            if found is None or found.reached.keys() != names:
+                return None
+            hashes = hashes.union(*[found.reached[name] for name in taken])
+            depth += found.depth
+            size += found.size
+        return _joined(type_, hashes) if depth <= MAX_DEPTH and size <= _MAX_TEXT else None
+
+    def _parts(self, declaration: SchemaDeclaration, written: str) -> tuple[Parts | None, list[str]]:
+        """Return what a definition is made of, and its files; None: it is unusual, or has problems."""
+        is_inline = written.lstrip().startswith(_INLINE)
+        folder = posixpath.dirname(declaration.text.path)
+        try:
+            references = [resolve(folder, each) for each in declaration.references]
+            paths = references if is_inline else [resolve(folder, written), *references]
+        except ValueError:
+            return None, []
+        if len(set(paths)) < len(paths) or not all(map(self._is_usual, paths)):
+            return None, []
+        shared: dict[str, SharedTypes] = {}
+        names: set[str] = set()
+        for path in references:
+            found = self._shared_types(path)
+            if found is None or not names.isdisjoint(found.reached):
+                return None, []
+            shared[path] = found
+            names.update(found.reached)
+        text = written if is_inline else self._text(paths[0])
+        read = _composed(text, names) if text is not None else None
+        if text is None or read is None:
+            return None, []
+        made, depth = read
+        used = made.types.keys() & names
+        hashes = _hashes(made)
+        own = frozenset(value for name, value in hashes.items() if name not in used)
+        taken = {
+            path: (frozenset(each.reached), (*used.intersection(each.reached),))
+            for path, each in shared.items()
+        }
+        return Parts(own, depth, len(text), taken), paths
+
+    def _shared_types(self, path: str) -> SharedTypes | None:
+        """Return what the file at `path` defines for others; None: it is unusual, or has problems."""
+        entry = self._files.entry(path)
+        if entry is None or not self._is_usual(path):
+            return None
+        if entry.blob not in self._shared:
+            text = self._text(path)
+            found = _composed(text, ()) if text is not None else None
+            self._shared[entry.blob] = _defined(found, len(text)) if text is not None and found else None
+            if len(self._shared) > _REVISIONS:
+                del self._shared[next(iter(self._shared))]
+        return self._shared[entry.blob]
+
+    def _is_usual(self, path: str) -> bool:
+        return path.endswith(AVRO_SUFFIXES) and self._files.kind(path) == "file"
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return decode(path, read_bytes(self._files, path))
+        except DeclarationError:
+            return None
+
+
+def _composed(text: str, elsewhere: set[str] | tuple[()]) -> tuple[Composition, int] | None:
+    """Return what a definition is made of, parsed where types of the names `elsewhere` are defined; and how deep it nests.
+
+    None where it has problems by itself, or is none that can stand behind others in a union: it is read as a whole then.
+    """
+    try:
+        value = read_json(JsonText(text, lambda _: Source("")))
+        if not elsewhere:
+            return composition(parse(text, avro.NEWEST)), _depth(value)
+        stubs = [f'{{"type":"fixed","size":1,"name":"{name}"}}' for name in elsewhere]
+        both = parse(f"[{','.join(stubs)},{text}\n]", avro.NEWEST)
+    except (DeclarationError, InvalidSchema):
+        return None
+    if not isinstance(both, Union) or len(both.branches) != len(stubs) + 1:
+        return None
+    made = composition(both.branches[-1])
+    # A name without namespace could be taken for another where types are defined in another order.
+    simple = {name.rpartition(".")[2] for name in elsewhere}
+    own = {name.rpartition(".")[2] for name in made.types if name not in elsewhere}
+    return (made, _depth(value)) if simple.isdisjoint(own) else None
+
+
+def _defined(found: tuple[Composition, int], size: int) -> SharedTypes:
+    made, depth = found
+    hashes = _hashes(made)
+    reached: dict[str, frozenset[bytes]] = {}
+    for name in made.types:
+        names, todo = {name}, [name]
+        while todo:
+            used = made.types[todo.pop()].uses - names
+            names |= used
+            todo += used
+        reached[name] = frozenset(hashes[each] for each in names)
+    # Each type is written out once, inside of any other.
+    return SharedTypes(reached, depth * (len(reached) + 1), size)
+
+
+def _hashes(made: Composition) -> dict[str, bytes]:
+    """Return the hashes of the root, by "", and of each named type."""
+    types = {name: _hash("type", name, each.text) for name, each in made.types.items()}
+    return {"": _hash("root", made.root.text), **types}
+
+
+def _joined(type_: SchemaType, hashes: frozenset[bytes]) -> bytes:
+    return _hash(type_.name, *sorted(hashes))
+
+
+def _hash(*parts: str | bytes) -> bytes:
+    """Return the hash of a list: of each part its length, then the part."""
+    raw = [each if isinstance(each, bytes) else each.encode("utf-8", "surrogatepass") for each in parts]
+    return blake2b(b"".join([b"%d:%b" % (len(each), each) for each in raw]), digest_size=_BYTES).digest()
+
+
+def _depth(value: Any) -> int:
+    """Return how deep objects and arrays nest."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth
+
+
+def _is_avro(type_: SchemaType) -> bool:
+    return SPECS[type_].language == "avro"

@@ -1,0 +1,445 @@
+"""The approved history: a catalog with versions, read from Git or from what was kept of it, definitions on use."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import RLock
+from typing import Final, NamedTuple, TypeVar
+
+from schemactl.declare import (
+    Declared,
+    Definitions,
+    Documents,
+    Files,
+    NamespaceDocument,
+    TopicDocument,
+    in_roots,
+    read_documents,
+)
+from schemactl.declare.deferred import DeferredInfo
+from schemactl.errors import HistoryError, Problem, Source
+from schemactl.history.approved import approved, load_project
+from schemactl.history.cache import PERSISTENT, Cache, DeclarationRow, NoteRow, VersionRow
+from schemactl.history.commits import Branch, branch, fork
+from schemactl.history.files import Entry, GitFiles, content
+from schemactl.history.git import FSCK
+from schemactl.history.local_changes import LocalChanges, local_changes
+from schemactl.history.repository import Repository
+from schemactl.history.versions import Derivation, Progress, domain_of, is_read, named, no_progress
+from schemactl.model import (
+    Catalog,
+    Commit,
+    Namespace,
+    NamespaceName,
+    Project,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+
+_KEPT_DOCUMENTS: Final = 64
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryNote:
+    """Something approved that cannot be read and made no version: where, what, and by which commit.
+
+    `topic` is None where not even that can be told.
+    """
+
+    commit: Commit
+    problem: Problem
+    topic: TopicName | None = None
+
+    def __str__(self) -> str:
+        about = f"{self.topic}: " if self.topic else ""
+        return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """How a topic stands at the tip.
+
+    Attributes:
+        number: of the version in force; None: the topic is no longer declared, or has no schema.
+        since: the commit that made it so.
+    """
+
+    number: int | None
+    since: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What Git records as approved.
+
+    Attributes:
+        catalog: every topic that was ever declared, with all its versions; the rest of it as declared at the tip. Topics
+            that are no longer declared are `deleted` and keep their versions.
+        ref: whose first-parent history it is, as people write it.
+        tip: its newest commit; None in a repository without commits.
+        notes: what cannot be read at the tip; there the last readable state counts.
+        repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
+        states: how each topic of the catalog stands.
+        interruptions: whether a topic had no schema for a time, after it had one.
+    """
+
+    catalog: Catalog
+    ref: str
+    tip: Commit | None
+    notes: tuple[HistoryNote, ...] = ()
+    repaired: tuple[HistoryNote, ...] = ()
+    states: Mapping[TopicName, TopicState] = field(default_factory=dict)
+    interruptions: Mapping[TopicName, bool] = field(default_factory=dict)
+    _view: _View | None = field(default=None, repr=False, compare=False)
+
+    def current(self, topic: TopicName) -> int | None:
+        """Return the number of the version in force: not the highest one after a return to older content; None: none is."""
+        state = self.states.get(topic)
+        return state.number if state else None
+
+    def since(self, topic: TopicName) -> Commit | None:
+        """Return the commit since which the topic stands as it does; None: it was never declared."""
+        state = self.states.get(topic)
+        return state.since if state else None
+
+    def files(self, topic: TopicName) -> dict[str, str]:
+        """Return the blob ids of the files that a topic is made of at the tip: its declaration first, then its definition's.
+
+        The id of a file that was missed is "". Nothing where the topic is not declared there in today's roots, or could
+        not be read there. No git process is asked.
+        """
+        return self._view.files(topic) if self._view else {}
+
+    def topics_of(self, path: str) -> frozenset[TopicName]:
+        """Return the topics that the file declares at the tip, or whose definition is made of it."""
+        return self._view.topics_of(path) if self._view else frozenset()
+
+    def namespaces_of(self, path: str) -> frozenset[NamespaceName]:
+        """Return the namespaces that the file declares at the tip."""
+        held = self._view.cache.declared(path) if self._view else ()
+        return frozenset(NamespaceName.parse(each.name) for each in held if each.schema is None)
+
+
+class Forked(NamedTuple):
+    """The approved history, and what work that is not approved yet has to do with it.
+
+    Attributes:
+        approved: the history as it is now.
+        base: as it was where the work left it; `approved` itself when nothing was approved since.
+        stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`.
+        branch: the commits of the work.
+        recorded: tenant/namespace/topic of those that get a version by one of these commits.
+        changes: what files, and what they declare, have changed since `base`.
+
+    `stepwise` and `branch` are None where they were not asked for, or there are none.
+    """
+
+    approved: History
+    base: History
+    stepwise: History | None = None
+    branch: Branch | None = None
+    recorded: frozenset[str] = frozenset()
+    changes: Callable[[Files, Declared], LocalChanges] = lambda _files, _declared: LocalChanges()
+
+
+def read(
+    repository: Repository, project: Project, ref: str | None = None, *, progress: Progress = no_progress
+) -> History:
+    """Return the approved history of the project, up to `ref` or the ref that the project names.
+
+    `progress` is called with how many commits have been read of those that were not known before.
+
+    Raises:
+        HistoryError: Git cannot say which schemas were approved; says the command that repairs it.
+    """
+    name, tip = approved(repository, project, ref)
+    if tip is None:
+        return History(Catalog(), name, None)
+    known = Derivation(repository, project, progress).at(tip, keep=ref is None)
+    return _View(repository, project, known).history(name)
+
+
+def read_forked(
+    repository: Repository,
+    project: Project,
+    head: Commit | None,
+    ref: str | None = None,
+    *,
+    stepwise: bool = False,
+    progress: Progress = no_progress,
+) -> Forked:
+    """Return the approved history as work that starts from `head` sees it (None: nothing was committed yet).
+
+    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself. `progress` as for `read`.
+
+    Raises:
+        HistoryError: as `read`; or `head` and the approved history have no commit in common.
+    """
+    name, tip = approved(repository, project, ref)
+    if tip is None:
+        now = History(Catalog(), name, None)
+        return Forked(now, now)
+    own, left_at = None, tip
+    if head and head.id != tip.id:
+        own = branch(repository, head=head, tip=tip) if stepwise else None
+        found = own.fork if own else fork(repository, head=head, tip=tip)
+        if found is None:
+            raise HistoryError(
+                f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
+                fix="name the ref that this work started from, with --base or as `approved:` in the project file",
+            )
+        left_at = found
+    if own:
+        repository.want(change.blob for each in own.commits for change in each.changes if is_read(change))
+    derivation = Derivation(repository, project, progress)
+    known = derivation.at(tip, keep=ref is None)
+    now = _View(repository, project, known).history(name)
+    base, left = now, known
+    if left_at.id != tip.id:
+        # Work may also start from a commit that a merge brought, beside the line of what was approved.
+        step = known.step_of(left_at.id)
+        left = derivation.at(left_at, keep=False) if step is None else known.at(step)
+        base = _View(repository, project, left).history(name)
+    forked = Forked(now, base, changes=partial(_changes, repository, left, known))
+    if own is None or not own.commits:
+        return forked._replace(branch=own)
+    beyond = derivation.beyond(known, own.commits)
+    each = _View(repository, project, beyond).history(name)
+    return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
+
+
+def read_here(directory: str, config: str | None = None, *, progress: Progress = no_progress) -> History:
+    """Return the approved history of the project that `directory` belongs to (see `load_project`); `progress` as for `read`.
+
+    Raises:
+        SchemactlError: there is no project, or Git cannot say which schemas were approved.
+    """
+    project, _ = load_project(directory, config)
+    with Repository.open(directory) as repository:
+        return read(repository, project, progress=progress)
+
+
+def _changes(
+    repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared
+) -> LocalChanges:
+    return local_changes(
+        repository, files, declared, began=began, now=now, approved=StepFiles(repository, now)
+    )
+
+
+class StepFiles(GitFiles):
+    """The files after a step."""
+
+    def __init__(self, repository: Repository, cache: Cache) -> None:
+        super().__init__(repository)
+        self._cache = cache
+
+    def paths(self) -> Iterable[str]:
+        """Return every path, links and submodules among them."""
+        return self._cache.paths()
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`."""
+        return self._cache.entry(path)
+
+
+class LazyMapping(Mapping[K, V]):
+    """A mapping whose keys and values are found when they are asked for, each once."""
+
+    def __init__(self, keys: Callable[[], list[K]], find: Callable[[K], V | None]) -> None:
+        self._list = keys
+        self._find = find
+        self._keys: list[K] | None = None
+        self._found: dict[K, V | None] = {}
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._found:
+            self._found[key] = self._find(key)
+        value = self._found[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[K]:
+        if self._keys is None:
+            self._keys = self._list()
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class LazyLoader:
+    """Reads documents and definitions of any step again, since histories are long.
+
+    When `repository` is closed by then, it opens a git process of its own, which ends when nobody can ask any more.
+    """
+
+    def __init__(self, repository: Repository, cache: Cache) -> None:
+        self._repository = repository
+        self._cache = cache
+        self._documents: dict[tuple[str, str], Documents] = {}
+        # Git answers one question at a time.
+        self._lock = RLock()
+        weakref.finalize(self, repository.close)
+
+    def topic(self, step: int, path: str, name: str) -> TopicDocument:
+        """Return the declaration of the topic `name` that the file at `path` held after that step."""
+        with self._lock:
+            held = next(each for each in self._cache.at(step).declared(path) if each.name == name)
+            return named(self._read(step, held).documents, name, held.position)
+
+    def namespace(self, held: DeclarationRow) -> Namespace:
+        """Return the namespace that is declared there."""
+        with self._lock:
+            documents = self._read(self._cache.step, held).documents
+        found = (each.namespace for each in documents if isinstance(each, NamespaceDocument))
+        return next(each for each in found if str(each.name) == held.name)
+
+    def info(self, type_: SchemaType, step: int, path: str, schema: str) -> SchemaInfo:
+        """Return what the file at `path` declared after that step for that tenant/namespace/topic; it is read on use."""
+        return DeferredInfo.of(type_, partial(self._info, step, path, schema))
+
+    def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
+        with self._lock:
+            cache = self._cache.at(step)
+            held = next(each for each in cache.declared(path) if each.schema == schema)
+            document = named(self._read(step, held).documents, held.name, held.position)
+            files = StepFiles(self._repository, cache)
+            info = Definitions(files).read(document.schema).info if document.schema else None
+        if info is None:
+            raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
+        return info
+
+    def _read(self, step: int, held: DeclarationRow) -> Documents:
+        entry = self._cache.at(step).entry(held.path)
+        key = (held.path, held.blob or (entry.blob if entry else ""))
+        if key not in self._documents:
+            [blob] = self._repository.blobs([key[1]])
+            self._documents[key] = read_documents(held.path, content(held.path, blob))
+            while len(self._documents) > _KEPT_DOCUMENTS:
+                del self._documents[next(iter(self._documents))]
+        return self._documents[key]
+
+
+class _View:
+    """The catalog at the step of `cache`, from its rows."""
+
+    def __init__(self, repository: Repository, project: Project, cache: Cache) -> None:
+        self.cache = cache
+        self._project = project
+        self._loader = LazyLoader(repository, cache)
+        self._commits: dict[int, Commit] = {}
+
+    def history(self, ref: str) -> History:
+        """Return the whole."""
+        return History(
+            Catalog(LazyMapping(self._namespaces, self._namespace), LazyMapping(self._topics, self._topic)),
+            ref,
+            self._commit(self.cache.step),
+            tuple(map(self._note, self.cache.notes())),
+            tuple(map(self._note, self.cache.repaired())),
+            LazyMapping(self._topics, self._state),
+            LazyMapping(
+                self._topics, lambda name: self.cache.was_interrupted(name.schema_id, domain_of(name))
+            ),
+            self,
+        )
+
+    def files(self, name: TopicName) -> dict[str, str]:
+        """Return the blob ids of the files that the topic is made of (see History)."""
+        state = self.cache.state(name.schema_id, domain_of(name))
+        if (
+            state is None
+            or state.deleted
+            or state.as_of is not None
+            or not in_roots(state.path, self._project)
+        ):
+            return {}
+        paths = [state.path, *sorted(self.cache.made_of(name.schema_id).keys() - {state.path})]
+        entries = ((path, self.cache.entry(path)) for path in paths)
+        return {path: entry.blob if entry and entry.kind == "file" else "" for path, entry in entries}
+
+    def topics_of(self, path: str) -> frozenset[TopicName]:
+        """Return the topics that are declared by the file, or made of it (see History)."""
+        held = [*self.cache.declared(path)]
+        for schema in self.cache.users(path):
+            held += self.cache.declarations(schema)
+        return frozenset(TopicName.parse(each.name) for each in held if each.schema)
+
+    def _topics(self) -> list[TopicName]:
+        return sorted(
+            TopicName.parse(schema if domain == PERSISTENT else f"non-persistent://{schema}")
+            for schema, domain in self.cache.topics()
+        )
+
+    def _topic(self, name: TopicName) -> Topic | None:
+        """Return the topic as it is declared now in today's roots, or was last, with its versions."""
+        state = self.cache.state(name.schema_id, domain_of(name))
+        if state is None:
+            return None
+        versions = tuple(self._version(name.schema_id, each) for each in self.cache.versions(name.schema_id))
+        if state.deleted:
+            source = self._last_source(name, state.since)
+            return Topic(name, versions=versions, deleted=True, source=source)
+        step = self.cache.step if state.as_of is None else state.as_of
+        declared = self._loader.topic(step, state.path, str(name)).topic
+        if not self._is_today(name):
+            return Topic(name, versions=versions, deleted=True, source=declared.source)
+        schema = None
+        if state.number is not None and (info := versions[state.number].info):
+            schema = self._loader.info(info.type, step, state.path, name.schema_id)
+        return replace(declared, schema=schema, versions=versions)
+
+    def _last_source(self, name: TopicName, deleted: int) -> Source | None:
+        """Return where the topic was declared before the step that deleted it."""
+        before = self.cache.at(deleted - 1).state(name.schema_id, domain_of(name))
+        if before is None:
+            return None
+        step = deleted - 1 if before.as_of is None else before.as_of
+        return self._loader.topic(step, before.path, str(name)).source
+
+    def _version(self, schema: str, version: VersionRow) -> SchemaVersion:
+        info = self._loader.info(SchemaType[version.type], version.step, version.path, schema)
+        return SchemaVersion(version.number, info, self._commit(version.step))
+
+    def _state(self, name: TopicName) -> TopicState | None:
+        found = self.cache.state(name.schema_id, domain_of(name))
+        if found is None:
+            return None
+        return TopicState(found.number if self._is_today(name) else None, self._commit(found.since))
+
+    def _is_today(self, name: TopicName) -> bool:
+        """Return whether a file in today's roots declares the topic, or its namesake in the other domain."""
+        places = self.cache.declarations(name.schema_id)
+        return any(in_roots(place.path, self._project) for place in places)
+
+    def _namespaces(self) -> list[NamespaceName]:
+        return list(dict.fromkeys(NamespaceName.parse(held.name) for held in self._namespace_places()))
+
+    def _namespace(self, name: NamespaceName) -> Namespace | None:
+        """Return the namespace as it is declared now; of two declarations the first by path."""
+        found = next((held for held in self._namespace_places() if held.name == str(name)), None)
+        return self._loader.namespace(found) if found else None
+
+    def _namespace_places(self) -> list[DeclarationRow]:
+        return [held for held in self.cache.namespaces() if in_roots(held.path, self._project)]
+
+    def _note(self, note: NoteRow) -> HistoryNote:
+        return HistoryNote(
+            self._commit(note.step), note.problem, TopicName.parse(note.topic) if note.topic else None
+        )
+
+    def _commit(self, step: int) -> Commit:
+        if step not in self._commits:
+            self._commits[step] = self.cache.commit(step)
+        return self._commits[step]
