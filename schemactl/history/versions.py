@@ -38,11 +38,10 @@ from schemactl.history.cache import (
     NON_PERSISTENT,
     PERSISTENT,
     Cache,
-    CacheWriter,
     StateRow,
-    TopicTimeline,
     derived_from,
 )
+from schemactl.history.cache_writer import CacheWriter, TopicTimeline
 from schemactl.history.commits import Change, LoggedCommit, log
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints
