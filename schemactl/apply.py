@@ -24,7 +24,7 @@ from schemactl.plan import (
     TakeNumber,
     observe,
 )
-from schemactl.plan.state import digest
+from schemactl.plan.registry_state import digest
 from schemactl.registry.base import Registry, Scope
 
 

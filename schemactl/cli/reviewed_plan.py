@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from schemactl.history.repository import Repository
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.plan import Permissions, Plan
-    from schemactl.plan.state import RegistryState
+    from schemactl.plan.registry_state import RegistryState
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
 

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from schemactl.plan.planner import Permissions, applicable, make_plan
-from schemactl.plan.state import (
-    RegistryState,
-    observe,
-    renamed,
-    renamed_numbers,
-    renamed_topic,
-    scope_of,
-    select,
-)
+from schemactl.plan.registry_state import RegistryState, observe
+from schemactl.plan.selection import renamed, renamed_numbers, renamed_topic, scope_of, select
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,

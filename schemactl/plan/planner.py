@@ -39,7 +39,8 @@ from schemactl.model import (
     live,
     strategy_of,
 )
-from schemactl.plan.state import RegistryState, digest, scope_of
+from schemactl.plan.registry_state import RegistryState, digest
+from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -101,7 +102,7 @@ def make_plan(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
     planner = Planner(base, applicable(target), origin, permissions)
-    planner.work_out()
+    planner.compute()
     apart = planner.apart(planner.target, numbers)
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -151,7 +152,7 @@ class Planner:
         # Topics of both domains share one list of schemas.
         self.versions = {topic.name.schema_id: topic.versions for topic in there.values()}
 
-    def work_out(self) -> None:
+    def compute(self) -> None:
         """Compute the steps and refusals."""
         self.steps += [RestoreStrategy(name, own) for name, own in sorted(self.base.relaxed.items())]
         deletions: list[PlanStep] = []

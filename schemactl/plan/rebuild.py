@@ -13,7 +13,8 @@ from typing import cast
 from schemactl.changes import Contents, content_identity, upload
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.planner import Permissions, Planner, applicable
-from schemactl.plan.state import RegistryState, digest, scope_of
+from schemactl.plan.registry_state import RegistryState, digest
+from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, PlanRefusal, TakeNumber
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
@@ -50,7 +51,7 @@ def make_rebuild(
     """
     approved = applicable(git)
     rebuilder = _Rebuilder(base, without_versions(approved, lists), origin, permissions)
-    rebuilder.work_out()
+    rebuilder.compute()
     for name in sorted(covered(approved, lists)):
         topic = approved.topics.get(name)
         versions_of_git = topic.versions if topic and topic.schema else ()

@@ -404,7 +404,7 @@ def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
     assert set(select(whole, namespaces=["shop/web", "shop/sales"], topics=["*/orders"]).topics) == {ORDERS}
     with pytest.raises(UsageError, match="no topic of the approved history"):
         select(whole, topics=["*/ordres"])
-    with pytest.raises(UsageError, match="no namespace of the approved history"):
+    with pytest.raises(UsageError, match="no such namespace in the approved history"):
         select(whole, namespaces=["shop/wbe"])
 
 

@@ -1,0 +1,89 @@
+"""The state of a registry at one moment, and the digest that tells whether it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from schemactl.changes import COMMIT_PROPERTY
+from schemactl.model import (
+    Catalog,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    SchemaVersion,
+    TopicName,
+)
+from schemactl.registry.base import Registry, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryState:
+    """What a registry held when it was read.
+
+    Attributes:
+        catalog: what it holds. A relaxed topic has the strategy it had before.
+        default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
+        relaxed: the topics that a killed `apply` left relaxed, with their own strategy before.
+    """
+
+    catalog: Catalog
+    default_strategies: Mapping[NamespaceName, CompatibilityStrategy]
+    relaxed: Mapping[TopicName, CompatibilityStrategy]
+
+
+def observe(registry: Registry, scope: Scope) -> RegistryState:
+    """Return what `registry` holds of `scope` now."""
+    catalog = registry.read(scope)
+    relaxed: dict[TopicName, CompatibilityStrategy] = {}
+    for name, topic in catalog.topics.items():
+        # Only such a topic can have been relaxed; the others need not be asked about.
+        if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+            before = registry.relaxed(name)
+            if before is not None:
+                relaxed[name] = before
+    topics = {
+        name: replace(topic, policies=replace(topic.policies, schema_compatibility_strategy=relaxed[name]))
+        if name in relaxed
+        else topic
+        for name, topic in catalog.topics.items()
+    }
+    defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
+    return RegistryState(Catalog(catalog.namespaces, topics), defaults, relaxed)
+
+
+def digest(state: RegistryState) -> str:
+    """Return the SHA-256 of everything in `state` that decides a plan; times and commit stamps of versions do not."""
+    values = {
+        "namespaces": {
+            str(name): _policies(space.policies) for name, space in state.catalog.namespaces.items()
+        },
+        "topics": {
+            str(name): [
+                topic.deleted,
+                topic.partitions,
+                _policies(topic.policies),
+                [_version_values(v) for v in topic.versions],
+            ]
+            for name, topic in state.catalog.topics.items()
+        },
+        "default_strategies": {str(name): strategy for name, strategy in state.default_strategies.items()},
+        "relaxed": {str(name): strategy for name, strategy in state.relaxed.items()},
+    }
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _policies(policies: Policies) -> dict[str, Any]:
+    return {name: getattr(policies, name) for name in Policies.__slots__}
+
+
+def _version_values(version: SchemaVersion) -> list[Any]:
+    info = version.info
+    if info is None:
+        return [version.number]
+    own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
+    return [version.number, info.type.name, hashlib.sha256(info.schema).hexdigest(), own]

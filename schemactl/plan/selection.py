@@ -1,0 +1,80 @@
+"""The choice of the topics that a plan covers, and their names on a target."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from schemactl import topic_match
+from schemactl.errors import UsageError
+from schemactl.model import (
+    Catalog,
+    NamespaceName,
+    TopicName,
+)
+from schemactl.registry.base import Scope
+from schemactl.target_numbers import TargetNumbers
+from schemactl.topic_match import require_matches
+
+
+def scope_of(catalog: Catalog) -> Scope:
+    """Return every namespace and topic of `catalog`, the namespaces of its topics included."""
+    spaces = {name.namespace_name for name in catalog.topics}
+    return Scope(frozenset(catalog.namespaces.keys() | spaces), frozenset(catalog.topics))
+
+
+def select(
+    catalog: Catalog,
+    *,
+    topics: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
+    known: Collection[TopicName] = (),
+) -> Catalog:
+    """Return the part of `catalog` whose topics match one of the globs `topics` and one of `namespaces`; empty means all.
+
+    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for. Raise
+    UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
+    """
+    spaces = {name.namespace_name for name in catalog.topics} | catalog.namespaces.keys()
+    require_matches({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, spaces))
+    chosen = topic_match.select(catalog.topics, topics, namespaces)
+    wanted = {name: topic for name, topic in catalog.topics.items() if name in chosen}
+    if topics:
+        kept = {name.namespace_name for name in wanted}
+    else:
+        kept = {name for name in spaces if not namespaces or str(name) in namespaces}
+    return Catalog({name: space for name, space in catalog.namespaces.items() if name in kept}, wanted)
+
+
+def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName]) -> Catalog:
+    """Return `catalog` under a target's names for its namespaces; raise UsageError if two would become one."""
+    if not namespaces:
+        return catalog
+    taken: dict[NamespaceName, NamespaceName] = {}
+    for name in sorted(catalog.namespaces.keys() | {topic.namespace_name for topic in catalog.topics}):
+        new = namespaces.get(name, name)
+        if new in taken:
+            raise UsageError(
+                f"{taken[new]} and {name} are both called {new} on this target",
+                fix="give each its own name under `namespaces` of the target",
+            )
+        taken[new] = name
+    spaces = [replace(space, name=namespaces.get(name, name)) for name, space in catalog.namespaces.items()]
+    topics = [replace(topic, name=renamed_topic(name, namespaces)) for name, topic in catalog.topics.items()]
+    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics})
+
+
+def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceName]) -> TopicName:
+    """Return the target's name of the topic declared as `name`."""
+    space = namespaces.get(name.namespace_name, name.namespace_name)
+    return replace(name, tenant=space.tenant, namespace=space.name)
+
+
+def renamed_numbers(
+    numbers: TargetNumbers | None, namespaces: Mapping[NamespaceName, NamespaceName]
+) -> TargetNumbers | None:
+    """Return a target's record of version numbers by the target's own names instead of the declared ones."""
+    if numbers is None or not namespaces:
+        return numbers
+    topics = {renamed_topic(name, namespaces): recorded for name, recorded in numbers.topics.items()}
+    return replace(numbers, topics=topics)
