@@ -22,7 +22,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from schemactl.broker import legacy_json
-from schemactl.broker.words import words
+from schemactl.broker.java_messages import parse_message
 from schemactl.cli.json_lines import answer_lines
 from schemactl.cli.selection import number_of
 from schemactl.codec import avro_definition
@@ -75,7 +75,7 @@ def _refused(text: str) -> object:
     try:
         return parse(text, Release.R4_0, validate_defaults=True)
     except InvalidAvro as problem:
-        return words(text, problem, Release.R4_0)
+        return parse_message(text, problem, Release.R4_0)
 
 
 def _in_avro(form: str, read: Parser) -> Parser:

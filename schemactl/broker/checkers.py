@@ -9,8 +9,15 @@ from hashlib import sha256
 from importlib.metadata import EntryPoints, entry_points
 from typing import Final, Protocol
 
-from schemactl.broker import avro, legacy_json, native
+from schemactl.broker import legacy_json
 from schemactl.broker.data import SchemaData, halves
+from schemactl.broker.definitions import (
+    advanced_violation,
+    never_readable,
+    parse_avro,
+    require_readable,
+    root_message,
+)
 from schemactl.broker.exceptions import (
     IO,
     NULL_POINTER,
@@ -101,8 +108,8 @@ class AvroChecker:
         """Newest first; BACKWARD, FORWARD and FULL look at that one only."""
         del listed
         try:
-            olds = [avro.parse(old, self.release) for old in existing]
-            schema = avro.parse(new, self.release)
+            olds = [parse_avro(old, self.release) for old in existing]
+            schema = parse_avro(new, self.release)
             self._validate(schema, olds[::-1], strategy)
         except Thrown as thrown:
             if thrown.exception == PARSE:
@@ -116,12 +123,12 @@ class AvroChecker:
         if strategy is _S.ALWAYS_COMPATIBLE or not olds:
             return
         if strategy not in READS_OLD | READ_BY_OLD:
-            raise avro.refusal(new)
+            raise never_readable(new)
         for old in olds if strategy in TRANSITIVE else olds[:1]:
             if strategy in READ_BY_OLD:
-                avro.require_readable(reader=old, writer=new, release=self.release)
+                require_readable(reader=old, writer=new, release=self.release)
             if strategy in READS_OLD:
-                avro.require_readable(reader=new, writer=old, release=self.release)
+                require_readable(reader=new, writer=old, release=self.release)
 
 
 class StrictJsonChecker:
@@ -151,7 +158,7 @@ class StrictJsonChecker:
 
     def _is_avro(self, data: SchemaData) -> bool:
         try:
-            avro.parse(data, self._release)
+            parse_avro(data, self._release)
         except Thrown as thrown:
             if is_error(thrown):
                 raise
@@ -191,7 +198,7 @@ class LegacyJsonChecker:
 
     def _is_avro(self, data: SchemaData) -> bool:
         try:
-            avro.parse(data, self._release)
+            parse_avro(data, self._release)
         except Thrown as thrown:
             if thrown.exception != PARSE:
                 raise
@@ -235,7 +242,7 @@ class NativeChecker:
         """Oldest first; any directional strategy asks the same."""
         del listed
         for old in existing:
-            before, after = native.root_message(old), native.root_message(new)
+            before, after = root_message(old), root_message(new)
             if strategy is _S.ALWAYS_COMPATIBLE:
                 continue
             if strategy not in READS_OLD | READ_BY_OLD:
@@ -270,7 +277,7 @@ class AdvancedNativeChecker:
                 ("BACKWARD", READS_OLD, new, old),
                 ("FORWARD", READ_BY_OLD, old, new),
             ):
-                refusal = native.refusal(reader=reader, writer=writer) if strategy in asked else None
+                refusal = advanced_violation(reader=reader, writer=writer) if strategy in asked else None
                 if refusal:
                     rule, path = refusal
                     digest = sha256(old.data or b"").hexdigest()

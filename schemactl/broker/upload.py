@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from schemactl.broker import avro
 from schemactl.broker.checkers import DEFAULT, TRANSITIVE, Checker, checkers
 from schemactl.broker.data import SchemaData, stored, uploaded
+from schemactl.broker.definitions import parse_avro_strictly, validate
 from schemactl.broker.exceptions import (
     INCOMPATIBLE,
     NOT_EXIST,
@@ -22,7 +22,6 @@ from schemactl.broker.exceptions import (
     is_error,
     shown,
 )
-from schemactl.broker.validation import validate
 from schemactl.formats import SPECS
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.java import Thrown
@@ -118,7 +117,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
         return NOT_FOUND
     is_avro = SPECS[new.type].language == "avro"
     if is_avro:
-        schema = avro.parse_strictly(new, release)
+        schema = parse_avro_strictly(new, release)
     elif new.data is None:
         raise _no_bytes_to_hash()
     for version in versions:
@@ -127,7 +126,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
         old = stored(version.info)
         if is_avro and SPECS[old.type].language == "avro":
             # Read before the types are compared, as the broker does: what does not parse throws whatever its type.
-            same = equal(avro.parse_strictly(old, release), schema) and old.type is new.type
+            same = equal(parse_avro_strictly(old, release), schema) and old.type is new.type
         else:
             same = old.content == new.content
         if same:

@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"[^\s\"'\[\]{},:]+")
 _KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
 
 
-def words(text: str, problem: InvalidAvro, release: Release) -> str:
+def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
     """The message of the exception with which Java's parser refuses `text` for `problem`."""
     steps = problem.pointer.split("/")[1:]
     if steps[-1:] == ["default"] and problem.exception == "AvroRuntimeException":
@@ -36,7 +36,7 @@ def words(text: str, problem: InvalidAvro, release: Release) -> str:
         json = trailing.value
     except InvalidSchema:
         return _not_json(text) or problem.what
-    said = _WORDS.get(problem.exception)
+    said = _MESSAGES.get(problem.exception)
     return (said(json, steps, problem.what) if said else "") or problem.what
 
 
@@ -83,14 +83,14 @@ def _at(json: JsonValue, steps: list[str]) -> JsonValue:
 # Each is given the JSON of the definition, the steps to what is refused, and our own words for it.
 
 
-def _parse_words(json: JsonValue, steps: list[str], what: str) -> str:
+def _parse_exception(json: JsonValue, steps: list[str], what: str) -> str:
     value, around = _at(json, steps), _at(json, steps[:-1])
     last = steps[-1] if steps else ""
     holder = steps[-2] if len(steps) > 1 else ""
     if last in _NOT_THERE and not (last == "name" and isinstance(value, str)):
         return f"{_NOT_THERE[last]}: {json_text(around)}"
     if last == "name" or holder in ("symbols", "aliases"):
-        return _name_words(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
+        return _name_message(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
     if holder == "fields" and last.isdecimal():
         named = isinstance(value, dict) and isinstance(value.get("name"), str)
         return f"No field {'type' if named else 'name'}: {json_text(value)}"
@@ -122,7 +122,7 @@ _NOT_THERE: Final = {
 }
 
 
-def _name_words(name: JsonValue) -> str:
+def _name_message(name: JsonValue) -> str:
     local = name.rpartition(".")[2] if isinstance(name, str) else ""
     if not local:
         return "Empty name"
@@ -141,7 +141,7 @@ def _no_schema(json: JsonValue) -> str:
     return "" if isinstance(json, str | list) else f"Schema not yet supported: {json_text(json)}"
 
 
-def _runtime_words(json: JsonValue, steps: list[str], what: str) -> str:
+def _runtime_exception(json: JsonValue, steps: list[str], what: str) -> str:
     around = _at(json, steps[:-1])
     if isinstance(around, list) and steps[-2:-1] != ["fields"]:
         nested = isinstance(_at(json, steps), list)
@@ -153,26 +153,26 @@ def _runtime_words(json: JsonValue, steps: list[str], what: str) -> str:
     return f"Malformed data. Length is negative: {_at(json, steps)}" if steps[-1:] == ["size"] else ""
 
 
-def _type_words(json: JsonValue, steps: list[str], what: str) -> str:
+def _type_exception(json: JsonValue, steps: list[str], what: str) -> str:
     name, _, rest = what.removeprefix('"').partition('" ')
     if rest.startswith("is not defined"):
         return f"Undefined schema: {name}"
     return f"Schemas may not be named after primitives: {_at(json, steps)}" if steps[-1:] == ["name"] else ""
 
 
-def _argument_words(json: JsonValue, steps: list[str], what: str) -> str:
+def _argument_exception(json: JsonValue, steps: list[str], what: str) -> str:
     del what
     order = _at(json, [*steps, "order"]) or _at(json, steps)
     return f"No enum constant org.apache.avro.Schema.Field.Order.{str(order).upper()}"
 
 
-_WORDS: Final[dict[str, Callable[[JsonValue, list[str], str], str]]] = {
-    "SchemaParseException": _parse_words,
-    "AvroRuntimeException": _runtime_words,
-    "AvroTypeException": _type_words,
-    "IllegalArgumentException": _argument_words,
+_MESSAGES: Final[dict[str, Callable[[JsonValue, list[str], str], str]]] = {
+    "SchemaParseException": _parse_exception,
+    "AvroRuntimeException": _runtime_exception,
+    "AvroTypeException": _type_exception,
+    "IllegalArgumentException": _argument_exception,
     # Avro 1.12 stumbles over a type it does not know, where 1.11 says so.
-    "NullPointerException": _parse_words,
+    "NullPointerException": _parse_exception,
 }
 
 

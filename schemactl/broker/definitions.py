@@ -1,0 +1,261 @@
+"""Definitions as a broker reads them, with its Avro and its descriptors, and validates each by itself (SchemaDataValidator)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from schemactl.broker import legacy_json
+from schemactl.broker.data import SchemaData, halves
+from schemactl.broker.exceptions import (
+    ILLEGAL_ARGUMENT,
+    IO,
+    PARSE,
+    SERIALIZATION,
+    VALIDATION,
+    incompatible,
+    invalid,
+    is_error,
+)
+from schemactl.broker.java_messages import parse_message
+from schemactl.errors import InvalidSchema
+from schemactl.formats import SPECS, protobuf_native
+from schemactl.formats.avro import grammar
+from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.schema import Schema
+from schemactl.formats.avro.text import InvalidAvro
+from schemactl.model import Release
+
+if TYPE_CHECKING:
+    from schemactl.formats.protobuf_native.wrapper import ProtoDefinition
+
+_NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
+_KEPT: Final = 4096
+"""How many definitions, and pairs of them, are remembered: a topic's versions are looked at over and over."""
+
+
+def parse_avro(data: SchemaData, release: Release) -> Schema:
+    """The schema in `data`, whatever its defaults, as validation and checkers read it.
+
+    Raises:
+        Thrown: what Java's parser throws.
+    """
+    return _schema(_read_avro(data.text, release).lenient)
+
+
+def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
+    """The schema in `data`, as the look-up of an upload reads it.
+
+    Raises:
+        Thrown: what Java's parser throws, also for a default that is no value of its field's type.
+    """
+    return _schema(_read_avro(data.text, release).strict)
+
+
+def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
+    """Nothing, when Avro's SchemaValidator in that release lets `reader` read what `writer` wrote.
+
+    Raises:
+        Thrown: SchemaValidationException where it does not; what the check itself throws, where it fails.
+    """
+    said = _can_read(reader, writer, release)
+    if said.outcome == "error":
+        raise Thrown(said.exception, said.message)
+    if said.outcome == "incompatible":
+        raise Thrown(VALIDATION, _unable_to_read(reader, writer))
+
+
+def never_readable(schema: Schema) -> Thrown:
+    """What a validator that never accepts throws for `schema` (NeverSchemaValidator)."""
+    return Thrown(VALIDATION, _unable_to_read(schema, schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text as the parser reads it with its defaults validated (`strict`) and without."""
+
+    strict: Schema | Thrown
+    lenient: Schema | Thrown
+
+
+@lru_cache(_KEPT)
+def _read_avro(text: str, release: Release) -> _Read:
+    try:
+        schema = parse(text, release, validate_defaults=True)
+    except InvalidAvro as bad:
+        strict = _thrown(text, bad, release)
+    else:
+        return _Read(schema, schema)
+    try:
+        return _Read(strict, parse(text, release))
+    except InvalidAvro as bad:
+        return _Read(strict, _thrown(text, bad, release))
+
+
+def _thrown(text: str, problem: InvalidAvro, release: Release) -> Thrown:
+    return Thrown(problem.exception, parse_message(text, problem, release))
+
+
+def _schema(found: Schema | Thrown) -> Schema:
+    if isinstance(found, Thrown):
+        raise found.with_traceback(None)
+    return found
+
+
+@lru_cache(_KEPT)
+def _can_read(reader: Schema, writer: Schema, release: Release) -> grammar.GrammarAnswer:
+    return grammar.can_read(reader=reader, writer=writer, release=release)
+
+
+@lru_cache(64)
+def _unable_to_read(reader: Schema, writer: Schema) -> str:
+    # Long texts, and the same ones for an upload and its test.
+    return grammar.unable_to_read(reader=reader, writer=writer)
+
+
+def root_message(data: SchemaData) -> str:
+    """The full name of the root message in `data`.
+
+    Raises:
+        Thrown: SchemaSerializationException, around what Java met.
+    """
+    name: str = _read_native(data).root.full_name
+    return name
+
+
+def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
+    """The rule and the path with which 5.0's advanced checker refuses `reader` the messages of `writer`; None: it does not.
+
+    Raises:
+        Thrown: IncompatibleSchemaException, where either cannot be unpacked.
+    """
+    try:
+        ours, theirs = _read_native(reader).root, _read_native(writer).root
+    except Thrown as thrown:
+        raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
+    first = next(protobuf_native.load("advanced").advanced_violations(reader=ours, writer=theirs), None)
+    return (first.rule, first.path) if first else None
+
+
+def _read_native(data: SchemaData) -> ProtoDefinition:
+    try:
+        found: ProtoDefinition = protobuf_native.load("wrapper").parse(data.data or b"")
+    except InvalidSchema as problem:
+        raise Thrown(SERIALIZATION, _jackson_message(data.data or b"") or problem.what) from problem
+    return found
+
+
+def _jackson_message(data: bytes) -> str:
+    """Jackson's words for an empty text, and for a descriptor set that is no base64; "" for everything else."""
+    package = "com.fasterxml.jackson.databind.exc"
+    if not data.strip():
+        source = "REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: 1"
+        return f"{package}.MismatchedInputException: No content to map due to end-of-input\n at [Source: {source}]"
+    try:
+        encoded = json.loads(data).get("fileDescriptorSet")
+    except (ValueError, RecursionError, AttributeError):
+        return ""
+    odd = _NOT_BASE64.search(encoded) if isinstance(encoded, str) else None
+    if odd is None:
+        return ""
+    return (
+        f'{package}.InvalidFormatException: Cannot deserialize value of type `byte[]` from String "{encoded[odd.end() :]}": '
+        "Failed to decode VALUE_STRING as base64 (MIME-NO-LINEFEEDS): "
+        f"Illegal character '{odd[0]}' (code 0x{ord(odd[0]):x}) in base64 content"
+    )
+
+
+def validate(data: SchemaData, release: Release) -> None:
+    """Nothing, when the registry of `release` accepts `data` as a definition of its type.
+
+    Raises:
+        Thrown: INVALID where it is not one; another exception where the validator itself stumbles.
+    """
+    kind = SPECS[data.type]
+    if release < kind.first_release:
+        raise Thrown(
+            ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{data.type.name}"
+        )
+    _VALIDATORS[kind.validation](data, release)
+
+
+def _validate_avro(data: SchemaData, release: Release) -> None:
+    try:
+        schema = parse_avro(data, release)
+    except Thrown as thrown:
+        # Only before 4.2, and only what Avro's parser itself refuses, may be a legacy definition.
+        if is_error(thrown):
+            raise
+        if SPECS[data.type].payload == "json" and release is Release.R4_0 and thrown.exception == PARSE:
+            _validate_legacy(data)
+            return
+        raise _invalid_definition(data) from thrown
+    if SPECS[data.type].payload == "avro" and schema.type == "union":
+        raise invalid("Avro schema typed [UNION] is not supported")
+
+
+def _validate_legacy(data: SchemaData) -> None:
+    try:
+        legacy_json.read(data.data or b"")
+    except Thrown as thrown:
+        if thrown.exception != IO:
+            raise
+        raise _invalid_definition(data) from thrown
+
+
+def _invalid_definition(data: SchemaData) -> Thrown:
+    return invalid(f"Invalid schema definition data for {data.type.name} schema")
+
+
+def _validate_native(data: SchemaData, release: Release) -> None:
+    del release
+    try:
+        root_message(data)
+    except Thrown as thrown:
+        raise invalid("deserialize ProtobufNative Schema failed") from thrown
+
+
+def _validate_string(data: SchemaData, release: Release) -> None:
+    del release
+    if data.data and data.data != b"null":
+        raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
+
+
+def _validate_primitive(data: SchemaData, release: Release) -> None:
+    del release
+    if data.data:
+        raise invalid(
+            "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
+            f"but {len(data.data)} bytes is found"
+        )
+
+
+def _validate_halves(data: SchemaData, release: Release) -> None:
+    for half in halves(data, release):
+        validate(half, release)
+
+
+def _accept(data: SchemaData, release: Release) -> None:
+    """NONE, BYTES and EXTERNAL: anything."""
+
+
+def _refuse(data: SchemaData, release: Release) -> None:
+    del release
+    raise invalid(f"Schema {data.type.name} is a client-side schema type")
+
+
+_VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
+    "any": _accept,
+    "empty": _validate_primitive,
+    "string": _validate_string,
+    "avro": _validate_avro,
+    "proto": _validate_native,
+    "pair": _validate_halves,
+    "client": _refuse,
+}
+"""By `TypeSpec.validation`."""
