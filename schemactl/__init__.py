@@ -1,14 +1,19 @@
 """Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the cluster, read by Spark.
 
-The compatibility engine as a library:
+The Python API, described in docs/reference/python-api.md:
 
+    parse_schema(text, type)                    a definition, or InvalidSchema with its place
     compare(existing, new, strategy, release)   both verdicts on a definition after others
     judge(versions, new, strategy, release)     the same, on versions with their own numbers
+    explain(breakage, new=..., old=...)         a breakage for people
+    counterexample(breakage, new=..., old=...)  a message that proves it
     identity(info)                              equal for two definitions exactly when they are one version
+    load_project(folder), check(folder)         a project, and what `schemactl check` says of it
 
-with `SchemaInfo`, `SchemaType`, `SchemaVersion`, `CompatibilityStrategy`, `Release` and `Verdict` as their words. Everything
-is loaded on use: `import schemactl` alone costs nothing.
+Everything is loaded on use: `import schemactl` alone costs nothing.
 """
+
+import sys
 
 # `python -m schemactl` finds its first imports in the working directory, where anybody's modules may lie: this module and
 # `__main__` import nothing before that folder is left out, not even `__future__`, which is a module like others.
@@ -17,54 +22,121 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from schemactl.api import check, load_project, parse_schema
+    from schemactl.broker.checkers import Checker
+    from schemactl.check import CheckReport
     from schemactl.compat import compare, judge
-    from schemactl.errors import InvalidSchema, SchemactlError
-    from schemactl.formats import identity
-    from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
-    from schemactl.verdicts import Answer, Breakage, DataState, Incompatibility, Outcome, Verdict
+    from schemactl.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
+    from schemactl.formats import Explanation, counterexample, explain, identity
+    from schemactl.model import (
+        CompatibilityStrategy,
+        Policies,
+        Project,
+        Release,
+        SchemaInfo,
+        SchemaType,
+        SchemaVersion,
+    )
+    from schemactl.verdicts import (
+        Answer,
+        Breakage,
+        Counterexample,
+        DataState,
+        Finding,
+        Incompatibility,
+        Outcome,
+        Verdict,
+    )
+
+    __version__: str
 
 __all__ = [
     "Answer",
     "Breakage",
+    "CheckReport",
+    "Checker",
     "CompatibilityStrategy",
+    "Counterexample",
     "DataState",
+    "DeclarationError",
+    "Explanation",
+    "Finding",
     "Incompatibility",
     "InvalidSchema",
     "Outcome",
+    "Policies",
+    "Project",
     "Release",
     "SchemaInfo",
     "SchemaType",
     "SchemaVersion",
     "SchemactlError",
+    "UsageError",
     "Verdict",
+    "__version__",
+    "check",
     "compare",
+    "counterexample",
+    "explain",
     "identity",
     "judge",
+    "load_project",
+    "parse_schema",
 ]
 
-_HOMES = {
+_MODULES = {
+    "check": "api",
+    "load_project": "api",
+    "parse_schema": "api",
+    "Checker": "broker.checkers",
+    "CheckReport": "check",
     "compare": "compat",
     "judge": "compat",
-    "identity": "formats",
+    "DeclarationError": "errors",
     "InvalidSchema": "errors",
     "SchemactlError": "errors",
+    "UsageError": "errors",
+    "Explanation": "formats",
+    "counterexample": "formats",
+    "explain": "formats",
+    "identity": "formats",
     "Answer": "verdicts",
     "Breakage": "verdicts",
+    "Counterexample": "verdicts",
     "DataState": "verdicts",
+    "Finding": "verdicts",
     "Incompatibility": "verdicts",
     "Outcome": "verdicts",
     "Verdict": "verdicts",
 }
-"""Where a name lives; in `model` when it is not here."""
+"""The module of a name, which is loaded on use; `model` where it is not here."""
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'model')}"), name)
+    if name == "__version__":
+        return import_module("schemactl.installation").version()
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model')}"), name)
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(type(sys)):  # type: ignore[misc]  # the type of modules, without an import
+    """This package, whose `check` is the function, also where the package `schemactl.check` has been imported."""
+
+    @property
+    def check(self) -> "Any":
+        """The function of the API."""
+        return __getattr__("check")
+
+    @check.setter
+    def check(self, module: object) -> None:
+        """Leave the function in its place, when Python imports the package of that name."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -130,7 +130,7 @@ LAYERS: dict[str, set[str]] = {
     "codegen": {"errors", "installation", "output", "model", "formats", "target_numbers"},
     "tables": {"errors", "model", "formats", "codegen"},
 }
-ON_TOP = {"cli", "__main__", "__init__"}
+ON_TOP = {"cli", "api", "__main__", "__init__"}
 """May import anything below."""
 
 # The layers that may import a heavy package: as few as possible.

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _run(
     args: argparse.Namespace, context: Context, outputs: list[tuple[str, str | None]], deadline: Deadline
 ) -> int:
-    report = _report(args, context, deadline)
+    report = report_of(args, context, deadline)
     deadline.begin("writing the report")
     for name, path in outputs:
         text = render_check(report, name, color=context.color and path is None)
@@ -119,7 +119,8 @@ def _run(
     return FINDINGS if failing else 0
 
 
-def _report(args: argparse.Namespace, context: Context, deadline: Deadline) -> CheckReport:
+def report_of(args: argparse.Namespace, context: Context, deadline: Deadline) -> CheckReport:
+    """Compare the declared files with the approved history."""
     from schemactl import history
     from schemactl.check import Fork
 

@@ -1,0 +1,98 @@
+"""What the Python API has beyond the engine's own functions: a project, a check of it, and a definition from its text."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemactl.deadline import DEFAULT_S, within
+from schemactl.errors import InvalidSchema
+from schemactl.model import EMPTY, Project, Release, SchemaInfo, SchemaType
+
+if TYPE_CHECKING:
+    from schemactl.check import CheckReport
+
+
+def load_project(directory: str | Path = ".", *, config: str | None = None) -> Project:
+    """Return the project that `directory` belongs to.
+
+    Args:
+        directory: a folder of the project.
+        config: the project file; None: the nearest schemactl.yaml in `directory` or above, within the repository.
+
+    Raises:
+        SchemactlError: there is none.
+        DeclarationError: it has problems.
+    """
+    from schemactl import declare
+
+    return declare.load_project(str(Path(directory).absolute()), config)[0]
+
+
+def check(
+    directory: str | Path = ".",
+    *,
+    staged: bool = False,
+    base: str | None = None,
+    topics: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
+    config: str | None = None,
+    timeout_s: float = DEFAULT_S,
+) -> CheckReport:
+    """Compare declared files with the approved history, as `schemactl check` does.
+
+    Args:
+        directory: a folder of the project.
+        staged: the index is checked, not the working tree.
+        base: HEAD is checked, against this approved ref.
+        topics: only these, as `--topic` takes them.
+        namespaces: only these.
+        config: the project file, as in `load_project`.
+        timeout_s: how long it may take.
+
+    Raises:
+        DeclarationError: the files have problems; `problems` holds all of them.
+        SchemactlError: it could not be decided.
+    """
+    from schemactl.cli import Context
+    from schemactl.cli.check import report_of
+
+    args = Namespace(staged=staged, base=base, topic=[*topics], namespace=[*namespaces])
+    context = Context(str(Path(directory).absolute()), config, quiet=True)
+    return within(timeout_s, "starting", lambda deadline: report_of(args, context, deadline))
+
+
+def parse_schema(
+    definition: str | Mapping[str, Any] | Sequence[Any],
+    schema_type: SchemaType = SchemaType.AVRO,
+    *,
+    message: str = "",
+    properties: Mapping[str, str] = EMPTY,
+    release: Release = Release.R5_0,
+) -> SchemaInfo:
+    """Return a definition as Pulsar stores it.
+
+    Args:
+        definition: the text, or the JSON itself; of PROTOBUF_NATIVE the text of a `.proto`.
+        schema_type: its type.
+        message: the full name of the root message in a `.proto`.
+        properties: the SchemaInfo's properties; KEY_VALUE has the types of its halves there.
+        release: whose rules it must follow.
+
+    Raises:
+        InvalidSchema: the definition does not parse; `pointer` says where.
+    """
+    from schemactl.cli.json_definitions import described
+    from schemactl.cli.json_lines import Unreadable
+    from schemactl.formats import problems
+
+    schema = {"proto": definition, "message": message} if message else definition
+    try:
+        info = described({"type": schema_type.name, "schema": schema, "properties": {**properties}}, "schema")
+    except Unreadable as error:
+        raise InvalidSchema(str(error)) from None
+    for problem in problems(info, release):
+        raise problem
+    return info
