@@ -36,9 +36,8 @@ import avro.schema
 from schemactl import formats
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.verdicts import Verdicts
 from schemactl.model import Release, SchemaInfo, SchemaType
 
 CORPUS = Path(__file__).parent.parent / "tests" / "corpus"
@@ -169,8 +168,8 @@ def judged(judge: Callable[[Any, Any], T], pairs: Iterable[Pair[Any]]) -> list[T
 
 def verdicts_of(versions: Sequence[Schema]) -> list[bool]:
     """Ours on every version of a history with every earlier one, both ways."""
-    verdicts = Verdicts()
-    return [verdicts.can_read(reader=reader, writer=writer) for reader, writer in both_ways(versions)]
+    history = History()
+    return [history.can_read(reader=reader, writer=writer) for reader, writer in both_ways(versions)]
 
 
 # The tasks.

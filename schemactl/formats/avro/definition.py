@@ -1,33 +1,26 @@
-"""Reads the parsed JSON of a definition into the model, and refuses what is not a schema.
+"""The parser of definitions: from parsed JSON to the model, with everything rejected that is not a schema.
 
 Follows org.apache.avro.Schema.parse. How types are defined and found by name differs between versions of Avro: `dialects`
-has that.
+has that. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from schemactl.formats.avro.defaults import FieldDefaults, default_of
-from schemactl.formats.avro.names import Path, is_plain_name
-from schemactl.formats.avro.parts import (
-    Json,
-    bad_name,
-    finish_field,
-    finish_named,
-    invalid,
-    list_of,
-    name_of,
-    order_of,
-    primitive_of,
-    properties_of,
-    size_of,
-    symbols_of,
+from schemactl.formats.avro.names import Path, first_repeated, is_plain_name, pointer, qualify
+from schemactl.formats.avro.references import (
+    Holder,
+    Unresolved,
+    check_branches,
+    completion_order,
+    resolve,
 )
-from schemactl.formats.avro.references import Holder, Unresolved, check_branches
 from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
     NO_PROPERTIES,
     PRIMITIVES,
     Array,
@@ -37,182 +30,257 @@ from schemactl.formats.avro.schema import (
     JsonValue,
     Map,
     NamedSchema,
+    Order,
+    Primitive,
     Record,
     Schema,
     Union,
 )
 from schemactl.formats.avro.text import InvalidAvro, shown
 
+Json = dict[str, Any]
+
+_RESERVED: Final = frozenset(
+    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
+)
+_ENUM_RESERVED: Final = _RESERVED | {"default"}
+_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
+_ORDERS: Final[Mapping[str, Order]] = {
+    "ASCENDING": "ascending",
+    "DESCENDING": "descending",
+    "IGNORE": "ignore",
+}
+_INT32: Final = range(-(2**31), 2**31)
+_MAX_FIXED_SIZE: Final = 2**31 - 9
+"""The longest array of bytes that Java's Avro makes."""
+
 
 class DefinitionReader(ABC):
-    """Reads one definition, by recursion: texts nest 1,000 levels at most (`parse` makes room for them)."""
+    """The reader of one definition."""
 
     def __init__(self, text: str, json: JsonValue, defaults: FieldDefaults | None) -> None:
-        """`json` is what the text holds. `defaults` judges the defaults of fields; without it they may be anything."""
+        """Take the `text` and the `json` it holds. `defaults` judges the defaults of fields; None: they may be anything."""
         self._text = text
         self._json = json
         self._defaults = defaults
         self._types: dict[str, NamedSchema] = {}
         self._open: set[int] = set()
         """The identities of the records whose fields are being read."""
+        self._unresolved: list[Unresolved] = []
+        """References to types that may be defined further down."""
         self._holders: list[Holder] = []
-        """What holds a reference that is not resolved yet."""
+        """What holds such references."""
 
     def read(self) -> Schema:
-        """The schema that the text defines; references may be unresolved.
+        """Return the schema that the text defines, with all references resolved.
 
         Raises:
             InvalidAvro: it defines none.
         """
-        return self._schema(self._json, None, ())
+        root = self._schema(self._json, None, ())
+        if self._unresolved or (self._defaults and self._defaults.of_records):
+            # Avro 1.12 does this when it has read the whole text.
+            order = completion_order(root, self._types) if self._defaults and self._defaults.of_records else []
+            if self._unresolved:
+                resolve(root, self._unresolved, self._holders, self._types)
+            if order and self._defaults:
+                self._defaults.check_again(order)
+        return root
 
     # What dialects differ in.
 
     @abstractmethod
     def _is_name(self, name: str) -> bool:
-        """Whether `name` may name a type, a field or a symbol. Plain names may always."""
+        """Whether `name` may name a type, a field or a symbol. Plain names always may."""
 
     @abstractmethod
     def _reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        """The type called `name` where `namespace` is in force."""
+        """Return the type called `name` where `namespace` is in force."""
 
     @abstractmethod
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        """The type that `{"type": name}` refers to."""
+        """Return the type that `{"type": name}` refers to."""
 
     known_inside: ClassVar[bool]
     """Whether a type is known from its name on, without fields, properties and aliases; else when it is complete."""
 
     @abstractmethod
     def _define(self, named: NamedSchema, path: Path) -> None:
-        """Makes a type known by its name."""
+        """Make a type known by its name."""
 
     @abstractmethod
     def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
-        """Refuses properties of a record, array or map that the dialect cannot keep."""
+        """Reject properties of a record, array or map that the dialect cannot keep."""
 
     # One method for each kind of schema.
 
     def _schema(self, json: JsonValue, namespace: str | None, path: Path) -> Schema:
-        if type(json) is str:
-            return PRIMITIVES.get(json) or self._reference(json, namespace, path)
-        if type(json) is list:
-            return _union_of_primitives(json) or self._union(json, namespace, path)
-        if type(json) is not dict:
-            expected = "a type's name, an object or a union's array"
-            raise invalid(f"{shown(json)} is not a schema; expected {expected}", path)
-        kind = json.get("type")
-        if type(kind) is not str:
+        if type(json) is dict:
+            kind = json.get("type")
+            if type(kind) is str:
+                read_kind = self._kinds.get(kind)
+                if read_kind:
+                    return read_kind(self, json, namespace, path)
+                if kind in PRIMITIVES:
+                    return _primitive(kind, json)
+                return self._wrapped_reference(kind, namespace, path)
             is_nested = isinstance(kind, dict | list)
             fix = "put the inner schema in place of the object around it" if is_nested else ""
             raise invalid(f'"type" is {shown(kind)}; expected the name of a type', path, "type", fix=fix)
-        if kind in PRIMITIVES:
-            return primitive_of(json)
-        read_kind = self._kinds.get(kind)
-        if read_kind:
-            return read_kind(self, json, namespace, path)
-        return self._wrapped_reference(kind, namespace, path)
+        if type(json) is list:
+            return self._union(json, namespace, path)
+        if type(json) is str:
+            return PRIMITIVES.get(json) or self._reference(json, namespace, path)
+        expected = "a type's name, an object or a union's array"
+        raise invalid(f"{shown(json)} is not a schema; expected {expected}", path)
 
     def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:
-        full_name, name, space = name_of(json, namespace, self._is_name, path)
+        full_name, name, space = self._name(json, namespace, path)
         record = Record(full_name, name, space)
-        record.is_error = json["type"] == "error"
-        self._open.add(id(record))
+        if json["type"] == "error":
+            record.is_error = True
         if self.known_inside:
             self._define(record, path)
-        place = (path, "fields")
+        judged = self._defaults is not None
+        if judged or self.known_inside:
+            self._open.add(id(record))
+        items = json.get("fields")
+        if type(items) is not list:
+            raise _no_list(json, "fields", path)
+        primitive, read_schema = PRIMITIVES.get, self._schema
         fields: dict[str, Field] = {}
         repeated: Path | None = None
-        for index, item in enumerate(list_of(json, "fields", path)):
+        for index, item in enumerate(items):
             try:
                 name, kind = item["name"], item["type"]
             except (KeyError, TypeError):
-                raise _bad_field(item, index, record, place) from None
-            schema = (
-                PRIMITIVES[kind]  # as in most fields
-                if type(kind) is str and kind in PRIMITIVES
-                else self._schema(kind, space, ((place, index), "type"))
-            )
-            if type(name) is not str or not (is_plain_name(name) or self._is_name(name)):
+                raise _bad_field(item, record, (path, "fields", index)) from None
+            schema = primitive(kind) if type(kind) is str else None
+            if schema is None:
+                schema = read_schema(kind, space, (path, "fields", index, "type"))
+            if type(name) is not str or not ((name.isidentifier() and name.isascii()) or self._is_name(name)):
+                place = (path, "fields", index)
                 # Java looks at these before the name.
-                order_of(item, (place, index))
-                default_of(schema, item, (place, index))
-                raise _bad_field(item, index, record, place)
+                _order(item, place)
+                default_of(schema, item, place)
+                raise _bad_field(item, record, place)
             if name in fields and repeated is None:  # Java says so when it has read all fields
-                repeated = (place, index)
+                repeated = (path, "fields", index)
             fields[name] = field = Field(name, schema)
             if type(schema) is Unresolved:
                 self._holders.append(field)
             if len(item) > 2:
-                self._finish_field(field, item, full_name, (place, index))
+                default = item.get("default", NO_DEFAULT)
+                if judged or len(item) > 3 or default is NO_DEFAULT or type(default) is str:
+                    self._finish_field(field, item, full_name, (path, "fields", index))
+                else:
+                    field.default = default
         if repeated:
-            what = f"record {full_name} has two fields {json['fields'][repeated[1]]['name']}"
+            what = f"record {full_name} has two fields {items[repeated[2]]['name']}"
             raise invalid(what, repeated, exception="AvroRuntimeException")
         record.fields = tuple(fields.values())
         record.fields_by_name = fields
         self._open.discard(id(record))
-        self._finish(record, json, path)
+        if len(json) > (4 if "namespace" in json else 3):
+            self._finish(record, json, path)
+        if not self.known_inside:
+            self._define(record, path)
         return record
 
     def _finish_field(self, field: Field, json: Json, record: str, path: Path) -> None:
-        known = 2
+        """Set what a field may have besides name and type."""
         if "default" in json:
-            known += 1
             if "order" in json:
                 # Java looks at it before the default.
-                order_of(json, path)
+                _order(json, path)
             field.default = default_of(field.schema, json, path)
             if self._defaults:
                 self._defaults.check(field, record, path, self._open)
-        if len(json) > known:
-            finish_field(field, json, path)
+        field.doc = _text(json, "doc")
+        if "order" in json:
+            field.order = _order(json, path)
+        if "aliases" in json:
+            field.aliases = tuple(dict.fromkeys(_aliases(json, path)))
+        field.properties = _properties(json, _FIELD_RESERVED)
 
-    def _enum(self, json: Json, namespace: str | None, path: Path) -> Enum:
-        full_name, name, space = name_of(json, namespace, self._is_name, path)
-        symbols, default = symbols_of(json, full_name, self._is_name, path)
-        enum = Enum(full_name, name, space, symbols, default)
-        if self.known_inside:
-            self._define(enum, path)
-        self._finish(enum, json, path)
-        return enum
+    def _enum(self, json: Json, namespace: str | None, path: Path) -> Schema:
+        full_name, name, space = self._name(json, namespace, path)
+        symbols = json.get("symbols")
+        if type(symbols) is not list:
+            raise _no_list(json, "symbols", path)
+        if not _are_plain_names(symbols):
+            for index, symbol in enumerate(symbols):
+                if type(symbol) is not str or not (is_plain_name(symbol) or self._is_name(symbol)):
+                    raise bad_name(symbol, "the symbol", (path, "symbols", index))
+        if len(set(symbols)) < len(symbols):
+            twice = first_repeated(symbols)
+            raise invalid(f"enum {full_name} lists {symbols[twice]} twice", (path, "symbols", twice))
+        default = json.get("default")
+        if type(default) is not str:
+            default = None
+        elif default not in symbols:
+            what = f"the default of enum {full_name} is {shown(default)}, which is not one of its symbols"
+            fix = f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}"
+            raise invalid(what, path, "default", fix=fix)
+        enum = Enum(full_name, name, space)
+        enum.symbols, enum.default = tuple(symbols), default
+        return self._leaf(enum, json, path)
 
-    def _fixed(self, json: Json, namespace: str | None, path: Path) -> Fixed:
-        full_name, name, space = name_of(json, namespace, self._is_name, path)
-        fixed = Fixed(full_name, name, space, size_of(json, full_name, path))
+    def _fixed(self, json: Json, namespace: str | None, path: Path) -> Schema:
+        full_name, name, space = self._name(json, namespace, path)
+        size = json.get("size")
+        if type(size) is not int or size not in _INT32:
+            what = f'"size" of fixed {full_name} is {shown(size)}; expected a number of bytes'
+            raise invalid(what, path, "size")
+        if size < 0 or size > _MAX_FIXED_SIZE:
+            exception = "AvroRuntimeException" if size < 0 else "UnsupportedOperationException"
+            raise invalid(f"fixed {full_name} cannot have {size} bytes", path, "size", exception=exception)
+        fixed = Fixed(full_name, name, space)
+        fixed.size = size
+        return self._leaf(fixed, json, path)
+
+    def _leaf(self, named: Enum | Fixed, json: Json, path: Path) -> Schema:
         if self.known_inside:
-            self._define(fixed, path)
-        self._finish(fixed, json, path)
-        return fixed
+            self._define(named, path)
+        if len(json) > (4 if "namespace" in json else 3):
+            self._finish(named, json, path)
+        if not self.known_inside:
+            self._define(named, path)
+        return named
 
     def _array(self, json: Json, namespace: str | None, path: Path) -> Schema:
         if "items" not in json:
             raise invalid('an array without "items"; expected the schema of its items', path)
-        return self._holder(Array, self._schema(json["items"], namespace, (path, "items")), json, path)
+        return self._container(Array, "items", json, namespace, path)
 
     def _map(self, json: Json, namespace: str | None, path: Path) -> Schema:
         if "values" not in json:
             raise invalid('a map without "values"; expected the schema of its values', path)
-        return self._holder(Map, self._schema(json["values"], namespace, (path, "values")), json, path)
+        return self._container(Map, "values", json, namespace, path)
 
-    def _holder(self, kind: type[Array | Map], inner: Schema, json: Json, path: Path) -> Array | Map:
-        properties = properties_of(json) if len(json) > 2 else NO_PROPERTIES
+    def _container(
+        self, kind: type[Array | Map], key: str, json: Json, namespace: str | None, path: Path
+    ) -> Schema:
+        inside = json[key]
+        inner = PRIMITIVES.get(inside) if type(inside) is str else None
+        if inner is None:
+            inner = self._schema(inside, namespace, (path, key))
+        properties = _properties(json) if len(json) > 2 else NO_PROPERTIES
         if properties:
             self._check_properties(properties, path)
-        holder = kind(inner, properties)
+        container = kind(inner, properties)
         if type(inner) is Unresolved:
-            self._holders.append(holder)
-        return holder
+            self._holders.append(container)
+        return container
 
     def _union(self, json: list[JsonValue], namespace: str | None, path: Path) -> Schema:
-        branches = [
-            PRIMITIVES[item]
-            if type(item) is str and item in PRIMITIVES
-            else self._schema(item, namespace, (path, index))
-            for index, item in enumerate(json)
-        ]
+        branches: list[Schema] = []
+        for item in json:
+            branch = PRIMITIVES.get(item) if type(item) is str else None
+            branches.append(branch or self._schema(item, namespace, (path, len(branches))))
         union = Union(tuple(branches))
         check_branches(union, path)
-        if Unresolved in map(type, branches):
+        if self._unresolved and Unresolved in map(type, branches):
             self._holders.append(union)
         return union
 
@@ -227,29 +295,107 @@ class DefinitionReader(ABC):
 
     # What named types share.
 
+    def _name(self, json: Json, namespace: str | None, path: Path) -> tuple[str, str, str | None]:
+        """Return the name that `json` gives to a type: in full, without namespace, and the namespace."""
+        name = json.get("name")
+        if type(name) is not str:
+            raise invalid(f'"name" of this {json["type"]} is {shown(name)}; expected a name', path, "name")
+        if "." in name:
+            namespace, _, name = name.rpartition(".")
+        elif "namespace" in json and type(json["namespace"]) is str:
+            namespace = json["namespace"]
+        if not (name.isidentifier() and name.isascii()) and not self._is_name(name):
+            raise bad_name(name, "the name", (path, "name"))
+        if namespace:
+            return f"{namespace}.{name}", name, namespace
+        if name in PRIMITIVES:
+            what = f"{json['type']} {name} has the name of a primitive type"
+            raise invalid(what, path, "name", exception="AvroTypeException")
+        return name, name, None
+
     def _finish(self, named: NamedSchema, json: Json, path: Path) -> None:
-        # Name, type, and fields, symbols or size are there by now.
-        if len(json) > (4 if "namespace" in json else 3):
-            finish_named(named, json, self._is_name, self._check_properties, path)
-        if not self.known_inside:
-            self._define(named, path)
+        """Set what a type may have besides name, namespace, and fields, symbols or size."""
+        named.doc = _text(json, "doc")
+        named.properties = _properties(json, _ENUM_RESERVED if type(named) is Enum else _RESERVED)
+        if named.properties and type(named) is Record:
+            self._check_properties(named.properties, path)
+        if "aliases" not in json:
+            return
+        aliases: dict[str, None] = {}
+        for index, given in enumerate(_aliases(json, path)):
+            full_name, name, _ = qualify(given, named.namespace)
+            if not is_plain_name(name) and not self._is_name(name):
+                raise bad_name(name, "the alias", (path, "aliases", index))
+            aliases[full_name] = None
+        named.aliases = tuple(aliases)
 
 
-def _union_of_primitives(json: list[JsonValue]) -> Union | None:
-    """The union, if `json` is no more than names of primitives: as most unions are, with null among them."""
-    try:
-        union = Union(tuple(map(PRIMITIVES.__getitem__, json)))
-    except (KeyError, TypeError):
-        return None
-    return union if len(set(json)) == len(json) else None
+def invalid(
+    what: str, path: Path, key: str = "", *, fix: str = "", exception: str = "SchemaParseException"
+) -> InvalidAvro:
+    """Return the rejection of what is at `path`, or under its `key`."""
+    return InvalidAvro(what, pointer=pointer((path, key) if key else path), fix=fix, exception=exception)
 
 
-def _bad_field(item: JsonValue, index: int, record: Record, path: Path) -> InvalidAvro:
-    """The refusal of a field without name or type, or with what is no name."""
+def bad_name(name: JsonValue, what: str, path: Path) -> InvalidAvro:
+    """Return the rejection of a name."""
+    expected = "a letter or _, followed by letters, digits and _"
+    fix = ""
+    if isinstance(name, str) and "$" in name:
+        expected += "; only Pulsar 4.2 and newer accept $"
+        fix = f"write {shown(name.replace('$', '_'))}"
+    return invalid(f"{what} is {shown(name)}; expected {expected}", path, fix=fix)
+
+
+def _bad_field(item: JsonValue, record: Record, place: Path) -> InvalidAvro:
+    """Return the rejection of a field without name or type, or with what is no name."""
     name = item.get("name") if isinstance(item, dict) else None
-    place = (path, index)
     if not isinstance(name, str):
-        return invalid(f'field {index} of record {record.full_name} has no "name"', place)
+        return invalid(f'field {place[2]} of record {record.full_name} has no "name"', place)
     if "type" not in item:
         return invalid(f'field {name} of record {record.full_name} has no "type"', place)
     return bad_name(name, "the field name", (place, "name"))
+
+
+def _no_list(json: Json, key: str, path: Path) -> InvalidAvro:
+    what = f'"{key}" of {json["type"]} {json["name"]} is {shown(json.get(key))}; expected an array'
+    return invalid(what, path, key)
+
+
+def _primitive(kind: str, json: Json) -> Primitive:
+    properties = _properties(json) if len(json) > 1 else NO_PROPERTIES
+    return Primitive(kind, properties) if properties else PRIMITIVES[kind]
+
+
+def _properties(json: Json, reserved: frozenset[str] = _RESERVED) -> Mapping[str, JsonValue]:
+    """Return what `json` holds besides Avro's own attributes."""
+    return {key: json[key] for key in json if key not in reserved} or NO_PROPERTIES
+
+
+def _are_plain_names(names: list[Any]) -> bool:
+    try:
+        return all(map(str.isidentifier, names)) and "".join(names).isascii()
+    except TypeError:
+        return False
+
+
+def _text(json: Json, key: str) -> str | None:
+    value = json.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _aliases(json: Json, path: Path) -> list[str]:
+    aliases = json["aliases"]
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise invalid(f'"aliases" is {shown(aliases)}; expected an array of names', path, "aliases")
+    return aliases
+
+
+def _order(json: Json, path: Path) -> Order:
+    """Return how a field counts in comparisons of values."""
+    order = json.get("order", "ascending")
+    if not isinstance(order, str) or order.upper() not in _ORDERS:
+        exception = "IllegalArgumentException" if isinstance(order, str) else "NullPointerException"
+        what = f'"order" is {shown(order)}; expected ascending, descending or ignore'
+        raise invalid(what, path, "order", exception=exception)
+    return _ORDERS[order.upper()]

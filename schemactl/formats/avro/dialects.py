@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from schemactl.formats.avro.defaults import FieldDefaults
-from schemactl.formats.avro.definition import DefinitionReader
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.names import Path, is_name, is_plain_name, is_plain_namespace, qualify
-from schemactl.formats.avro.parts import bad_name, invalid
-from schemactl.formats.avro.references import Unresolved, completion_order, resolve
+from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
+from schemactl.formats.avro.references import Unresolved
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
 from schemactl.formats.avro.text import InvalidAvro, shown, without_comments
 
@@ -68,20 +66,6 @@ class Avro1120(DefinitionReader):
     """
 
     known_inside = True
-
-    def __init__(self, text: str, json: JsonValue, defaults: FieldDefaults | None) -> None:
-        super().__init__(text, json, defaults)
-        self._unresolved: list[Unresolved] = []
-
-    def read(self) -> Schema:
-        """The schema that the text defines, with all references resolved."""
-        schema = super().read()
-        order = completion_order(schema, self._types) if self._defaults and self._defaults.of_records else []
-        if self._unresolved:
-            resolve(schema, self._unresolved, self._holders, self._types)
-        if order and self._defaults:
-            self._defaults.check_again(order)
-        return schema
 
     def _is_name(self, name: str) -> bool:
         return is_name(name, others="_$")

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 Path = tuple[Any, ...]
-"""A place in a definition: () for the whole, otherwise the place around it and a key or an index."""
+"""A place in a definition: () for the whole, otherwise the place around it, and the keys and indices that lead there."""
 
 
 Name = tuple[str, str, str | None]
@@ -58,8 +58,8 @@ def first_repeated(names: list[str]) -> int:
 
 def pointer(path: Path) -> str:
     """The JSON pointer (RFC 6901) of a place; "" for the whole definition."""
-    tokens: list[str] = []
+    tokens: list[Any] = []
     while path:
-        path, token = path
-        tokens.append(f"/{token}")
-    return "".join(reversed(tokens))
+        tokens += path[:0:-1]
+        path = path[0]
+    return "".join([f"/{token}" for token in reversed(tokens)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from schemactl.formats.avro.equality import size
 from schemactl.formats.avro.schema import (
@@ -22,7 +22,7 @@ from schemactl.model import Release
 from schemactl.verdicts import Incompatibility
 
 Location = tuple[Any, ...]
-"""Where in the reader's definition: () for the root, otherwise the location around it and a token.
+"""Where in the reader's definition: () for the root, otherwise the location around it, and the tokens that lead there.
 
 A writer's branch, which Java's pointers count, too, is its index negated by `~`: the reader's text has no such place. Where
 Java starts its pointer anew, inside a union, a location of one part is the root; the part is where that is.
@@ -32,17 +32,11 @@ MAX_PROOF_STEPS: Final = 30_000
 """So much work is spent on one pair of definitions to see what Java's reader decodes all the same."""
 
 
-class Reason(NamedTuple):
-    """A rule that is broken at a location by what the reader has there, a schema or a field, and what the writer has.
+Reason = tuple[str, Location, Any, Any]
+"""A rule, the location where it is broken, what the reader has there (a schema or a field) and what the writer has.
 
-    It is told only when all are found: most that are found for a branch of a union are of no interest in the end.
-    """
-
-    rule: str
-    location: Location
-    reader: Any
-    writer: Schema
-
+It is put into words only when all are found: most that are found for a branch of a union are of no interest in the end.
+"""
 
 Reasons = tuple[Reason, ...]
 """Why a pair is incompatible; empty if it is compatible."""
@@ -50,60 +44,62 @@ Reasons = tuple[Reason, ...]
 COMPATIBLE: Final[Reasons] = ()
 
 
-def told(reasons: Reasons) -> tuple[Incompatibility, ...]:
-    """`reasons` with pointers and messages as Java gives them, and whether only strict readers meet them."""
+def described(reasons: Reasons) -> tuple[Incompatibility, ...]:
+    """Return `reasons` with pointers and messages as Java gives them."""
     if not reasons:
         return ()
-    tell = _Telling().tell
+    proofs = _Proofs()
     if len(reasons) == 1:
-        return (tell(reasons[0]),)
+        return (_described(reasons[0], proofs),)
     known = {id(reason): reason for reason in reasons}  # those for a pair are listed wherever it occurs
-    told_once = {key: tell(reason) for key, reason in known.items()}
-    return tuple([told_once[id(reason)] for reason in reasons])
+    once = {key: _described(reason, proofs) for key, reason in known.items()}
+    return tuple([once[id(reason)] for reason in reasons])
 
 
 def pointer(location: Location) -> str:
-    """A location as Java prints it: a JSON pointer, but `/` for the root."""
-    tokens: list[str] = []
+    """Return a location as Java prints it: a JSON pointer, but `/` for the root."""
+    found: list[str] = []
     while len(location) > 1:
-        location, token = location
-        tokens.append(token if type(token) is str else str(token if token >= 0 else ~token))
-    tokens.append("")
-    return "/".join(reversed(tokens)) if len(tokens) > 1 else "/"
+        for token in location[:0:-1]:
+            found.append(f"/{token}" if type(token) is str or token >= 0 else f"/{~token}")
+        location = location[0]
+    found.reverse()
+    return "".join(found) or "/"
 
 
 def tokens(location: Location) -> tuple[str | int, ...]:
-    """What leads from the roots of reader and writer to a location, the branches of both among it."""
+    """Return what leads from the roots of reader and writer to a location, the branches of both among it."""
     found: list[str | int] = []
     while location:
-        if len(location) == 1:
-            (location,) = location
-            continue
-        location, token = location
-        found.append(token)
+        found += location[:0:-1]
+        location = location[0]
     return tuple(reversed(found))
 
 
 def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
     """What is found for a pair that holds nothing to compare further."""
     if isinstance(reader, Enum) and isinstance(writer, Enum):
-        found = name_reasons(reader, writer, location)
-        if reader.default is None and not set(writer.symbols).issubset(reader.symbols):
-            found += (Reason("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
+        found = COMPATIBLE if reader.name == writer.name else name_reasons(reader, writer, location)
+        if (
+            reader.default is None
+            and writer.symbols != reader.symbols
+            and not set(writer.symbols).issubset(reader.symbols)
+        ):
+            found += (("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
         return found
     if isinstance(reader, Fixed) and isinstance(writer, Fixed):
         found = name_reasons(reader, writer, location)
         if reader.size != writer.size:
-            found += (Reason("FIXED_SIZE_MISMATCH", (location, "size"), reader, writer),)
+            found += (("FIXED_SIZE_MISMATCH", (location, "size"), reader, writer),)
         return found
-    return (Reason("TYPE_MISMATCH", location, reader, writer),)
+    return (("TYPE_MISMATCH", location, reader, writer),)
 
 
 def name_reasons(reader: Named, writer: Schema, location: Location) -> Reasons:
     """What is found where two types of one kind do not match by name."""
     if isinstance(writer, Named) and names_match(reader, writer):
         return COMPATIBLE
-    return (Reason("NAME_MISMATCH", (location, "name"), reader, writer),)
+    return (("NAME_MISMATCH", (location, "name"), reader, writer),)
 
 
 def names_match(reader: Named, writer: Named) -> bool:
@@ -124,8 +120,10 @@ def _kind(schema: Schema) -> tuple[str, str]:
     return schema.type, schema.name if isinstance(schema, Named) else ""
 
 
-def _tell(reason: Reason) -> Incompatibility:
+def _described(reason: Reason, proofs: _Proofs) -> Incompatibility:
     rule, location, reader, writer = reason
+    if rule == "MISSING_UNION_BRANCH":
+        return MissingBranch(reason, proofs)
     # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
     strict_only = (
         rule == "NAME_MISMATCH" and isinstance(reader, Record) and not _needs_aliases(reader, writer)
@@ -168,26 +166,27 @@ def _has_sources(branch: Schema, writer: Schema) -> bool:
 
 
 class MissingBranch(Incompatibility):
-    """A union lacks a branch. Whether Java's reader decodes it all the same takes longer to see than all else: when asked."""
+    """A union lacks a branch. Whether Java's reader decodes the value all the same is costly to prove: only when asked."""
 
-    __slots__ = ("_known", "_reason", "_telling")
+    __slots__ = ("_known", "_proofs", "_reason")
 
     _known: bool | None
     _reason: Reason
-    _telling: _Telling
+    _proofs: _Proofs
 
-    def __init__(self, reason: Reason, telling: _Telling) -> None:
+    def __init__(self, reason: Reason, proofs: _Proofs) -> None:
+        rule, location, _, writer = reason
         keep = object.__setattr__
-        keep(self, "rule", reason.rule)
-        keep(self, "pointer", pointer(reason.location))
-        keep(self, "message", f"reader union lacking writer type: {reason.writer.type.upper()}")
+        keep(self, "rule", rule)
+        keep(self, "pointer", pointer(location))
+        keep(self, "message", f"reader union lacking writer type: {writer.type.upper()}")
         keep(self, "_known", None)
         keep(self, "_reason", reason)
-        keep(self, "_telling", telling)
+        keep(self, "_proofs", proofs)
 
     def moved(self, pointer: str) -> Incompatibility:
         """See Incompatibility."""
-        elsewhere = MissingBranch(self._reason, self._telling)
+        elsewhere = MissingBranch(self._reason, self._proofs)
         object.__setattr__(elsewhere, "pointer", pointer)
         return elsewhere
 
@@ -195,8 +194,8 @@ class MissingBranch(Incompatibility):
     def strict_only(self) -> bool:
         """See Incompatibility."""
         if self._known is None:
-            reader, writer = self._reason.reader, self._reason.writer
-            known = isinstance(writer, Record | Array | Map) and self._telling.decodes(reader, writer)
+            _, _, reader, writer = self._reason
+            known = isinstance(writer, Record | Array | Map) and self._proofs.decodes(reader, writer)
             object.__setattr__(self, "_known", known)
             return known
         return self._known
@@ -205,24 +204,21 @@ class MissingBranch(Incompatibility):
     def trace(self) -> Location:
         """See Incompatibility."""
         _, location, reader, writer = self._reason
-        nearest = self._telling.nearest(reader, writer)
+        nearest = self._proofs.nearest(reader, writer)
         if nearest is None and self.strict_only:
             nearest = [branch.type for branch in reader.branches].index(writer.type)
         return location if nearest is None else (location, nearest)
 
 
-class _Telling:
-    """What it takes to tell that a union lacks a branch: where the nearest is, and what Java's reader makes of it."""
+class _Proofs:
+    """What it takes to describe a missing branch: where the nearest branch is, and what Java's reader makes of the value."""
 
     def __init__(self) -> None:
-        self._room = MAX_PROOF_STEPS
+        self._steps = MAX_PROOF_STEPS
         self._kinds: dict[Union, dict[tuple[str, str], int]] = {}
 
-    def tell(self, reason: Reason) -> Incompatibility:
-        return MissingBranch(reason, self) if reason.rule == "MISSING_UNION_BRANCH" else _tell(reason)
-
     def nearest(self, reader: Union, writer: Schema) -> int | None:
-        """The first branch of the writer's kind."""
+        """Return the index of the first branch of the writer's kind."""
         kinds = self._kinds.get(reader)
         if kinds is None:
             kinds = self._kinds[reader] = {}
@@ -231,12 +227,12 @@ class _Telling:
         return kinds.get(_kind(writer))
 
     def decodes(self, reader: Union, writer: Schema) -> bool:
-        """Whether Java's reader decodes it all the same: it finds a record that is only called otherwise by its structure."""
-        if self._room > 0:
-            self._room -= size(writer, at_most=self._room) + size(reader, at_most=self._room)
-        if self._room <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
+        """Whether Java's reader decodes the value all the same: it finds a record that only has another name by its structure."""
+        if self._steps > 0:
+            self._steps -= size(writer, at_most=self._steps) + size(reader, at_most=self._steps)
+        if self._steps <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
             return False
         from schemactl.formats.avro.grammar import proof
 
-        self._room, decodes = proof(reader=reader, writer=writer, release=Release.R5_0, steps=self._room)
+        self._steps, decodes = proof(reader=reader, writer=writer, release=Release.R5_0, steps=self._steps)
         return decodes

@@ -7,11 +7,8 @@ Where every step counts it is a plain function, and called again with `room` whe
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from threading import Lock
-from typing import Any, Final, TypeVar
+from collections.abc import Generator
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -20,31 +17,17 @@ Deep = Generator["Deep[Any]", Any, T]
 
 
 def run(call: Deep[T]) -> T:
-    """What `call` returns. An exception raised in it comes out here; the calls around it do not see it."""
-    stack: list[Deep[Any]] = [call]
-    result: Any = None
-    while stack:
+    """Return what `call` returns. An exception raised in it comes out here; the calls around it do not see it."""
+    around = []
+    send, result = call.send, None
+    while True:
         try:
-            inner = stack[-1].send(result)
+            inner = send(result)
         except StopIteration as finished:
-            stack.pop()
             result = finished.value
+            if not around:
+                return result  # type: ignore[no-any-return]
+            send = around.pop()
         else:
-            stack.append(inner)
-            result = None
-    return result  # type: ignore[no-any-return]
-
-
-@contextmanager
-def room(frames: int) -> Iterator[None]:
-    """Lets Python functions call each other `frames` deep: their frames are on the heap, Python's limit is all there is."""
-    with _one_at_a_time:
-        usual = sys.getrecursionlimit()
-        sys.setrecursionlimit(usual + frames)
-        try:
-            yield
-        finally:
-            sys.setrecursionlimit(usual)
-
-
-_one_at_a_time: Final = Lock()
+            around.append(send)
+            send, result = inner.send, None

@@ -35,7 +35,7 @@ class Unresolved(Record):
     __slots__ = ("path", "target")
 
     def __init__(self, target: str, path: Path, number: int) -> None:
-        super().__init__(f"{target} ({number})", target, None)
+        Record.__init__(self, f"{target} ({number})", target, None)
         self.target = target
         self.path = path
 
@@ -58,17 +58,16 @@ def resolve(
             fix = "define it, or correct the name"
             raise InvalidAvro(what, pointer=pointer(reference.path), fix=fix, exception=exception)
     for holder in holders:
-        match holder:
-            case Field():
-                holder.schema = _resolved(holder.schema, types)
-            case Array():
-                holder.items = _resolved(holder.items, types)
-            case Map():
-                holder.values = _resolved(holder.values, types)
-            case Union():
-                place = next(branch.path[0] for branch in holder.branches if isinstance(branch, Unresolved))
-                holder.branches = tuple(_resolved(branch, types) for branch in holder.branches)
-                check_branches(holder, place)
+        if isinstance(holder, Union):
+            place = next(branch.path[0] for branch in holder.branches if isinstance(branch, Unresolved))
+            holder.branches = tuple([_resolved(branch, types) for branch in holder.branches])
+            check_branches(holder, place)
+        elif isinstance(holder, Field):
+            holder.schema = _resolved(holder.schema, types)
+        elif isinstance(holder, Array):
+            holder.items = _resolved(holder.items, types)
+        else:
+            holder.values = _resolved(holder.values, types)
 
 
 def check_branches(union: Union, path: Path) -> None:
@@ -77,6 +76,10 @@ def check_branches(union: Union, path: Path) -> None:
     Raises:
         InvalidAvro: there is such a branch.
     """
+    if len(union.branches) == 2:
+        one, other = union.branches
+        if one.full_name != other.full_name and one.full_name != "union" != other.full_name:
+            return
     different = set(map(_FULL_NAME, union.branches))
     if len(different) == len(union.branches) and "union" not in different:
         return

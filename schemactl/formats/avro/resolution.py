@@ -1,30 +1,34 @@
 """Whether a reader can decode what a writer wrote, and every reason why it may not.
 
 Follows org.apache.avro.SchemaCompatibility of Avro 1.12.1 step by step: the same incompatibilities in the same order, at
-the same locations, with the same messages. `verdicts` answers yes or no only, and faster.
+the same locations, with the same messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import GeneratorType
+from typing import Any, Final
 
+from schemactl.formats.avro.equality import children
 from schemactl.formats.avro.reasons import (
     COMPATIBLE,
     Location,
     Reason,
     Reasons,
+    described,
     leaf_reasons,
     name_reasons,
     pointer,
-    told,
 )
-from schemactl.formats.avro.recursion import room
+from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
     Enum,
     Field,
+    Fixed,
     Map,
     Named,
     Primitive,
@@ -45,9 +49,6 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "string": frozenset({"bytes", "string"}),
 }
 """The writer's primitive types that a reader's primitive type reads."""
-
-FRAMES_OF_THE_DEEPEST: Final = 100_000_000
-"""More calls inside one another than there is memory for: a chain of references may be as long as a definition."""
 
 MAX_LISTED: Final = 200_000
 """Of the reasons found for pairs inside one another, counted at each pair around them: what is more goes unlisted.
@@ -82,16 +83,17 @@ class AmbiguousAlias(Exception):
 
 
 def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> tuple[Incompatibility, ...]:
-    """Every reason why `reader` may fail on data written with `writer`, in Java's order; both stand at `at` of others.
+    """Return every reason why `reader` may fail on data written with `writer`, in Java's order.
+
+    Args:
+        reader: what reads.
+        writer: what has written.
+        at: where both stand in others.
 
     Raises:
         AmbiguousAlias: Java gives no list, it throws.
     """
-    try:
-        return told(_Comparison().compare(reader, writer, at, None, None))
-    except RecursionError:
-        with room(FRAMES_OF_THE_DEEPEST):
-            return told(_Comparison().compare(reader, writer, at, None, None))
+    return described(_Comparison().run(reader, writer, at))
 
 
 def writer_field(field: Field, writer: Record, location: Location) -> Field | None:
@@ -106,7 +108,11 @@ def writer_field(field: Field, writer: Record, location: Location) -> Field | No
     return writer.fields_by_name[names[0]] if names else None
 
 
-Pair = tuple[Schema, Schema] | tuple[Schema, Schema, object, object]
+Pair = tuple[Any, ...]
+"""A reader and a writer; for a primitive also what holds it, as one node stands for many places."""
+
+
+_HOLDERS: Final = frozenset({Record, Array, Map})
 
 
 class _Comparison:
@@ -116,18 +122,28 @@ class _Comparison:
     the first visit, as in Java. A pair whose comparison is under way counts as compatible.
     """
 
-    __slots__ = ("_branches", "_known", "_listed", "_unions")
+    __slots__ = ("_branches", "_history", "_known", "_listed", "_unions")
 
-    def __init__(self) -> None:
+    def __init__(self, history: History | None = None) -> None:
+        """Start a run. What `history` has seen of equal parts is not compared again, so locations may be another pair's."""
+        self._history = history
         self._known: dict[Pair, Reasons] = {}
         self._listed = self._branches = 0
         self._unions: dict[Union, dict[str, list[int]]] = {}
         """The branches of unions by what they read: see `_like`."""
 
-    def compare(
+    def run(self, reader: Schema, writer: Schema, location: Location) -> Reasons:
+        """Return what is found for two whole schemas."""
+        found = self._compare(reader, writer, location, None, None)
+        return run(found) if type(found) is GeneratorType else found
+
+    def _compare(
         self, reader: Schema, writer: Schema, location: Location, used_in: object, written_in: object
-    ) -> Reasons:
-        """What is found for a pair; the fields, containers or unions that hold the two are `used_in` and `written_in`."""
+    ) -> Reasons | Deep[Reasons]:
+        """Return what is found for a pair, or a generator that finds it where other pairs are inside.
+
+        The fields, containers or unions that hold the two are `used_in` and `written_in`.
+        """
         kind, written = type(reader), type(writer)
         pair: Pair = reader, writer
         if kind is Primitive or written is Primitive:
@@ -138,35 +154,60 @@ class _Comparison:
         known = self._known.get(pair)
         if known is not None:
             return known
-        self._known[pair] = COMPATIBLE
-        if isinstance(writer, Record) and isinstance(reader, Record):
-            found = self._records(reader, writer, location)
-        elif isinstance(writer, Union):
-            found = self._writer_union(reader, writer, location, used_in)
-        elif isinstance(reader, Union):
-            found = self._reader_union(reader, writer, location, written_in)
-        elif isinstance(reader, Array) and isinstance(writer, Array):
-            found = self.compare(reader.items, writer.items, (location, "items"), reader, writer)
-        elif isinstance(reader, Map) and isinstance(writer, Map):
-            found = self.compare(reader.values, writer.values, (location, "values"), reader, writer)
-        else:
-            found = leaf_reasons(reader, writer, location)
+        if kind is written:
+            self._known[pair] = COMPATIBLE
+            if kind is Record:
+                if self._history is None:
+                    return self._records(reader, writer, location)
+                return self._history.compare(reader, writer, self._records(reader, writer, location))
+            if kind is Array:
+                return self._items(pair, reader.items, writer.items, (location, "items"))
+            if kind is Map:
+                return self._items(pair, reader.values, writer.values, (location, "values"))
+        if written is Union:
+            self._known[pair] = COMPATIBLE
+            if kind is Union and _has_all(reader.branches, writer.branches):
+                return COMPATIBLE
+            return self._writer_union(pair, reader, writer, location, used_in)
+        if kind is Union:
+            self._known[pair] = COMPATIBLE
+            return self._reader_union(pair, reader, writer, location, written_in)
+        found = self._known[pair] = leaf_reasons(reader, writer, location)
+        return found
+
+    def _items(self, pair: Pair, used: Schema, written: Schema, location: Location) -> Reasons | Deep[Reasons]:
+        found = self._compare(used, written, location, *pair)
+        if type(found) is GeneratorType:
+            return self._deep_items(pair, found)
         self._known[pair] = found
         return found
 
-    def _records(self, reader: Record, writer: Record, location: Location) -> Reasons:
+    def _deep_items(self, pair: Pair, call: Deep[Reasons]) -> Deep[Reasons]:
+        found = self._known[pair] = yield call
+        return found
+
+    def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
         reasons = [] if reader.name == writer.name else [*name_reasons(reader, writer, location)]
         sources = writer.fields_by_name
-        place = (location, "fields")
         for index, field in enumerate(reader.fields):
-            source = writer_field(field, writer, (place, index)) if field.aliases else sources.get(field.name)
+            source = (
+                writer_field(field, writer, (location, "fields", index))
+                if field.aliases
+                else sources.get(field.name)
+            )
             if source is not None:
-                if not _reads_primitive(field.schema, source.schema):
-                    at = ((place, index), "type")
-                    self._list(reasons, self.compare(field.schema, source.schema, at, field, source))
+                used, written = field.schema, source.schema
+                if used is written and type(used) is Primitive:
+                    continue
+                found = self._compare(used, written, (location, "fields", index, "type"), field, source)
+                if type(found) is GeneratorType:
+                    found = yield found
+                if found:
+                    self._list(reasons, found)
             elif field.default is NO_DEFAULT:
-                self._list(reasons, self._missing_field(field, writer, (place, index)))
-        return tuple(reasons)
+                self._list(reasons, self._missing_field(field, writer, (location, "fields", index)))
+        found = self._known[reader, writer] = tuple(reasons)
+        return found
 
     def _list(self, reasons: list[Reason], more: Reasons) -> None:
         """Puts down `more`, as long as there is room; one at least, which decides."""
@@ -181,34 +222,58 @@ class _Comparison:
     def _missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
         if isinstance(field.schema, Enum) and field.schema.default is not None:
             # Java takes the enum's default for the field's, and compares the enum with the whole record.
-            return self.compare(field.schema, writer, (location, "type"), field, None)
-        return (Reason("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
+            return self._compare(field.schema, writer, (location, "type"), field, None)
+        return (("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
 
-    def _writer_union(self, reader: Schema, writer: Union, location: Location, used_in: object) -> Reasons:
-        """Every branch has to be read. A reader that is a union, too, only says which branch it does not read."""
+    def _writer_union(
+        self, pair: Pair, reader: Schema, writer: Union, location: Location, used_in: object
+    ) -> Deep[Reasons]:
+        """Compare every branch. A reader that is a union, too, only says which branch it does not read."""
+        into_union = type(reader) is Union
         reasons: list[Reason] = []
-        into_union = isinstance(reader, Union)
         for index, branch in enumerate(writer.branches):
-            if _reads_primitive(reader, branch):
+            if into_union and type(branch) is Primitive and branch in reader.branches:
                 continue
             at_branch = (location, ~index)
-            place = (at_branch,) if into_union else at_branch
-            found = self.compare(reader, branch, place, used_in, writer)
-            if found and into_union:
-                found = (Reason("MISSING_UNION_BRANCH", at_branch, reader, branch),)
-            self._list(reasons, found)
-        return tuple(reasons)
+            found = self._compare(reader, branch, (at_branch,) if into_union else at_branch, used_in, writer)
+            if type(found) is GeneratorType:
+                found = yield found
+            if found:
+                if into_union:
+                    found = (("MISSING_UNION_BRANCH", at_branch, reader, branch),)
+                self._list(reasons, found)
+        found = self._known[pair] = tuple(reasons)
+        return found
 
-    def _reader_union(self, reader: Union, writer: Schema, location: Location, written_in: object) -> Reasons:
-        """One branch has to read the writer; why the others do not is of no interest."""
+    def _reader_union(
+        self, pair: Pair, reader: Union, writer: Schema, location: Location, written_in: object
+    ) -> Reasons | Deep[Reasons]:
+        """Look for a branch that reads the writer; why the others do not is of no interest."""
+        if type(writer) in _HOLDERS:
+            return self._holder_in_union(reader, writer, location)
         for index in self._like(writer, reader):
             branch = reader.branches[index]
             if type(branch) is Primitive:
                 if _reads_primitive(branch, writer):
                     return COMPATIBLE
-            elif not self.compare(branch, writer, ((location, index),), reader, written_in):
+            elif not self._compare(branch, writer, ((location, index),), reader, written_in):
                 return COMPATIBLE
-        return (Reason("MISSING_UNION_BRANCH", location, reader, writer),)
+        found = self._known[pair] = (("MISSING_UNION_BRANCH", location, reader, writer),)
+        return found
+
+    def _holder_in_union(
+        self, reader: Union, writer: Record | Array | Map, location: Location
+    ) -> Deep[Reasons]:
+        for index in self._like(writer, reader):
+            branch = reader.branches[index]
+            if type(branch) is not Primitive:
+                found = self._compare(branch, writer, ((location, index),), reader, None)
+                if type(found) is GeneratorType:
+                    found = yield found
+                if not found:
+                    return COMPATIBLE
+        found = self._known[reader, writer] = (("MISSING_UNION_BRANCH", location, reader, writer),)
+        return found
 
     def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
         """The branches that `writer` is compared with, in order."""
@@ -227,6 +292,89 @@ class _Comparison:
         if not isinstance(writer, Named):
             return like.get("", ())
         return sorted({*like.get(f"{writer.type} {writer.name}", ()), *like.get(writer.full_name, ())})
+
+
+class History:
+    """Yes or no for many pairs of definitions that have most of their parts in common: the versions of topics.
+
+    Equal records are compared once, wherever they stand, unless one leads to a record inside itself: what is found for
+    such a pair depends on what is around it.
+
+    Attributes:
+        count: how many named types it has seen.
+    """
+
+    def __init__(self) -> None:
+        self._unused = itertools.count()
+        self._numbers: dict[Hashable, int] = {}
+        """A number for each part that differs from the others in what reading depends on."""
+        self._parts: dict[Schema, int | None] = {}
+        """The numbers of named types; None where one leads to a record inside itself."""
+        self._found: dict[tuple[int, int], Reasons] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._parts)
+
+    def can_read(self, *, reader: Schema, writer: Schema) -> bool:
+        """Whether there are no `incompatibilities`; an ambiguous alias counts as one."""
+        for schema in (reader, writer):
+            number = self._number(schema)
+            if type(number) is GeneratorType:
+                run(number)
+        try:
+            return not _Comparison(self).run(reader, writer, ())
+        except AmbiguousAlias:
+            return False
+
+    def compare(self, reader: Record, writer: Record, comparison: Deep[Reasons]) -> Reasons | Deep[Reasons]:
+        """Return what is known of two records that equal these, or a generator that makes the `comparison`."""
+        numbers = self._parts[reader], self._parts.get(writer)
+        if None in numbers:
+            return comparison
+        known = self._found.get(numbers)
+        return self._compared(numbers, comparison) if known is None else known
+
+    def _compared(self, numbers: tuple[int, int], comparison: Deep[Reasons]) -> Deep[Reasons]:
+        found = self._found[numbers] = yield comparison
+        return found
+
+    def _number(self, schema: Schema) -> int | None | Deep[int | None]:
+        if type(schema) is Primitive:
+            return self._numbers.setdefault(schema.type, next(self._unused))
+        if schema in self._parts:
+            return self._parts[schema]
+        return self._number_by_parts(schema)
+
+    def _number_by_parts(self, schema: Schema) -> Deep[int | None]:
+        key: list[Hashable] = [schema.type]
+        if isinstance(schema, Named):
+            self._parts[schema] = None  # as long as this is under way, it is inside itself
+            key += schema.full_name, schema.aliases
+        if isinstance(schema, Record):
+            key += [(field.name, field.aliases, field.default is NO_DEFAULT) for field in schema.fields]
+        elif isinstance(schema, Enum):
+            key += schema.symbols, schema.default is None
+        elif isinstance(schema, Fixed):
+            key.append(schema.size)
+        inner: list[int | None] = []
+        for child in children(schema):
+            number = self._number(child)
+            inner.append((yield number) if type(number) is GeneratorType else number)
+        if None in inner:
+            return None
+        number = self._numbers.setdefault((*key, *inner), next(self._unused))
+        if isinstance(schema, Named):
+            self._parts[schema] = number
+        return number
+
+
+def _has_all(branches: Sequence[Schema], written: Sequence[Schema]) -> bool:
+    """Whether all that is `written` are primitives that are among the `branches` as they stand."""
+    for branch in written:
+        if type(branch) is not Primitive or branch not in branches:
+            return False
+    return True
 
 
 def _reads_primitive(reader: Schema, writer: Schema) -> bool:

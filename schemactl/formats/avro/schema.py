@@ -104,7 +104,7 @@ class Union(Node):
 
 
 class Named(Node):
-    """What the three named types share.
+    """A named type.
 
     Attributes:
         full_name: with its namespace, if it has one.
@@ -113,17 +113,17 @@ class Named(Node):
         aliases: full names, each once, in document order.
     """
 
-    __slots__ = ("aliases", "doc", "full_name", "name", "namespace", "properties")
+    # What most types and fields lack is set where it is there: that makes small definitions faster to read.
+    __slots__ = ("__dict__", "aliases", "full_name", "name", "namespace")
     type: ClassVar[str]
+    doc: str | None = None
+    properties: Mapping[str, JsonValue] = NO_PROPERTIES
 
-    # Subclasses call this by its class: super() would be a good part of what it takes to read a small definition.
     def __init__(self, full_name: str, name: str, namespace: str | None) -> None:
         self.full_name = full_name
         self.name = name
         self.namespace = namespace
         self.aliases: tuple[str, ...] = ()
-        self.doc: str | None = None
-        self.properties = NO_PROPERTIES
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.full_name}>"
@@ -134,10 +134,7 @@ class Fixed(Named):
 
     type: ClassVar[str] = "fixed"
     __slots__ = ("size",)
-
-    def __init__(self, full_name: str, name: str, namespace: str | None, size: int) -> None:
-        Named.__init__(self, full_name, name, namespace)
-        self.size = size
+    size: int
 
 
 class Enum(Named):
@@ -145,24 +142,22 @@ class Enum(Named):
 
     type: ClassVar[str] = "enum"
     __slots__ = ("default", "symbols")
-
-    def __init__(
-        self, full_name: str, name: str, namespace: str | None, symbols: tuple[str, ...], default: str | None
-    ) -> None:
-        Named.__init__(self, full_name, name, namespace)
-        self.symbols = symbols
-        self.default = default
+    symbols: tuple[str, ...]
+    default: str | None
 
 
 class Record(Named):
     """`fields` in order, also by name. `is_error`: written `"type": "error"`, and the same in every comparison."""
 
     type: ClassVar[str] = "record"
-    __slots__ = ("fields", "fields_by_name", "is_error")
+    __slots__ = ("fields", "fields_by_name")
+    is_error = False
 
     def __init__(self, full_name: str, name: str, namespace: str | None) -> None:
-        Named.__init__(self, full_name, name, namespace)
-        self.is_error = False
+        self.full_name = full_name
+        self.name = name
+        self.namespace = namespace
+        self.aliases = ()
         self.fields: tuple[Field, ...] = ()
         self.fields_by_name: Mapping[str, Field] = {}
 
@@ -175,16 +170,16 @@ class Field:
         aliases: other names of the field, each once, in document order.
     """
 
-    __slots__ = ("aliases", "default", "doc", "name", "order", "properties", "schema")
+    __slots__ = ("__dict__", "aliases", "default", "name", "schema")
+    order: Order = "ascending"
+    doc: str | None = None
+    properties: Mapping[str, JsonValue] = NO_PROPERTIES
 
     def __init__(self, name: str, schema: Schema) -> None:
         self.name = name
         self.schema = schema
         self.default: JsonValue = NO_DEFAULT
         self.aliases: tuple[str, ...] = ()
-        self.order: Order = "ascending"
-        self.doc: str | None = None
-        self.properties = NO_PROPERTIES
 
     def __repr__(self) -> str:
         return f"<field {self.name}>"

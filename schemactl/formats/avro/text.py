@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 from schemactl.errors import InvalidSchema
 
-MAX_DEPTH: Final = 1_000
+MAX_DEPTH: Final = 250
 MAX_NUMBER_LENGTH: Final = 1_000
 MAX_KEY_LENGTH: Final = 50_000
 
@@ -80,7 +80,7 @@ def read(text: str) -> Any:
     """
     if len(text) <= _SHORT and "/" not in text:
         try:
-            value, end = _scan(text, 0)
+            value, end = _scan_short(text, 0)
             if end == len(text):
                 return value
         except (json.JSONDecodeError, StopIteration, RecursionError):
@@ -165,7 +165,7 @@ def _constant(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
-_scan: Final = _DECODER.scan_once  # type: ignore[attr-defined]  # undocumented, and there since Python 2.6
+_scan_short: Final = json.JSONDecoder(parse_constant=_constant).scan_once  # type: ignore[attr-defined]  # undocumented, and there since Python 2.6
 
 
 def _read_deep(text: str, start: int) -> tuple[Any, int]:
