@@ -131,8 +131,6 @@ def _breakages(
             continue
         for direction in directions:
             reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
-            if len(versions) > 1 and formats.is_sure_to_read(reader=reader, writer=writer):
-                continue
             for found in formats.resolve(reader=reader, writer=writer):
                 yield Breakage(found, direction, number)
 

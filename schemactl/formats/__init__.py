@@ -101,16 +101,6 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     return spec(reader).resolve(reader=reader, writer=writer)
 
 
-def is_sure_to_read(*, reader: SchemaInfo, writer: SchemaInfo) -> bool:
-    """Whether it is known for less than `resolve` costs that it finds nothing.
-
-    Raises:
-        InvalidSchema: a definition does not parse.
-    """
-    reader, writer = on_the_wire(reader, writer)
-    return spec(reader).is_trivially_compatible(reader=reader, writer=writer)
-
-
 def require_newest(info: SchemaInfo) -> None:
     """Raise InvalidSchema unless the newest release accepts the names in `info`; 4.0 accepts some that it does not."""
     spec(info).require_newest(info)

@@ -139,11 +139,6 @@ class TypeSpec:
         del reader, writer
         return iter(())
 
-    def is_trivially_compatible(self, *, reader: SchemaInfo, writer: SchemaInfo) -> bool:
-        """Whether it is known for less than `resolve` costs that it finds nothing."""
-        del reader, writer
-        return False
-
     def require_newest(self, info: SchemaInfo) -> None:
         """Raise InvalidSchema unless the newest release accepts the names in `info`; older ones accept some that it rejects."""
 

@@ -105,10 +105,10 @@ SELF = '{"type":"record","name":"S","fields":[{"name":"s","type":"S"}%s]}'
 
 PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "10,000 arrays": lambda: (nested("array", "items", 10_000, "int"), '"int"'),
-    "990 arrays": lambda: (nested("array", "items", 990, "int"), nested("array", "items", 990, "string")),
-    "990 maps": lambda: (nested("map", "values", 990, "int"), nested("map", "values", 990, "string")),
+    "240 arrays": lambda: (nested("array", "items", 240, "int"), nested("array", "items", 240, "string")),
+    "240 maps": lambda: (nested("map", "values", 240, "int"), nested("map", "values", 240, "string")),
     "10,000 records": lambda: (nested_records(10_000, "int"), '"int"'),
-    "330 records": lambda: (nested_records(330, "int"), nested_records(330, "string")),
+    "80 records": lambda: (nested_records(80, "int"), nested_records(80, "string")),
     "100,000 brackets": lambda: ("[" * 100_000 + "]" * 100_000, '"int"'),
     "100,000 braces": lambda: ('{"a":' * 100_000 + "1" + "}" * 100_000, '"int"'),
     "a chain of 10,000": lambda: (chain(10_000, "int"), chain(10_000, "string")),
@@ -122,10 +122,10 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "100,000 fields": lambda: (fields(100_000, "int"), fields(100_000, "string")),
     "20,000 branches": lambda: (branches(10_000, 20_000), branches(0, 20_000)),
     "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), fields(1, "int")),
-    "a default of 900 arrays": lambda: (deep_default(900), EMPTY),
+    "a default of 240 arrays": lambda: (deep_default(240), EMPTY),
     "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),
     "a default that never ends": lambda: (ENDLESS, EMPTY),
-    "a property of 900 arrays": lambda: ('{"type":"int","p":' + "[" * 900 + "]" * 900 + "}", '"string"'),
+    "a property of 240 arrays": lambda: ('{"type":"int","p":' + "[" * 240 + "]" * 240 + "}", '"string"'),
     "a record that must contain itself": lambda: (SELF % "", SELF % ',{"name":"t","type":"int"}'),
 }
 

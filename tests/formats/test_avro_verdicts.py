@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from schema_strategies import evolutions, schemas
 
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.verdicts import Verdicts
 from schemactl.model import Release
 
 Json = Any
@@ -47,11 +46,11 @@ def assert_alike(*definitions: Json) -> None:
     """Every definition as reader and as writer of every other one and of itself, in both orders."""
     parsed = [schema(definition) for definition in definitions]
     for order in (parsed, parsed[::-1]):
-        verdicts = Verdicts()
+        history = History()
         for reader, writer in product(order, order):
-            found = verdicts.can_read(reader=reader, writer=writer)
+            found = history.can_read(reader=reader, writer=writer)
             assert found is in_full(reader=reader, writer=writer), (reader, writer)
-            assert verdicts.can_read(reader=reader, writer=writer) is found
+            assert history.can_read(reader=reader, writer=writer) is found
 
 
 @THOROUGH
@@ -114,18 +113,18 @@ def test_verdicts_on_records_that_lead_to_each_other(definitions: list[Json]) ->
 
 
 def test_verdicts_on_the_recorded_pairs() -> None:
-    verdicts = Verdicts()
+    history = History()
     with gzip.open(CORPUS / "avro_public.jsonl.gz") as rows:
         for row in map(json.loads, rows):
             reader, writer = schema(row["reader"]), schema(row["writer"])
-            assert verdicts.can_read(reader=reader, writer=writer) is row["can_read"], row["id"]
-            assert verdicts.can_read(reader=writer, writer=reader) is in_full(reader=writer, writer=reader)
+            assert history.can_read(reader=reader, writer=writer) is row["can_read"], row["id"]
+            assert history.can_read(reader=writer, writer=reader) is in_full(reader=writer, writer=reader)
 
 
 def test_verdicts_on_the_recorded_histories() -> None:
     with gzip.open(CORPUS / "avro_chains_public.jsonl.gz") as rows:
         for row in map(json.loads, rows):
-            verdicts = Verdicts()
+            history = History()
             new = schema(row["new"])
             for old, reads_old, is_read in zip(
                 map(schema, row["existing"]),
@@ -133,28 +132,16 @@ def test_verdicts_on_the_recorded_histories() -> None:
                 row["spec_old_reads_new"],
                 strict=True,
             ):
-                assert verdicts.can_read(reader=new, writer=old) is reads_old, row["id"]
-                assert verdicts.can_read(reader=old, writer=new) is is_read, row["id"]
+                assert history.can_read(reader=new, writer=old) is reads_old, row["id"]
+                assert history.can_read(reader=old, writer=new) is is_read, row["id"]
 
 
 def test_verdicts_on_the_named_cases() -> None:
-    verdicts = Verdicts()
+    history = History()
     for line in (CORPUS / "named_cases.jsonl").read_text().splitlines():
         row = json.loads(line)
-        found = verdicts.can_read(reader=schema(row["reader"]), writer=schema(row["writer"]))
+        found = history.can_read(reader=schema(row["reader"]), writer=schema(row["writer"]))
         assert found is (row["spec"] == "ok"), row["id"]
-
-
-def test_equal_parts_of_two_definitions_are_compared_once() -> None:
-    verdicts = Verdicts()
-    old = [schema(record(name, field("tree", TREE))) for name in ("One", "Other")]
-    new = json.loads(json.dumps(TREE).replace('"int"', '"long"'))
-    assert [
-        verdicts.can_read(reader=schema(record(name, field("tree", new))), writer=writer)
-        for name, writer in zip(("One", "Other"), old, strict=True)
-    ] == [True, True]
-    shapes = [verdicts.shape(writer).sources["tree"] for writer in old]
-    assert shapes[0] is shapes[1]
 
 
 def test_an_ambiguous_alias_in_a_branch_that_is_not_taken_ends_the_check() -> None:
@@ -173,11 +160,11 @@ def test_a_chain_of_types_as_long_as_the_text_has_a_verdict() -> None:
     definition = record("Chain", *(field(f"f{number}", each) for number, each in enumerate(chain)))
     other = json.loads(json.dumps(definition))
     other["fields"][-1]["type"]["fields"].append(field("new", "int"))
-    verdicts = Verdicts()
+    history = History()
     old, new = schema(definition), schema(other)
-    assert verdicts.can_read(reader=old, writer=new)
-    assert not verdicts.can_read(reader=new, writer=old)
-    assert verdicts.can_read(reader=old, writer=schema(definition))
+    assert history.can_read(reader=old, writer=new)
+    assert not history.can_read(reader=new, writer=old)
+    assert history.can_read(reader=old, writer=schema(definition))
 
 
 def test_every_order_of_asking_has_the_same_answers() -> None:
@@ -186,6 +173,6 @@ def test_every_order_of_asking_has_the_same_answers() -> None:
     parsed = [schema(record("Around", field("part", ["null", part]))) for part in (narrow, wide)]
     asked = list(product(parsed, parsed))
     for order in permutations(asked):
-        verdicts = Verdicts()
+        history = History()
         for reader, writer in order:
-            assert verdicts.can_read(reader=reader, writer=writer) is in_full(reader=reader, writer=writer)
+            assert history.can_read(reader=reader, writer=writer) is in_full(reader=reader, writer=writer)

@@ -9,12 +9,12 @@ from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.parse import parse, problems
+from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Wire
@@ -22,14 +22,11 @@ from schemactl.formats.outline import avro_parts
 from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
-if TYPE_CHECKING:
-    from schemactl.formats.avro.verdicts import Verdicts
-
 NEWEST: Final = Release.R5_0
 """Whose rules a definition is read by where no broker is asked: they accept the most names."""
 
-MAX_COMPARED: Final = 8_192
-"""Definitions whose parts are remembered for more verdicts; then all are forgotten."""
+MAX_COMPARED: Final = 100_000
+"""So many named types are remembered for more verdicts; then all are forgotten."""
 
 
 @lru_cache(maxsize=8192)
@@ -72,18 +69,14 @@ _NO_MESSAGE: Final = (
 )
 
 
-_verdicts: Verdicts | None = None
-_VERDICTS_LOCK: Final = Lock()
+_histories: Final = [History()]
+"""What is known of the parts of definitions that were compared, in a list of one."""
 
 
 def _can_read(*, reader: Schema, writer: Schema) -> bool:
-    from schemactl.formats.avro.verdicts import Verdicts
-
-    global _verdicts  # noqa: PLW0603  forgotten as a whole
-    with _VERDICTS_LOCK:
-        if _verdicts is None or _verdicts.count > MAX_COMPARED:
-            _verdicts = Verdicts()
-        return _verdicts.can_read(reader=reader, writer=writer)
+    if _histories[0].count > MAX_COMPARED:
+        _histories[0] = History()
+    return _histories[0].can_read(reader=reader, writer=writer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,23 +127,17 @@ class AvroSpec(TypeSpec):
         return info.type, _identity(info.schema)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Every reason of Java's SchemaCompatibility, in its order."""
-        from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
+        """Yield every reason of Java's SchemaCompatibility, in its order.
 
+        Versions of a topic have most of their parts in common: equal parts are compared once, for a yes or no.
+        """
+        used, written = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
+        if _can_read(reader=used, writer=written):
+            return
         try:
-            yield from incompatibilities(
-                reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema)
-            )
+            yield from incompatibilities(reader=used, writer=written)
         except AmbiguousAlias as ambiguous:
             yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, str(ambiguous), trace=ambiguous.trace)
-
-    def is_trivially_compatible(self, *, reader: SchemaInfo, writer: SchemaInfo) -> bool:
-        """Whether `resolve` finds nothing, for the versions of a topic among themselves: equal parts are compared once.
-
-        Raises:
-            InvalidSchema: a definition does not parse.
-        """
-        return _can_read(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
 
     def require_newest(self, info: SchemaInfo) -> None:
         """Raise InvalidSchema unless the newest release accepts its names."""

@@ -89,12 +89,6 @@ class FieldDefaults:
         self._release = release
         self._check = DefaultCheck(any_branch=release is not Release.R4_0)
 
-    def forget(self) -> None:
-        """Starts anew: the definition is read once more."""
-        self.bad.clear()
-        self.of_records.clear()
-        self._check = DefaultCheck(any_branch=self._release is not Release.R4_0)
-
     def check(self, field: Field, record: str, path: Path, unfinished: Container[int]) -> None:
         """Judges `field.default`; `unfinished` holds the identities of the records whose fields are not known yet."""
         self._check.saw_record = False

@@ -80,7 +80,9 @@ class DefinitionReader(ABC):
         root = self._schema(self._json, None, ())
         if self._unresolved or (self._defaults and self._defaults.of_records):
             # Avro 1.12 does this when it has read the whole text.
-            order = completion_order(root, self._types) if self._defaults and self._defaults.of_records else []
+            order = (
+                completion_order(root, self._types) if self._defaults and self._defaults.of_records else []
+            )
             if self._unresolved:
                 resolve(root, self._unresolved, self._holders, self._types)
             if order and self._defaults:
@@ -134,7 +136,8 @@ class DefinitionReader(ABC):
         expected = "a type's name, an object or a union's array"
         raise invalid(f"{shown(json)} is not a schema; expected {expected}", path)
 
-    def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:
+    # Most of what reading takes is this loop: functions called in it would be a third more.
+    def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:  # noqa: C901, PLR0912
         full_name, name, space = self._name(json, namespace, path)
         record = Record(full_name, name, space)
         if json["type"] == "error":
@@ -155,7 +158,7 @@ class DefinitionReader(ABC):
                 name, kind = item["name"], item["type"]
             except (KeyError, TypeError):
                 raise _bad_field(item, record, (path, "fields", index)) from None
-            schema = primitive(kind) if type(kind) is str else None
+            schema: Schema | None = primitive(kind) if type(kind) is str else None
             if schema is None:
                 schema = read_schema(kind, space, (path, "fields", index, "type"))
             if type(name) is not str or not ((name.isidentifier() and name.isascii()) or self._is_name(name)):
@@ -248,27 +251,19 @@ class DefinitionReader(ABC):
             self._define(named, path)
         return named
 
-    def _array(self, json: Json, namespace: str | None, path: Path) -> Schema:
-        if "items" not in json:
-            raise invalid('an array without "items"; expected the schema of its items', path)
-        return self._container(Array, "items", json, namespace, path)
-
-    def _map(self, json: Json, namespace: str | None, path: Path) -> Schema:
-        if "values" not in json:
-            raise invalid('a map without "values"; expected the schema of its values', path)
-        return self._container(Map, "values", json, namespace, path)
-
-    def _container(
-        self, kind: type[Array | Map], key: str, json: Json, namespace: str | None, path: Path
-    ) -> Schema:
+    def _container(self, json: Json, namespace: str | None, path: Path) -> Schema:
+        kind, key = (Array, "items") if json["type"] == "array" else (Map, "values")
+        if key not in json:
+            what = f'{"an array" if kind is Array else "a map"} without "{key}"; expected the schema of its {key}'
+            raise invalid(what, path)
         inside = json[key]
-        inner = PRIMITIVES.get(inside) if type(inside) is str else None
+        inner: Schema | None = PRIMITIVES.get(inside) if type(inside) is str else None
         if inner is None:
             inner = self._schema(inside, namespace, (path, key))
         properties = _properties(json) if len(json) > 2 else NO_PROPERTIES
         if properties:
             self._check_properties(properties, path)
-        container = kind(inner, properties)
+        container: Array | Map = kind(inner, properties)
         if type(inner) is Unresolved:
             self._holders.append(container)
         return container
@@ -289,8 +284,8 @@ class DefinitionReader(ABC):
         "error": _record,
         "enum": _enum,
         "fixed": _fixed,
-        "array": _array,
-        "map": _map,
+        "array": _container,
+        "map": _container,
     }
 
     # What named types share.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.names import Path, is_name, is_plain_name, is_plain_namespace, qualify
-from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
 from schemactl.formats.avro.references import Unresolved
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
 from schemactl.formats.avro.text import InvalidAvro, shown, without_comments

@@ -60,8 +60,7 @@ def pointer(location: Location) -> str:
     """Return a location as Java prints it: a JSON pointer, but `/` for the root."""
     found: list[str] = []
     while len(location) > 1:
-        for token in location[:0:-1]:
-            found.append(f"/{token}" if type(token) is str or token >= 0 else f"/{~token}")
+        found += [f"/{~token if type(token) is int and token < 0 else token}" for token in location[:0:-1]]
         location = location[0]
     found.reverse()
     return "".join(found) or "/"

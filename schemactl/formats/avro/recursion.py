@@ -18,7 +18,7 @@ Deep = Generator["Deep[Any]", Any, T]
 
 def run(call: Deep[T]) -> T:
     """Return what `call` returns. An exception raised in it comes out here; the calls around it do not see it."""
-    around = []
+    around: list[Any] = []
     send, result = call.send, None
     while True:
         try:

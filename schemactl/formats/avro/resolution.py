@@ -134,13 +134,13 @@ class _Comparison:
 
     def run(self, reader: Schema, writer: Schema, location: Location) -> Reasons:
         """Return what is found for two whole schemas."""
-        found = self._compare(reader, writer, location, None, None)
-        return run(found) if type(found) is GeneratorType else found
+        found: Reasons | Deep[Reasons] = self._compare(reader, writer, location, None, None)
+        return found if isinstance(found, tuple) else run(found)
 
-    def _compare(
-        self, reader: Schema, writer: Schema, location: Location, used_in: object, written_in: object
-    ) -> Reasons | Deep[Reasons]:
-        """Return what is found for a pair, or a generator that finds it where other pairs are inside.
+    def _compare(  # noqa: C901, PLR0911  one case for each pair of types
+        self, reader: Any, writer: Any, location: Location, used_in: object, written_in: object
+    ) -> Any:
+        """Return the Reasons for a pair, or a generator that finds them where other pairs are inside (see `recursion`).
 
         The fields, containers or unions that hold the two are `used_in` and `written_in`.
         """
@@ -175,7 +175,7 @@ class _Comparison:
         found = self._known[pair] = leaf_reasons(reader, writer, location)
         return found
 
-    def _items(self, pair: Pair, used: Schema, written: Schema, location: Location) -> Reasons | Deep[Reasons]:
+    def _items(self, pair: Pair, used: Schema, written: Schema, location: Location) -> Any:
         found = self._compare(used, written, location, *pair)
         if type(found) is GeneratorType:
             return self._deep_items(pair, found)
@@ -183,7 +183,8 @@ class _Comparison:
         return found
 
     def _deep_items(self, pair: Pair, call: Deep[Reasons]) -> Deep[Reasons]:
-        found = self._known[pair] = yield call
+        found: Reasons = yield call
+        self._known[pair] = found
         return found
 
     def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
@@ -222,11 +223,12 @@ class _Comparison:
     def _missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
         if isinstance(field.schema, Enum) and field.schema.default is not None:
             # Java takes the enum's default for the field's, and compares the enum with the whole record.
-            return self._compare(field.schema, writer, (location, "type"), field, None)
+            found: Reasons = self._compare(field.schema, writer, (location, "type"), field, None)
+            return found
         return (("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
 
     def _writer_union(
-        self, pair: Pair, reader: Schema, writer: Union, location: Location, used_in: object
+        self, pair: Pair, reader: Any, writer: Union, location: Location, used_in: object
     ) -> Deep[Reasons]:
         """Compare every branch. A reader that is a union, too, only says which branch it does not read."""
         into_union = type(reader) is Union
@@ -246,8 +248,8 @@ class _Comparison:
         return found
 
     def _reader_union(
-        self, pair: Pair, reader: Union, writer: Schema, location: Location, written_in: object
-    ) -> Reasons | Deep[Reasons]:
+        self, pair: Pair, reader: Union, writer: Any, location: Location, written_in: object
+    ) -> Any:
         """Look for a branch that reads the writer; why the others do not is of no interest."""
         if type(writer) in _HOLDERS:
             return self._holder_in_union(reader, writer, location)
@@ -299,9 +301,6 @@ class History:
 
     Equal records are compared once, wherever they stand, unless one leads to a record inside itself: what is found for
     such a pair depends on what is around it.
-
-    Attributes:
-        count: how many named types it has seen.
     """
 
     def __init__(self) -> None:
@@ -314,6 +313,7 @@ class History:
 
     @property
     def count(self) -> int:
+        """The number of named types it has seen."""
         return len(self._parts)
 
     def can_read(self, *, reader: Schema, writer: Schema) -> bool:
@@ -329,17 +329,19 @@ class History:
 
     def compare(self, reader: Record, writer: Record, comparison: Deep[Reasons]) -> Reasons | Deep[Reasons]:
         """Return what is known of two records that equal these, or a generator that makes the `comparison`."""
-        numbers = self._parts[reader], self._parts.get(writer)
-        if None in numbers:
+        used, written = self._parts[reader], self._parts[writer]
+        if used is None or written is None:
             return comparison
-        known = self._found.get(numbers)
-        return self._compared(numbers, comparison) if known is None else known
+        known = self._found.get((used, written))
+        return self._compared((used, written), comparison) if known is None else known
 
     def _compared(self, numbers: tuple[int, int], comparison: Deep[Reasons]) -> Deep[Reasons]:
-        found = self._found[numbers] = yield comparison
+        found: Reasons = yield comparison
+        self._found[numbers] = found
         return found
 
-    def _number(self, schema: Schema) -> int | None | Deep[int | None]:
+    def _number(self, schema: Schema) -> Any:
+        """Return the number of a part, or a generator that finds it."""
         if type(schema) is Primitive:
             return self._numbers.setdefault(schema.type, next(self._unused))
         if schema in self._parts:
@@ -360,7 +362,9 @@ class History:
         inner: list[int | None] = []
         for child in children(schema):
             number = self._number(child)
-            inner.append((yield number) if type(number) is GeneratorType else number)
+            if type(number) is GeneratorType:
+                number = yield number
+            inner.append(number)
         if None in inner:
             return None
         number = self._numbers.setdefault((*key, *inner), next(self._unused))
@@ -371,7 +375,7 @@ class History:
 
 def _has_all(branches: Sequence[Schema], written: Sequence[Schema]) -> bool:
     """Whether all that is `written` are primitives that are among the `branches` as they stand."""
-    for branch in written:
+    for branch in written:  # noqa: SIM110  all() takes longer than most unions
         if type(branch) is not Primitive or branch not in branches:
             return False
     return True

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from json.decoder import scanstring  # type: ignore[attr-defined]  # in json's C module, typeshed leaves it out
 from typing import Any, Final, NoReturn
 
 from schemactl.errors import InvalidSchema
 
 MAX_DEPTH: Final = 250
+"""Levels of brackets, as in declared files. Jackson reads 1,000; nobody was seen to write so many."""
 MAX_NUMBER_LENGTH: Final = 1_000
 MAX_KEY_LENGTH: Final = 50_000
 
-_SHALLOW: Final = 200
-"""Up to this depth the standard library's reader is used, which recurses."""
-
 _SHORT: Final = 2 * MAX_DEPTH
-"""So many characters cannot nest deeper than Jackson reads."""
+"""So many characters cannot nest deeper, nor hold a number that is too long."""
 
 JAVA_SPACES: Final = "".join(map(chr, range(33)))
 """What Java's String.trim cuts off."""
@@ -30,14 +27,11 @@ _SHOWN: Final = 60
 """How many characters of a value a message shows."""
 
 _WHITESPACE: Final = " \t\r\n"
-_SPACES: Final = frozenset(_WHITESPACE)
 
 # Patterns for what is rare, compiled at first use.
 # What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
 _STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+'
 _STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]'
-_NUMBER: Final = r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-_CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
 class InvalidAvro(InvalidSchema):
@@ -93,9 +87,9 @@ def _read_with_care(text: str) -> Any:
     start = len(plain) - len(plain.lstrip(_WHITESPACE))
     if start == len(plain):
         raise InvalidAvro("the definition is empty; expected an Avro schema in JSON")
-    depth = _depth(plain)
+    _check_limits(plain)
     try:
-        value, end = _DECODER.raw_decode(plain, start) if depth <= _SHALLOW else _read_deep(plain, start)
+        value, end = _DECODER.raw_decode(plain, start)
     except json.JSONDecodeError as problem:
         raise _not_json(plain, problem) from None
     # To Java's String.trim every control character is a space, and a comment is not.
@@ -118,17 +112,15 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\r\n]", " ", found)
 
 
-def _depth(text: str) -> int:
-    """How deep the brackets in `text` nest, or a bound where they are few; checks Jackson's limits on the way."""
-    brackets = text.count("{") + text.count("[")
-    if brackets <= _SHALLOW and len(text) <= MAX_KEY_LENGTH:
-        return brackets
-    depth = deepest = 0
+def _check_limits(text: str) -> None:
+    """Raise InvalidAvro unless `text` keeps to the limits on depth and on the length of keys."""
+    if len(text) <= MAX_KEY_LENGTH and text.count("{") + text.count("[") <= MAX_DEPTH:
+        return
+    depth = 0
     for match in re.finditer(_STRING_OR_BRACKET, text):
         found = match[0]
         if found in "[{":
             depth += 1
-            deepest = max(depth, deepest)
         elif found in "]}":
             depth -= 1
         elif len(found) > MAX_KEY_LENGTH and found[-1] == ":":
@@ -140,7 +132,6 @@ def _depth(text: str) -> int:
                 f"the definition nests deeper than {MAX_DEPTH:,} levels at {_place(text, match.start())}",
                 fix="give inner types names of their own and refer to them by name",
             )
-    return deepest
 
 
 def _integer(digits: str) -> int:
@@ -166,74 +157,6 @@ def _constant(name: str) -> NoReturn:
 
 _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
 _scan_short: Final = json.JSONDecoder(parse_constant=_constant).scan_once  # type: ignore[attr-defined]  # undocumented, and there since Python 2.6
-
-
-def _read_deep(text: str, start: int) -> tuple[Any, int]:
-    """As JSONDecoder.raw_decode, with a stack of its own in place of recursion."""
-    outer: list[tuple[Any, str | None]] = []
-    container: Any = None
-    key: str | None = None
-    position = start
-    while True:
-        if isinstance(container, dict):
-            key, position = _key(text, position)
-        position = _skip(text, position)
-        opening = text[position : position + 1]
-        if opening in ("{", "["):
-            outer.append((container, key))
-            container = {} if opening == "{" else []
-            position = _skip(text, position + 1)
-            if text[position : position + 1] != {"{": "}", "[": "]"}[opening]:
-                continue
-            position += 1
-            value, (container, key) = container, outer.pop()
-        else:
-            value, position = _scalar(text, position)
-        while True:
-            if container is None:
-                return value, position
-            if isinstance(container, dict):
-                container[key] = value
-            else:
-                container.append(value)
-            position = _skip(text, position)
-            following = text[position : position + 1]
-            position += 1
-            if following == ",":
-                break
-            if following != ("}" if isinstance(container, dict) else "]"):
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, position - 1)
-            value, (container, key) = container, outer.pop()
-
-
-def _skip(text: str, position: int) -> int:
-    while text[position : position + 1] in _SPACES:
-        position += 1
-    return position
-
-
-def _key(text: str, position: int) -> tuple[str, int]:
-    position = _skip(text, position)
-    if text[position : position + 1] != '"':
-        raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
-    key, position = scanstring(text, position + 1, True)  # noqa: FBT003  the C function takes it by position
-    position = _skip(text, position)
-    if text[position : position + 1] != ":":
-        raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
-    return key, position + 1
-
-
-def _scalar(text: str, position: int) -> tuple[Any, int]:
-    if text[position : position + 1] == '"':
-        return scanstring(text, position + 1, True)  # type: ignore[no-any-return]  # noqa: FBT003  as above
-    number = re.compile(_NUMBER).match(text, position)
-    if number:
-        whole = number[2] is None and number[3] is None
-        return (_integer if whole else _float)(number[0]), number.end()
-    for name, constant in _CONSTANTS.items():
-        if text.startswith(name, position):
-            return constant, position + len(name)
-    raise json.JSONDecodeError("Expecting value", text, position)
 
 
 def _not_json(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
