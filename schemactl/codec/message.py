@@ -8,12 +8,13 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from . import framing, payload
+from . import payload
 from .columns import Options
 from .definition import Definition, KeyValue
 from .errors import Unreadable, Unwritable
-from .lanes import Ints, take_or_null
+from .lanes import Ints, Lanes, Mask, pairs, sized, take_or_null
 from .reading import Reading, read_together
 from .writing import Writing
 
@@ -121,10 +122,10 @@ def read_singles(
     singles = [
         (reader, rows) for reader, rows in readers if isinstance(reader, Single) and reader.reading.program
     ]
-    refused = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, Refused)]
-    if not singles or len(singles) + len(refused) < len(readers):
+    rejected = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, NoReader)]
+    if not singles or len(singles) + len(rejected) < len(readers):
         return None
-    absent = {row: reason for reason, rows in refused for row in rows.tolist()}
+    absent = {row: reason for reason, rows in rejected for row in rows.tolist()}
     present = np.asarray(payloads.is_valid())
     if payloads.null_count:
         absent = dict.fromkeys(np.flatnonzero(~present).tolist(), _NO_PAYLOAD) | absent
@@ -150,7 +151,7 @@ class Pair:
         if self.encoding == "INLINE":
             if payload is None:
                 raise Unreadable(_NO_PAYLOAD)
-            key, payload = framing.split(payload, strict=self.strict)
+            key, payload = _split_pair(payload, strict=self.strict)
         found = {}
         for name, reading, half in (("key", self.key, key), ("value", self.value, payload)):
             try:
@@ -178,18 +179,18 @@ class Pair:
 
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
         rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-        keys, values, bad = framing.split_lanes(payloads.drop_null(), strict=self.strict)
+        keys, values, bad = _split_pairs(payloads.drop_null(), strict=self.strict)
         reasons = {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
         for row in rows[bad]:
             try:
-                framing.split(payloads[int(row)].as_py(), strict=self.strict)
+                _split_pair(payloads[int(row)].as_py(), strict=self.strict)
             except Unreadable as error:
                 reasons[int(row)] = error.reason
         return _spread(keys, rows, len(payloads)), _spread(values, rows, len(payloads)), reasons
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NoReader:
     """A version whose messages the reader cannot read at all."""
 
     reason: str
@@ -241,7 +242,7 @@ class PairWriter:
         """See MessageWriter."""
         if self.encoding == "SEPARATED":
             return self._half(value, "value")
-        return framing.join(self._half(value, "key"), self._half(value, "value"))
+        return _join_pair(self._half(value, "key"), self._half(value, "value"))
 
     def key(self, value: Any) -> bytes | None:
         """See MessageWriter."""
@@ -259,7 +260,7 @@ class PairWriter:
             reasons = {int(present[row]): reason for row, reason in wrong.items()} | reasons
         if self.encoding == "SEPARATED":
             return null_at(halves["value"], reasons), null_at(halves["key"], reasons), reasons
-        return null_at(framing.join_lanes(halves["key"], halves["value"]), reasons), None, reasons
+        return null_at(_join_pairs(halves["key"], halves["value"]), reasons), None, reasons
 
     def _half(self, pair: Any, name: str) -> bytes | None:
         if not isinstance(pair, dict) or pair.keys() != self.writings.keys():
@@ -311,3 +312,69 @@ def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
     absent = np.zeros(len(column), bool)
     absent[list(rows)] = True
     return take_or_null(column, np.arange(len(column)), nulls=absent)
+
+
+def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
+    """Return the INLINE payload of two halves: each behind its length in four bytes, big-endian; -1 is null (KeyValue.encode)."""
+    return b"".join(
+        (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"")
+        for half in (key, value)
+    )
+
+
+def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the payloads of many pairs of halves (see `_join_pair`)."""
+    pieces = []
+    for halves in (keys, values):
+        lengths = pc.fill_null(pc.binary_length(halves), -1)
+        pieces += [sized(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(halves, b"")]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+
+
+def _split_pair(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:
+    """Return the halves of a payload.
+
+    Raises:
+        Unreadable: a length is missing or says more than is there; `strict`: something follows the value.
+    """
+    halves: list[bytes | None] = []
+    at = 0
+    for name in ("key", "value"):
+        if len(payload) - at < 4:
+            raise Unreadable(f"the message ends before the {name}'s length", at)
+        length = int.from_bytes(payload[at : at + 4], "big", signed=True)
+        left = len(payload) - at - 4
+        if not -1 <= length <= left:
+            raise Unreadable(f"the {name} has a length of {length} bytes, but {left} are left", at)
+        at += 4
+        halves.append(None if length < 0 else payload[at : at + length])
+        at += max(length, 0)
+    if strict and at != len(payload):
+        raise Unreadable(f"{len(payload) - at} bytes follow the value", at)
+    return halves[0], halves[1]
+
+
+def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArray, pa.BinaryArray, Mask]:
+    """Return both halves of many payloads, null where they are, and the rows that `_split_pair` rejects."""
+    lanes = Lanes(payloads)
+    lengths = lanes.view(">i4")
+    at = lanes.start
+    bad: Mask = np.zeros(len(payloads), bool)
+    halves = []
+    for _ in ("key", "value"):
+        length: Ints = lengths[np.minimum(at, lanes.limit)].astype(np.int64)
+        bad |= (lanes.end - at < 4) | (length < -1) | (length > lanes.end - at - 4)
+        length = np.where(bad, -1, length)
+        start = np.minimum(at + 4, lanes.limit)
+        at = start + np.maximum(length, 0)
+        null = length < 0
+        halves.append(_masked(lanes.binary(pairs(start, at)), null))
+    if strict:
+        bad |= at != lanes.end
+    return halves[0], halves[1], bad
+
+
+def _masked(values: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
+    if not nulls.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=nulls))

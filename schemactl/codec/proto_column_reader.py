@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .lanes import Ints, Mask
-from .proto_plan import Field, Plan, column_name
-from .proto_rows import Rows
+from .proto_plan import Field, Plan, Rows, column_name
 from .proto_schema import Moment, Part, Scalar
 
 _MICROS: Final = 1_000_000

@@ -21,8 +21,8 @@ from .message import (
     Layout,
     MessageReader,
     MessageWriter,
+    NoReader,
     Pair,
-    Refused,
     Single,
     layout,
     message_writer,
@@ -58,7 +58,7 @@ class Codec:
             versions: what messages are read by.
             reader: the schema to read into.
             options: of reading and writing.
-            numbers: whose numbers the versions have; None: Git's. A message of another number is refused, whatever Git has there.
+            numbers: whose numbers the versions have; None: Git's. A message of another number is rejected, whatever Git has there.
 
         Raises:
             InvalidDefinition: there is no version, and no reader.
@@ -338,7 +338,7 @@ class Codec:
     def _message_reader(self, version: int | None) -> MessageReader:
         if version is not None and version not in self._numbers:
             # Not kept: damaged messages may name any number.
-            return Refused(self._unknown(version), tuple(self._layout(None).columns.types))
+            return NoReader(self._unknown(version), tuple(self._layout(None).columns.types))
         if version not in self._readers:
             self._readers[version] = self._make_reader(version)
         return self._readers[version]
@@ -355,8 +355,8 @@ class Codec:
                     value = payload.reading(writer.value, self.reader.value, self.options)
                     return Pair(key, value, writer.encoding, self.options.strict)
         except InvalidDefinition as error:
-            return Refused(f"version {version}: {error}", types)
-        return Refused(
+            return NoReader(f"version {version}: {error}", types)
+        return NoReader(
             f"version {version} is {_kind(writer)}, which cannot be read as {_kind(self.reader)}", types
         )
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.catalyst_type import catalyst_type
-from schemactl.codegen.spark_type import SparkRefuses, SparkType
+from schemactl.codegen.spark_type import SparkRefuses, SparkType, catalyst_type
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro import schema as avro
 
