@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     total = verified.total
     if not total.messages:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
-    lost = total.unreadable - total.known if args.only_new_loss else total.unreadable
+    lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
     if args.format == "json":
         print(_json(read, verified, args))
     else:
@@ -127,7 +127,7 @@ def _text(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
     lines.append("")
     if not total.unreadable:
         return "\n".join([*lines, "Every message is read."])
-    new = total.unreadable - total.known
+    new = total.unreadable - total.unreadable_with_approved
     cannot = f"{total.unreadable:,} cannot be read"
     change = f"{new:,} would be lost by this change" if new else "None of them would be lost by this change"
     if args.only_new_loss:
@@ -146,7 +146,11 @@ def _listed(what: str, count: int, first: Sequence[Unread], *, candidate: bool) 
 
 
 def _numbers(count: Count, *, candidate: bool) -> list[str]:
-    return [f"{count.messages:,}", f"{count.unreadable:,}", *([f"{count.known:,}"] if candidate else [])]
+    return [
+        f"{count.messages:,}",
+        f"{count.unreadable:,}",
+        *([f"{count.unreadable_with_approved:,}"] if candidate else []),
+    ]
 
 
 def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
@@ -154,8 +158,8 @@ def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
     place = f", message {unread.message_id}" if unread.message_id else ""
     payload = unread.payload
     lines = [f"  {version}{place}: {unread.reason}"]
-    if candidate and unread.known is not None:
-        lines.append(f"    with the approved schema: {unread.known}")
+    if candidate and unread.unreadable_with_approved is not None:
+        lines.append(f"    with the approved schema: {unread.unreadable_with_approved}")
     if payload is not None:
         cut = f" and {len(payload) - _SHOWN_BYTES} bytes more" if len(payload) > _SHOWN_BYTES else ""
         lines.append(f"    payload (base64): {base64.b64encode(payload[:_SHOWN_BYTES]).decode()}{cut}")
@@ -166,12 +170,12 @@ def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
     candidate = args.candidate
 
     def counted(count: Count) -> dict[str, Any]:
-        known = {"unreadable_when_approved": count.known} if candidate else {}
+        known = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
         return {"messages": count.messages, "unreadable": count.unreadable, **known}
 
     def shown(unread: Unread) -> dict[str, Any]:
         payload = None if unread.payload is None else base64.b64encode(unread.payload).decode()
-        known = {"reason_when_approved": unread.known} if candidate else {}
+        known = {"reason_when_approved": unread.unreadable_with_approved} if candidate else {}
         return {
             "version": unread.version,
             "message_id": unread.message_id,

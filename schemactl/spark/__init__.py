@@ -15,7 +15,7 @@ from .encoding import encode
 from .errors import EngineUnavailable, WrongArgument
 from .java import JavaNotFound, ensure_java
 from .jvm_limits import AVRO_LIMITS
-from .landing import land, land_stream, landed_by, settle
+from .landing import land, land_stream, landed_by, recover
 from .landing_journal import Counts, Landed
 from .pulsar_source import PulsarSource
 from .views import FormerNames, view, view_sql
@@ -39,7 +39,7 @@ __all__ = [
     "land",
     "land_stream",
     "landed_by",
-    "settle",
+    "recover",
     "split",
     "view",
     "view_sql",

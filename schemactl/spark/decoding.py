@@ -27,7 +27,7 @@ from .columns import (
     message_columns,
 )
 from .errors import EngineUnavailable, WrongArgument
-from .jvm import decode_in_jvm, explained
+from .jvm import decode_in_jvm, with_reasons
 from .rejections import check_mark, mark_of
 from .worker import reduce_worker_overhead
 
@@ -93,7 +93,7 @@ def decode(
             if engine == "jvm":
                 raise
         else:
-            return explained(decoded, codec) if reasons else decoded
+            return with_reasons(decoded, codec) if reasons else decoded
     schema = decoded_schema(messages, codec, columns)
     schema[ERROR].metadata = mark_of(codec)
     return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
@@ -125,7 +125,7 @@ def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
     if keep and not decoded.isStreaming:
         decoded = decoded.persist()
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    rejected = explained(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
+    rejected = with_reasons(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
     # What is computed has no metadata. Under an alias without any, Spark 4.0 leaves a column its own.
     return Split(good, rejected.withColumn(ERROR, sql.concat(rejected[ERROR], sql.lit(""))))
 

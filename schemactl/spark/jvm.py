@@ -2,7 +2,7 @@
 
 `from_avro` leaves a struct of nulls where it cannot read, and a row of ours has to say why. Why is worked out by the codec, in a
 Python function, to which Spark passes every row of a query, asked about or not: so it is left to a query of the rejected messages
-alone (`explained`), unless the caller wants the reasons in the same pass.
+alone (`with_reasons`), unless the caller wants the reasons in the same pass.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LEFT: Final = {"schemactl": "reasons are left to split()"}
 
 
 def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFrame:
-    """Return what `decode` gives, but for the reasons, which `explained` adds.
+    """Return what `decode` gives, but for the reasons, which `with_reasons` adds.
 
     Raises:
         EngineUnavailable: Spark cannot decode them so that the same comes out; the text says why.
@@ -90,7 +90,7 @@ def decode_in_jvm(messages: DataFrame, codec: Codec, columns: Columns) -> DataFr
     return _decoded(read, columns, kinds, wanted, plan.mark, _LEFT | mark_of(codec))
 
 
-def explained(decoded: DataFrame, codec: Codec) -> DataFrame:
+def with_reasons(decoded: DataFrame, codec: Codec) -> DataFrame:
     """Return what `decode` gave, with the codec's reason wherever it is still to be worked out."""
     if not _LEFT.items() <= decoded.schema[ERROR].metadata.items():
         return decoded

@@ -158,26 +158,8 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     A query that was killed at any moment and is started again with the same checkpoint lands what is missing, and nothing
     twice. `landed_by(path, query.id)` says what it has landed since its checkpoint was made.
 
-    Args:
-        messages: a stream of raw messages.
-        codec: of their topic.
-        path: as for `land`, like all that follow.
-        checkpoint: the folder where Spark keeps how far the query has come; to each query its own.
-        payload: as for `decode`.
-        version: as for `decode`.
-        key: as for `decode`.
-        partition_by: as for `land`.
-        rejected: as for `land`.
-        compression: as for `land`.
-        rows_per_file: as for `land`.
-        bytes_per_file: as for `land`.
-        filesystem: as for `land`.
-
-    Raises:
-        WrongArgument: as `land`.
-        OSError: as `land`.
-        CodecUnavailable: as `land`.
-        SparkProblem: PySpark is older than 4.1, which has no such streams.
+    `messages` is a stream, and `checkpoint` the folder where Spark keeps how far the query has come, to each query its own. All
+    other arguments are as for `land`, as is what is raised; and SparkProblem where PySpark is older than 4.1.
     """
     require((4, 1), "landing a stream")
     if not messages.isStreaming:
@@ -220,13 +202,13 @@ def query_of(session: SparkSession, checkpoint: str) -> str | None:
     return found
 
 
-def settle(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:
+def recover(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:
     """Complete what killed jobs had decided to land in `path`. The next `land` does so, too."""
-    journal.settle(Folder.at(path, filesystem))
+    journal.recover(Folder.at(path, filesystem))
 
 
 def _tidy(places: Places) -> None:
-    journal.settle(places.rows)
+    journal.recover(places.rows)
     journal.sweep(places, idle_s=_ABANDONED_S)
 
 

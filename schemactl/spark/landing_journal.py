@@ -1,7 +1,7 @@
 """All files of a job become visible, or none, whatever is killed when.
 
 A job's tasks stage files. Its driver decides by writing a journal, in one step, then moves what the journal lists and deletes
-what it replaces. Before the journal nothing counts; after it everything does: who finds one (the next job, `settle`) goes on
+what it replaces. Before the journal nothing counts; after it everything does: who finds one (the next job, `recover`) goes on
 with it, and each of its steps may be done twice.
 
     <path>/_landing/<job>/journal.json     decided
@@ -128,9 +128,9 @@ def commit(places: Places, job: Job, staged: Staged, landed: Landed, *, overwrit
 
     Raises:
         OSError: a staged file is not there as it was written, or the journal could not be written: nothing was decided. Or
-            a file could not be moved or removed: it was decided, and `settle` goes on.
+            a file could not be moved or removed: it was decided, and `recover` goes on.
     """
-    settle(places.rows)
+    recover(places.rows)
     before = _newest(places.rows, job.query)
     if before is not None and before["epoch"] >= job.epoch:
         abort(places, job.name)
@@ -157,7 +157,7 @@ def abort(places: Places, job: str) -> None:
     places.rows.unstage(job, keep=DONE)
 
 
-def settle(folder: Folder) -> None:
+def recover(folder: Folder) -> None:
     """Every job that had decided to land in the folder is done.
 
     Raises:

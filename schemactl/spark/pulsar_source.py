@@ -39,29 +39,17 @@ class PulsarSource(DataSource):
         return "pulsar-schemactl"
 
     def schema(self) -> StructType:
-        """Return the columns, whichever topics are read.
-
-        Raises:
-            ValueError: an option is unknown, missing or wrong.
-        """
+        """Return the columns, whichever topics are read; raises ValueError where an option is wrong."""
         connection_of(self.options)
         return struct_of(COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a batch read.
-
-        Raises:
-            ValueError: an option is unknown, missing or wrong, or other columns are asked for.
-        """
+        """Return a batch read; raises ValueError where an option or a column is wrong."""
         self._check(schema)
         return PulsarBatch(connection_of(self.options, "a batch"), reading_of(self.options, "a batch"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return a stream.
-
-        Raises:
-            ValueError: an option is unknown, missing or wrong, or other columns are asked for.
-        """
+        """Return a stream; raises ValueError where an option or a column is wrong."""
         self._check(schema)
         return PulsarStream(connection_of(self.options, "a stream"), reading_of(self.options, "a stream"))
 

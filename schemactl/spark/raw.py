@@ -21,28 +21,17 @@ PULSAR: Final = ("pulsar://", "pulsar+ssl://")
 
 
 class RawMessages(Protocol):
-    """A topic's raw messages, with columns that `decode` takes."""
+    """A topic's raw messages, with columns that `decode` takes. Reading raises SparkProblem where they cannot be read."""
 
     @property
     def spark(self) -> SparkSession:
         """The session."""
-        ...
 
     def read(self) -> DataFrame:
-        """All that there are now.
-
-        Raises:
-            SparkProblem: they cannot be read.
-        """
-        ...
+        """Return all that there are now."""
 
     def stream(self, files_at_once: int) -> DataFrame:
-        """Return the same as a stream; of files, so many in a step.
-
-        Raises:
-            SparkProblem: they cannot be read.
-        """
-        ...
+        """Return the same as a stream; of files, so many in a step."""
 
 
 def raw_messages(

@@ -71,11 +71,7 @@ def reasons_of(
 ) -> pa.Array:
     """Return the reason of each message that `codec` does not read, null for one that it does, however large their values are.
 
-    Args:
-        codec: of their topic.
-        payloads: as for `Codec.decode_batch`.
-        versions: as for `Codec.decode_batch`.
-        keys: as for `Codec.decode_batch`; those of a topic whose keys do not travel apart are not looked at.
+    Arguments are as for `Codec.decode_batch`; the keys of a topic that does not separate them are not looked at.
     """
     parts = codec.decode_parts(payloads, versions, keys if codec.separated else None)
     return pa.concat_arrays([part.errors for part in parts])

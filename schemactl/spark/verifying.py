@@ -29,14 +29,14 @@ class Count(NamedTuple):
     Attributes:
         version: its number; None: messages without one.
         messages: how many there are.
-        unreadable: how many of them cannot be read.
-        known: how many of those the codec that is compared with cannot read either.
+        unreadable: how many of them are rejected.
+        unreadable_with_approved: how many of those the codec that is compared with cannot read either.
     """
 
     version: int | None
     messages: int = 0
     unreadable: int = 0
-    known: int = 0
+    unreadable_with_approved: int = 0
 
     def plus(self, more: Count) -> Count:
         """Both together, under this one's version."""
@@ -44,7 +44,7 @@ class Count(NamedTuple):
             self.version,
             self.messages + more.messages,
             self.unreadable + more.unreadable,
-            self.known + more.known,
+            self.unreadable_with_approved + more.unreadable_with_approved,
         )
 
 
@@ -55,7 +55,7 @@ class Unread(NamedTuple):
         part, row: where it is: the task that met it, and the row's number there, from 0.
         version: the number of its schema.
         reason: why not.
-        known: why the codec that is compared with cannot read it; None: it can.
+        unreadable_with_approved: why the codec that is compared with cannot read it; None: it can.
         payload: its bytes; None: it has none.
         message_id: as the column `__messageId` has it (bytes in hex), if there is one.
     """
@@ -64,7 +64,7 @@ class Unread(NamedTuple):
     row: int
     version: int | None
     reason: str
-    known: str | None
+    unreadable_with_approved: str | None
     payload: bytes | None
     message_id: str | None
 
@@ -80,7 +80,7 @@ _ANSWER: Final = pa.schema(
                     ("row", pa.int64()),
                     ("version", pa.int64()),
                     ("reason", pa.string()),
-                    ("known", pa.string()),
+                    ("unreadable_with_approved", pa.string()),
                     ("payload", pa.binary()),
                     ("message_id", pa.string()),
                 ]
@@ -120,21 +120,10 @@ def verify(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
 ) -> Verified:
-    """Which of the messages `codec` reads, by version, and why not the first `shown` that it does not.
+    """Return how many of the messages `codec` reads, by version, and the first `shown` that it rejects.
 
-    Args:
-        messages: raw messages, as `decode` takes them.
-        codec: of their topic.
-        against: another codec of the topic: what neither can read was lost before.
-        only_new_loss: what neither can read is counted, but not among the first.
-        shown: how many unreadable messages are given back.
-        payload: as for `decode`.
-        version: as for `decode`.
-        key: as for `decode`.
-
-    Raises:
-        WrongArgument: a column is missing, has another type, or would be there twice after decoding.
-        CodecUnavailable: there is no codec for the topic's schema type.
+    `against` is another codec of the topic: what neither can read was lost before, and with `only_new_loss` is not among the first.
+    All other arguments are as for `decode`, as is what is raised.
     """
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     needed = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
@@ -172,15 +161,27 @@ class _Tally:
     first: list[Unread] = field(default_factory=list)
 
     def add(
-        self, batch: pa.RecordBatch, versions: pa.Array, reasons: pa.Array, known: pa.Array, columns: Columns
+        self,
+        batch: pa.RecordBatch,
+        versions: pa.Array,
+        reasons: pa.Array,
+        unreadable_with_approved: pa.Array,
+        columns: Columns,
     ) -> None:
         """Count a batch more, with the reason for each of its rejected rows."""
-        unreadable, both = reasons.is_valid(), pc.and_(reasons.is_valid(), known.is_valid())
+        unreadable, both = (
+            reasons.is_valid(),
+            pc.and_(reasons.is_valid(), unreadable_with_approved.is_valid()),
+        )
         table = pa.table(
-            {"version": versions, "unreadable": unreadable.cast(pa.int64()), "known": both.cast(pa.int64())}
+            {
+                "version": versions,
+                "unreadable": unreadable.cast(pa.int64()),
+                "unreadable_with_approved": both.cast(pa.int64()),
+            }
         )
         sums = table.group_by("version").aggregate(
-            [("version", "count", _ALL), ("unreadable", "sum"), ("known", "sum")]
+            [("version", "count", _ALL), ("unreadable", "sum"), ("unreadable_with_approved", "sum")]
         )
         for row in sums.to_pylist():
             more = Count(row["version"], row["version_count"], row["unreadable_sum"], row["known_sum"])
@@ -193,7 +194,7 @@ class _Tally:
                     self.rows + row,
                     versions[row].as_py(),
                     reasons[row].as_py(),
-                    known[row].as_py(),
+                    unreadable_with_approved[row].as_py(),
                     batch.column(columns.payload)[row].as_py(),
                     _message_id(batch, row),
                 )
@@ -227,11 +228,11 @@ def _verify_part(
         given = None if columns.version is None else batch.column(columns.version)
         keys = None if columns.key is None else batch.column(columns.key)
         reasons = reasons_of(codec, payloads, given, keys)
-        known = pa.nulls(len(payloads), pa.string())
+        unreadable_with_approved = pa.nulls(len(payloads), pa.string())
         if against is not None:
-            known = reasons_at(against, reasons.is_valid(), payloads, given, keys)
+            unreadable_with_approved = reasons_at(against, reasons.is_valid(), payloads, given, keys)
         versions = pa.nulls(len(payloads), pa.int64()) if given is None else numbers(given)[0]
-        tally.add(batch, versions, reasons, known, columns)
+        tally.add(batch, versions, reasons, unreadable_with_approved, columns)
     yield _answer(tally)
 
 

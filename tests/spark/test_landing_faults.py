@@ -12,7 +12,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 from spark_release import STREAMS_OUT
 
-from schemactl.spark import Landed, land, land_stream, landed_by, settle
+from schemactl.spark import Landed, land, land_stream, landed_by, recover
 
 from .fragile_files import Deadly
 from .landing_victim import CODEC, COUNT, DAMAGED, messages
@@ -57,7 +57,7 @@ def test_a_commit_that_is_killed_halfway_is_completed_by_whoever_comes_next(
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
         land(messages(spark, 2), CODEC, f"{tmp_path}/out", version=None, filesystem=files)
     assert len(visible(tmp_path)) < 2
-    settle(f"{tmp_path}/out")
+    recover(f"{tmp_path}/out")
     assert landed_once(spark, tmp_path)
     assert staged(tmp_path) == []
 

@@ -23,7 +23,7 @@ from schemactl.spark.landing_journal import (
     collect,
     commit,
     landed_by,
-    settle,
+    recover,
     sweep,
 )
 
@@ -90,7 +90,7 @@ def test_a_commit_that_is_killed_anywhere_is_completed_or_has_done_nothing(
         old = before(path)
         lived = killed_after(path, changes, overwrite=overwrite)
         between = seen(path)
-        settle(places(path).rows)
+        recover(places(path).rows)
         after = seen(path)
         if overwrite:
             assert after in (old, NEW)
@@ -115,11 +115,11 @@ def test_what_was_decided_is_completed_by_two_at_once_and_is_then_done(tmp_path:
     # Another settles between any two steps of one that settles.
     for changes in range(100):
         try:
-            settle(places(tmp_path, fs.PyFileSystem(FragileFiles(changes))).rows)
+            recover(places(tmp_path, fs.PyFileSystem(FragileFiles(changes))).rows)
         except Killed:
             continue
         break
-    settle(places(tmp_path).rows)
+    recover(places(tmp_path).rows)
     assert seen(tmp_path) == old | NEW
     assert collect(places(tmp_path).rows, "job") == LANDED
     assert seen(tmp_path) == old | NEW
@@ -135,12 +135,12 @@ def test_a_job_may_be_completed_by_somebody_else_at_any_moment(tmp_path: Path, q
             commit(places(path, fs.PyFileSystem(FragileFiles(7))), job, stage(path, job.name), LANDED)
 
         def meanwhile(path: Path = path, job: Job = job) -> None:
-            settle(places(path).rows)
+            recover(places(path).rows)
             if job.query is None:
                 assert collect(places(path).rows, job.name) == LANDED
 
         files = OvertakenFiles(changes, meanwhile)
-        settle(places(path, fs.PyFileSystem(files)).rows)
+        recover(places(path, fs.PyFileSystem(files)).rows)
         assert seen(path) == NEW
         if query:
             assert landed_by(places(path).rows, query) == LANDED
@@ -156,7 +156,7 @@ def test_of_two_attempts_only_what_is_named_is_landed(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.rglob("*") if "loser" in str(file)] == []
     # A loser that writes on when all is over is not seen.
     stage(tmp_path, "job", "late", "0-loser")
-    settle(places(tmp_path).rows)
+    recover(places(tmp_path).rows)
     assert seen(tmp_path) == NEW
 
 
@@ -196,7 +196,7 @@ def test_aborting_what_was_decided_loses_nothing(tmp_path: Path) -> None:
     before(tmp_path)
     assert not killed_after(tmp_path, 6, overwrite=True)
     abort(places(tmp_path), "job")
-    settle(places(tmp_path).rows)
+    recover(places(tmp_path).rows)
     assert seen(tmp_path) == NEW
 
 
@@ -236,7 +236,7 @@ def test_a_damaged_journal_is_named_with_what_to_do(tmp_path: Path, content: byt
         sweep(Places(rows, rows.below("_rejected")), idle_s=3600)
 
     for name, words, does in (
-        ("journal.json", "have job in their names", settle),
+        ("journal.json", "have job in their names", recover),
         ("landed.json", "with a new checkpoint", swept),
     ):
         record = tmp_path / "_landing" / "job" / name

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from spark_release import STREAMS_OUT
 
-from schemactl.spark import Landed, land, land_stream, landed_by, settle
+from schemactl.spark import Landed, land, land_stream, landed_by, recover
 from schemactl.spark.landing_folder import Folder
 from schemactl.spark.landing_journal import Job, Places, Staged, StagedFile, commit, sweep
 
@@ -81,7 +81,7 @@ def test_a_commit_that_is_killed_among_copies_is_completed(
     files = fs.PyFileSystem(Deadly(changes, f"{tmp_path}/killed", "committer", store=store))
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
         land(messages(spark, 2), CODEC, path, version=None, filesystem=files)
-    settle(path, filesystem=store)
+    recover(path, filesystem=store)
     assert landed_once(store, path)
 
 
@@ -148,7 +148,7 @@ def test_a_commit_that_is_killed_anywhere_is_completed_or_has_done_nothing(store
             lived = False
         between = seen()
         assert between >= old or between >= new
-        settle(path, filesystem=store)
+        recover(path, filesystem=store)
         assert seen() == (
             old if between == old and there.rows.read("_landing/job/landed.json") is None else new
         )

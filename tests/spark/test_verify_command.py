@@ -216,5 +216,10 @@ def test_values_that_no_batch_holds_are_counted_as_read(monkeypatch: pytest.Monk
     (counts, *first) = next(
         _verify_part([batch], codec=text, against=None, columns=columns, only_new_loss=False, shown=2)
     ).to_pylist()
-    assert counts["count"] == {"version": None, "messages": 300, "unreadable": 100, "known": 0}
+    assert counts["count"] == {
+        "version": None,
+        "messages": 300,
+        "unreadable": 100,
+        "unreadable_with_approved": 0,
+    }
     assert [row["first"]["row"] for row in first] == [1, 4]
