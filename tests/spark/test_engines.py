@@ -36,17 +36,6 @@ SEEN_BY_ONE = ("enum symbol", "a length of", "a block of")
 Message = tuple[bytes | None, int | None]
 
 
-@pytest.fixture(autouse=True)
-def _small_jobs(spark: SparkSession) -> Iterator[None]:
-    """Without compiling Java code for each of many small queries."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name in settings:
-        spark.conf.unset(name)
-
-
 def avro(schema: Any) -> Definition:
     return Definition("AVRO", json.dumps(schema))
 
