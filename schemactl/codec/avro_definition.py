@@ -59,11 +59,7 @@ _JAVA_DOUBLE: Final = re.compile(
 
 
 def parse(text: str) -> Schema:
-    """Return the schema in an Avro definition's JSON text.
-
-    Raises:
-        InvalidDefinition: it is not JSON, or not an Avro schema.
-    """
+    """Return the schema in an Avro definition's JSON text. Raises InvalidDefinition: it is not JSON, or not an Avro schema."""
     value = json_of(text)
     parser = _Parser({})
     try:

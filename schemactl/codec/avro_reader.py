@@ -38,11 +38,7 @@ def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python
 
 
 def read_whole(read: Read, payload: bytes, options: Options) -> Any:
-    """Return the value that all of `payload` is; bytes behind it are an error if `options.strict`.
-
-    Raises:
-        Unreadable: see `reader`.
-    """
+    """Return the value that all of `payload` is; bytes behind it are an error if `options.strict`. Raises Unreadable: see `reader`."""
     try:
         value, at = read(payload, 0)
     except RecursionError:

@@ -11,11 +11,7 @@ from .schema import NO_DEFAULT, Array, Enum, Fixed, Map, Primitive, Record, Sche
 
 
 def encode_default(schema: Schema, value: Any) -> bytes:
-    """Return the bytes of the JSON value `value` as a default of `schema`.
-
-    Raises:
-        InvalidDefinition: it is no default for that schema.
-    """
+    """Return the bytes of the JSON value `value` as a default of `schema`. Raises InvalidDefinition: it is no default for that schema."""
     out = bytearray()
     try:
         _encode(out, schema, value)

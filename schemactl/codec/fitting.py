@@ -125,11 +125,7 @@ def _list(part: Fit) -> Fit:
 
 
 def items_of(value: Any) -> Sequence[Any]:
-    """Return a list's items.
-
-    Raises:
-        Unwritable: it is no list.
-    """
+    """Return a list's items. Raises Unwritable: it is no list."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
         raise Unwritable(f"expected a list, found {value!r}")
     return value
@@ -152,11 +148,7 @@ def _map(part: Fit) -> Fit:
 
 
 def pairs_of(value: Any) -> list[tuple[Any, Any]]:
-    """Return a map's entries, from a dict or from the list of pairs that Arrow makes of one.
-
-    Raises:
-        Unwritable: it is neither.
-    """
+    """Return a map's entries, from a dict or from the list of pairs that Arrow makes of one. Raises Unwritable: it is neither."""
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):

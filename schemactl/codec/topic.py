@@ -178,11 +178,7 @@ class Codec:
         return self.numbers.reader
 
     def commit(self, version: int) -> str:
-        """Return the commit that brought `version`.
-
-        Raises:
-            UnknownVersion: the codec has no such version.
-        """
+        """Return the commit that brought `version`. Raises UnknownVersion: the codec has no such version."""
         self._schema(version)
         return self._numbers[version].commit
 

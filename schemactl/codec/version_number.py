@@ -22,11 +22,7 @@ ODD_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
 
 
 def number(version: int | bytes | None) -> int | None:
-    """Return the number in a message's schema version; None where the message has none.
-
-    Raises:
-        Unreadable: the bytes are no version.
-    """
+    """Return the number in a message's schema version; None where the message has none. Raises Unreadable: the bytes are no version."""
     if not isinstance(version, bytes | bytearray):
         return version
     if not version:

@@ -32,11 +32,7 @@ from types import ModuleType
 
 
 def topic(name: str) -> ModuleType:
-    """The module of a topic, by its full name or that of one of its partitions.
-
-    Raises:
-        KeyError: the package has no such topic.
-    """
+    """The module of a topic, by its full name or that of one of its partitions. Raises KeyError: the package has no such topic."""
     name = sub("-partition-[0-9]+$", "", name)
     if name not in TOPICS:
         raise KeyError(
@@ -128,11 +124,7 @@ def _runtime_files() -> Mapping[str, str]:
 
 
 def _license() -> str:
-    """Return the licence that this installation came with.
-
-    Raises:
-        SchemactlError: somebody took it away.
-    """
+    """Return the licence that this installation came with. Raises SchemactlError: somebody took it away."""
     text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
     if text is None:
         raise SchemactlError(

@@ -47,11 +47,7 @@ class Authentication:
         return replace(self, token=os.environ[name].strip())
 
     def bearer(self) -> str:
-        """Return the token now: a file is read each time, since tokens are renewed.
-
-        Raises:
-            PulsarProblem: the file cannot be read.
-        """
+        """Return the token now: a file is read each time, since tokens are renewed. Raises PulsarProblem: the file cannot be read."""
         if self.token is not None:
             return self.token
         place = self.fields["token"]
@@ -84,11 +80,7 @@ class Connection:
 
 
 def client_package() -> Any:
-    """Return the package `pulsar`.
-
-    Raises:
-        PulsarProblem: it is not installed, or too old.
-    """
+    """Return the package `pulsar`. Raises PulsarProblem: it is not installed, or too old."""
     try:
         pulsar = import_module("pulsar")
     except ImportError:

@@ -99,11 +99,7 @@ class Sending:
 
 
 def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> Connection:
-    """How to reach the cluster; None stands for any purpose.
-
-    Raises:
-        ValueError: an option is unknown, missing or wrong.
-    """
+    """How to reach the cluster; None stands for any purpose. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given)
     options.refuse_unknown(purpose)
     return Connection(
@@ -119,11 +115,7 @@ def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> C
 
 
 def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]) -> Reading:
-    """Return what to read.
-
-    Raises:
-        ValueError: an option is unknown, missing or wrong.
-    """
+    """Return what to read. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given)
     options.refuse_unknown(purpose)
     encoding = options.text("key.encoding") or "auto"
@@ -144,11 +136,7 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
 
 
 def sending_of(given: Mapping[str, str]) -> Sending:
-    """Return what to send, and with which version.
-
-    Raises:
-        ValueError: an option is unknown, missing or wrong.
-    """
+    """Return what to send, and with which version. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given)
     options.refuse_unknown("a sink")
     topic = options.text("topic")

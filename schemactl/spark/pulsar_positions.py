@@ -73,11 +73,7 @@ def offsets_to_json(offsets: Offsets) -> dict[str, str]:
 
 
 def offsets_from_json(told: Mapping[str, str]) -> dict[str, Position | None]:
-    """Read what `offsets_to_json` made.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Read what `offsets_to_json` made. Raises ValueError: it is something else."""
     return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in told.items()}
 
 
@@ -105,11 +101,7 @@ def parse_bound(text: str, *, name: str) -> Bound:
 
 
 def full_topic_name(name: str) -> str:
-    """Return the name with its domain, tenant and namespace, as Pulsar completes it.
-
-    Raises:
-        ValueError: it is no topic's name.
-    """
+    """Return the name with its domain, tenant and namespace, as Pulsar completes it. Raises ValueError: it is no topic's name."""
     domain, separator, rest = name.rpartition("://")
     parts = rest.split("/")
     if len(parts) == 1 and not separator:

@@ -75,11 +75,7 @@ class Head:
 def last_position(
     client: Any, connection: Connection, topic: str, *, compacted: bool = False
 ) -> Position | None:
-    """Return the last message of a partition; None if it holds none.
-
-    Raises:
-        PulsarProblem: the cluster does not answer.
-    """
+    """Return the last message of a partition; None if it holds none. Raises PulsarProblem: the cluster does not answer."""
     lost = client_package().NotConnected
     losses = 0
 
