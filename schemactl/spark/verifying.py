@@ -184,7 +184,12 @@ class _Tally:
             [("version", "count", _ALL), ("unreadable", "sum"), ("unreadable_with_approved", "sum")]
         )
         for row in sums.to_pylist():
-            more = Count(row["version"], row["version_count"], row["unreadable_sum"], row["known_sum"])
+            more = Count(
+                row["version"],
+                row["version_count"],
+                row["unreadable_sum"],
+                row["unreadable_with_approved_sum"],
+            )
             self.counts[more.version] = self.counts.get(more.version, Count(more.version)).plus(more)
         wanted = pc.and_not(unreadable, both) if self.only_new_loss else unreadable
         for row in pc.indices_nonzero(wanted).to_pylist()[: self.shown - len(self.first)]:
