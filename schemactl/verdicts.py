@@ -32,7 +32,7 @@ class Incompatibility:
     trace: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     def moved(self, pointer: str) -> Incompatibility:
-        """The same one, at another pointer: in a definition around this one, or inside it."""
+        """Return the same one at another pointer: in a definition around this one, or inside it."""
         return replace(self, pointer=pointer)
 
 

@@ -360,7 +360,7 @@ _OPTIONAL: Final[Mapping[str, tuple[SchemaType, Callable[[Release], Checker]]]] 
 
 @cache  # every installed package is looked at
 def of_other_packages() -> EntryPoints:
-    """The checkers that other packages bring."""
+    """Return the checkers that other packages bring."""
     return entry_points(group=ENTRY_POINTS)
 
 
@@ -371,7 +371,7 @@ def known_to(release: Release, optional: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
-    """The checkers of a broker of `release`: its default ones, those of other packages, and the `optional` ones named.
+    """Return the checkers of a broker of `release`: its default ones, those of other packages, and the `optional` ones named.
 
     Raises:
         UsageError: an optional checker is unknown, or that release has not got it.

@@ -65,7 +65,7 @@ def policies_in_force(
     *,
     strategy: CompatibilityStrategy,
 ) -> PoliciesInForce:
-    """What the levels come to, given the `strategy` that is in force.
+    """Return the policies that the levels come to, given the `strategy` that is in force.
 
     Auto-update is the namespace's alone; validation is enforced when any level says so (AbstractTopic).
     """
@@ -103,7 +103,7 @@ class Decision:
 def admit(
     role: Role, client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
 ) -> Decision:
-    """What the broker does with a client.
+    """Decide what the broker does with a client.
 
     Args:
         role: of the client.

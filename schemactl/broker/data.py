@@ -53,12 +53,12 @@ class SchemaData:
 
 
 def uploaded(info: SchemaInfo) -> SchemaData:
-    """A definition on its way in."""
+    """Return a definition as it is uploaded."""
     return SchemaData(info.type, None if info.schema is NO_DATA else info.schema, info.properties)
 
 
 def stored(info: SchemaInfo) -> SchemaData:
-    """A definition as it comes out of the store."""
+    """Return a definition as it comes out of the store."""
     # The stored form has no negative codes (SchemaRegistryServiceImpl.convertFromDomainType).
     kind = info.type if info.type.value >= 0 else SchemaType.NONE
     return SchemaData(kind, info.schema, info.properties)

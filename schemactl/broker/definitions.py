@@ -40,7 +40,7 @@ _KEPT: Final = 4096
 
 
 def parse_avro(data: SchemaData, release: Release) -> Schema:
-    """The schema in `data`, whatever its defaults, as validation and checkers read it.
+    """Return the schema in `data`, whatever its defaults, as validation and checkers read it.
 
     Raises:
         Thrown: what Java's parser throws.
@@ -49,7 +49,7 @@ def parse_avro(data: SchemaData, release: Release) -> Schema:
 
 
 def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
-    """The schema in `data`, as the look-up of an upload reads it.
+    """Return the schema in `data`, as the look-up of an upload reads it.
 
     Raises:
         Thrown: what Java's parser throws, also for a default that is no value of its field's type.
@@ -71,7 +71,7 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
 
 
 def never_readable(schema: Schema) -> Thrown:
-    """What a validator that never accepts throws for `schema` (NeverSchemaValidator)."""
+    """Return what a validator that never accepts throws for `schema` (NeverSchemaValidator)."""
     return Thrown(VALIDATION, _unable_to_read(schema, schema))
 
 
@@ -119,7 +119,7 @@ def _unable_to_read(reader: Schema, writer: Schema) -> str:
 
 
 def root_message(data: SchemaData) -> str:
-    """The full name of the root message in `data`.
+    """Return the full name of the root message in `data`.
 
     Raises:
         Thrown: SchemaSerializationException, around what Java met.
@@ -129,7 +129,7 @@ def root_message(data: SchemaData) -> str:
 
 
 def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
-    """The rule and the path with which 5.0's advanced checker refuses `reader` the messages of `writer`; None: it does not.
+    """Return the rule and the path with which 5.0's advanced checker refuses `reader` the messages of `writer`; None: it does not.
 
     Raises:
         Thrown: IncompatibleSchemaException, where either cannot be unpacked.

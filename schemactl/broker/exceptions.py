@@ -37,7 +37,7 @@ _ERRORS: Final = frozenset({"StackOverflowError", "OutOfMemoryError"})
 
 
 def answer(thrown: Thrown) -> Answer:
-    """What the registry answers when `thrown` reaches its caller."""
+    """Return what the registry answers when `thrown` reaches its caller."""
     outcome = _OUTCOMES.get(thrown.exception, Outcome.ERROR)
     return Answer(outcome, None, thrown.message, thrown.exception)
 
@@ -54,10 +54,10 @@ def shown(thrown: Thrown) -> str:
 
 
 def incompatible(message: str) -> Thrown:
-    """The registry's own "no"."""
+    """Return the registry's own "no"."""
     return Thrown(INCOMPATIBLE, message)
 
 
 def invalid(message: str) -> Thrown:
-    """The registry's answer to data that is not a definition of its type."""
+    """Return the registry's answer to data that is not a definition of its type."""
     return Thrown(INVALID, message)

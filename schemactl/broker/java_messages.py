@@ -22,7 +22,7 @@ _KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})
 
 
 def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
-    """The message of the exception with which Java's parser refuses `text` for `problem`."""
+    """Return the message of the exception with which Java's parser refuses `text` for `problem`."""
     steps = problem.pointer.split("/")[1:]
     if steps[-1:] == ["default"] and problem.exception == "AvroRuntimeException":
         return "Schema fields not set yet"
@@ -52,7 +52,7 @@ def _invalid_default(text: str, steps: list[str], release: Release) -> str:
 
 
 def _field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int]]:
-    """The field that the `steps` of a pointer lead to from `schema`, and the identities of the records around it."""
+    """Return the field that the `steps` of a pointer lead to from `schema`, and the identities of the records around it."""
     field: Field | None = None
     around: set[int] = set()
     for step in steps:
@@ -71,7 +71,7 @@ def _field(schema: Schema, steps: list[str]) -> tuple[Field | None, set[int]]:
 
 
 def _at(json: JsonValue, steps: list[str]) -> JsonValue:
-    """The JSON value that `steps` lead to; None where there is none."""
+    """Return the JSON value that `steps` lead to; None where there is none."""
     for step in steps:
         if isinstance(json, list):
             json = json[int(step)] if step.isdecimal() and int(step) < len(json) else None
@@ -132,7 +132,7 @@ def _name_message(name: JsonValue) -> str:
 
 
 def _no_schema(json: JsonValue) -> str:
-    """What is said of JSON that is no schema at its very top, as a JSON definition of an old client is."""
+    """Return what is said of JSON that is no schema at its very top, as a JSON definition of an old client is."""
     if isinstance(json, dict):
         kind = json.get("type")
         if not isinstance(kind, str):
@@ -177,7 +177,7 @@ _MESSAGES: Final[dict[str, Callable[[JsonValue, list[str], str], str]]] = {
 
 
 def _not_json(text: str) -> str:
-    """What Jackson says of a word that is no JSON; "" where it says something else."""
+    """Return what Jackson says of a word that is no JSON; "" where it says something else."""
     word = _WORD.match(text.lstrip())
     if word is None or word[0] in ("true", "false", "null") or not word[0][0].isalpha():
         return "" if text.strip() else "Cannot parse <null> schema"

@@ -51,7 +51,7 @@ def put(
     *,
     optional: tuple[str, ...] = (),
 ) -> Answer:
-    """The answer to an upload, or to a producer that brings `new` where schemas update themselves (putSchemaIfAbsent).
+    """Return the answer to an upload, or to a producer that brings `new` where schemas update themselves (putSchemaIfAbsent).
 
     Args:
         versions: every stored version, oldest first, tombstones (`info` None) among them.
@@ -86,14 +86,14 @@ def check_consumer(
     *,
     optional: tuple[str, ...] = (),
 ) -> Answer:
-    """The answer to a consumer that brings a schema to an active topic (checkConsumerCompatibility)."""
+    """Return the answer to a consumer that brings a schema to an active topic (checkConsumerCompatibility)."""
     return _answer(
         _Inquiry(versions, uploaded(consumer), strategy, release, checkers(release, optional)).consumer
     )
 
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
-    """The number of the oldest live version with the same type and bytes (findSchemaVersion); -1: there is none."""
+    """Return the number of the oldest live version with the same type and bytes (findSchemaVersion); -1: there is none."""
     wanted = uploaded(info).content
     return next(
         (
@@ -106,7 +106,7 @@ def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
 
 
 def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Release) -> int:
-    """The number of the oldest of the live `versions` that equals `new` (getSchemaVersionBySchemaData), or -1.
+    """Return the number of the oldest of the live `versions` that equals `new` (getSchemaVersionBySchemaData), or -1.
 
     Every AVRO, JSON and PROTOBUF definition on the way is parsed with its defaults validated.
 

@@ -14,7 +14,7 @@ from schemactl.compat import breakages
 from schemactl.errors import Source
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
 from schemactl.formats.base import Explanation
-from schemactl.model import Release, SchemaInfo, live
+from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, live
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.wording import duty, whence
@@ -139,7 +139,25 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
         f"Pulsar {run.project.release} will refuse version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
         f"{proposal.strategy} ({whence(proposal.level)}).{says}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
+        fix=_broker_fix(run, proposal, verdict),
     )
+
+
+def _broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
+    """Return what to write instead, by what the broker's checker rejects; "" where only the rule's page can say it."""
+    answer = verdict.broker
+    if answer.outcome is not Outcome.INCOMPATIBLE:
+        return ""
+    if proposal.strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+        return "Set another strategy: under ALWAYS_INCOMPATIBLE no schema may follow another."
+    rule = run.rules.get(answer.message.partition(":")[0])
+    if rule:
+        return rule.fix
+    if verdict.data:
+        return "Change the schema as the data findings of this version say."
+    if spec(proposal.schema).checker == "proto":
+        return "Keep the full name of the root message: it is all that the broker's checker compares."
+    return ""
 
 
 def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ class Rule:
         example: before and after, as the user would write them.
         fix: what to write instead.
         link: the specification or source it follows.
-        asked_with: the setting of `schemactl.yaml` without which nobody looks for it; "" where `check` always does.
+        asked_with: the setting of `schemactl.yaml` that turns it on; "" where `check` always does.
     """
 
     id: str

@@ -30,7 +30,7 @@ RULES: Final = (
     _rule(
         "ROOT_MESSAGE_CHANGED",
         summary="The root message has another full name.",
-        why="Every broker refuses this for PROTOBUF_NATIVE, with either checker, although the bytes are the same: the "
+        why="Every broker rejects this for PROTOBUF_NATIVE, with either checker, although the bytes are the same: the "
         "default checker compares nothing else.",
         example="""
 // before
@@ -46,8 +46,8 @@ message Visit { string url = 1; }
     _rule(
         "UNSUPPORTED_FEATURE",
         summary="The definition uses something that the advanced checker does not understand.",
-        why="It refuses to judge extension ranges, message sets, features and editions it does not know, and proto2 fields of "
-        "an enum from a proto3 file, which Java reads in a way of its own. It refuses them on both sides, so one such "
+        why="It does not judge extension ranges, message sets, features and editions it does not know, and proto2 fields of "
+        "an enum from a proto3 file, which Java reads in a way of its own. It rejects them on both sides, so one such "
         "version blocks every further upload while the checker is in use.",
         example="""
 message Click {
@@ -182,7 +182,7 @@ enum Status { NEW = 0; LOST = 1; }
         "COMPARISON_LIMIT_EXCEEDED",
         summary="The definition is too tangled to be compared.",
         why="Messages that contain each other in long circles meet those of the other side in more ways than the checker is "
-        "ready to follow, and it refuses rather than occupy the broker.",
+        "ready to follow, and it rejects rather than occupy the broker.",
         example="""
 message A0 { A1 next = 1; }
 message A1 { A2 next = 1; }

@@ -1,4 +1,4 @@
-"""What a broker answers to an upload, and the one change that every broker and every reader refuses."""
+"""What a broker answers to an upload, and the one change that every broker and every reader rejects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ RULES = (
         id="BROKER_INCOMPATIBLE",
         verdict="broker",
         severity="error",
-        summary="The registry will refuse the upload: the schema may not follow the versions it holds.",
+        summary="The registry will reject the upload: the schema may not follow the versions it holds.",
         why=(
             "An upload is compared with the latest version, or with every live one under a transitive strategy, by the "
-            "checker of its type. Refused, `apply` stops there (HTTP 409), and a producer that brings the schema is not let "
-            "in. The checker is not the specification: it never compares enum symbols, reads defaults strictly, and of "
-            "PROTOBUF_NATIVE it looks at the root message's name alone, so it can refuse what every reader can read."
+            "checker of its type. When it is rejected, `apply` stops there (HTTP 409), and a producer that brings the schema "
+            "cannot connect. The checker is not the specification: it never compares enum symbols, reads defaults strictly, and of "
+            "PROTOBUF_NATIVE it looks at the root message's name alone, so it can reject what every reader can read."
         ),
         example=(
             "# namespace: schema_compatibility_strategy: FORWARD\n"
@@ -24,9 +24,10 @@ RULES = (
             '# after:  {"type": "record", "name": "Order", "fields": []}     id has no default to fall back on'
         ),
         fix=(
-            "Change the schema as the data finding beside this one says. If there is none, only the checker minds: the root "
-            "message has another name, an alias names a type of another kind, an enum or fixed moved to another namespace "
-            "while its union got another branch. Take that back."
+            "By cause: where a data finding names this version, change the schema as it says. A root message with another name: "
+            "keep the full name. An alias of a type of another kind: remove it. An enum or fixed that moved to another "
+            "namespace while its union got another branch: do one of the two. ALWAYS_INCOMPATIBLE: set another strategy. A rule "
+            "of the advanced checker: see the page of that rule."
         ),
         link=f"{_SOURCE}/SchemaRegistryServiceImpl.java",
     ),
@@ -34,13 +35,13 @@ RULES = (
         id="BROKER_INVALID",
         verdict="broker",
         severity="error",
-        summary="The registry will refuse the upload: the definition is not one of its type.",
+        summary="The registry will reject the upload: the definition is not valid for its type.",
         why=(
             "Before it compares anything, the registry validates the definition (HTTP 422): Avro text must parse with the "
             "broker's own Avro, an AVRO schema must not be a union at the top, a primitive type has no definition, a "
-            "PROTOBUF_NATIVE definition must hold its root message. Releases differ: 4.0 refuses `$` in names, 4.2 and 5.0 "
-            "refuse namespaces such as `a-b` and the JSON definitions of clients before 2.1. In declared files this is an "
-            "error with its place, before anything is compared; as a finding it is met by those who bring catalogs of their own."
+            "PROTOBUF_NATIVE definition must hold its root message. Releases differ: 4.0 rejects `$` in names, 4.2 and 5.0 "
+            "reject namespaces such as `a-b` and the JSON definitions of clients before 2.1. In declared files this is an "
+            "error with its place, before anything is compared; it is a finding only in catalogs that are read from elsewhere."
         ),
         example=(
             "schema:\n"
@@ -77,11 +78,11 @@ RULES = (
         verdict="broker",
         severity="warning",
         summary="Brokers of another Pulsar release would answer otherwise than those of the release that the project names.",
-        why="Releases bring another Avro, and with it other rules for names and defaults. What is accepted today may be refused "
+        why="Releases bring another Avro, and with it other rules for names and defaults. What is accepted today may be rejected "
         "by the same cluster after its upgrade, when the schema is uploaded to a new topic or a producer brings it; what is "
-        "refused today may pass elsewhere.",
+        "rejected today may pass elsewhere.",
         example="""
-# pulsar: "4.0" takes it; 4.2 and 5.0 refuse the namespace
+# pulsar: "4.0" takes it; 4.2 and 5.0 reject the namespace
 {"type": "record", "name": "Order", "namespace": "shop.my-team", "fields": [{"name": "id", "type": "long"}]}
 """,
         fix="Write the definition so that every release you run or will run accepts it. If no such broker ever sees it, set "
@@ -96,8 +97,8 @@ RULES = (
         why=(
             "The bytes of an AVRO, a JSON and a STRING message have nothing in common, and a topic keeps its old messages. A "
             "consumer decodes every message by its own type: what the other type wrote is garbage to it or an exception. The "
-            "registry refuses a change of type under every strategy but ALWAYS_COMPATIBLE. No message can be shown where the "
-            "definition does not tell its bytes (PROTOBUF without its `.proto`, EXTERNAL), nor where both types read them "
+            "registry rejects a change of type under every strategy but ALWAYS_COMPATIBLE. No message can be shown where the "
+            "definition does not say what its bytes are (PROTOBUF without its `.proto`, EXTERNAL), nor where both types read them "
             "alike: DATE and TIMESTAMP are the same moment in milliseconds."
         ),
         example=(

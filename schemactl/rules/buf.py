@@ -30,7 +30,7 @@ RULES: Final = (
         "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED",
         category="WIRE",
         summary="A field was deleted, and its number is free to be taken again.",
-        why="Readers skip what they do not know, so the deletion itself harms nobody. But the next field that takes the number "
+        why="Readers skip what they do not know, so the deletion itself is harmless. But the next field that takes the number "
         "gets the old messages' bytes, and old readers get the new ones.",
         example="""
 // before
@@ -90,7 +90,7 @@ enum Kind { reserved 7; KIND_UNSPECIFIED = 0; }
         category="WIRE",
         summary="A file's package changed.",
         why="Every message, enum and service of the file has another full name. The bytes do not change, but Pulsar's registry "
-        "refuses a root message of another name, generated code moves, and buf pairs nothing in the file any more, so "
+        "rejects a root message of another name, generated code moves, and buf pairs nothing in the file any more, so "
         "that its other rules are silent.",
         example="""
 // before
@@ -235,7 +235,7 @@ enum Kind { reserved 1; KIND_UNSPECIFIED = 0; }
         summary="A field number has another name.",
         why="The bytes are the same, and the data verdict is silent. JSON, text format, field masks and generated code go by "
         "the name. A name that moved to another number may mean that two fields were swapped, which no reader of bytes "
-        "can tell.",
+        "can see.",
         example="""
 // before
 message Click { string url = 1; }
@@ -249,7 +249,7 @@ message Click { string address = 1; }
         "FIELD_SAME_JSON_NAME",
         category="WIRE_JSON",
         summary="A field has another name in JSON.",
-        why="A JSON reader ignores, or refuses, the name it does not know.",
+        why="A JSON reader ignores, or rejects, the name it does not know.",
         example="""
 // before
 message Click { string user_id = 1; }
@@ -272,7 +272,7 @@ enum Kind { KIND_UNSPECIFIED = 0; KIND_AD = 1; }
 // after
 enum Kind { KIND_UNSPECIFIED = 0; KIND_ADVERT = 1; }
 """,
-        fix="Keep the name, and add the new one beside it with `option allow_alias = true;`.",
+        fix="Keep the name, and add the new one with `option allow_alias = true;`.",
     ),
     _rule(
         "MESSAGE_SAME_JSON_FORMAT",

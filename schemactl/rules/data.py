@@ -57,7 +57,7 @@ RULES: Final = (
             '{"name": "quantity", "type": "long"}       # written\n'
             '{"name": "quantity", "type": "int"}        # cannot read it; the other way round is fine'
         ),
-        fix="Keep the type, widen it where only readers upgrade first, or add a field of the new type with a default beside it.",
+        fix="Keep the type, widen it where only readers upgrade first, or add a field of the new type with a default.",
         link=_RESOLUTION,
     ),
     _rule(
@@ -73,7 +73,7 @@ RULES: Final = (
             '{"type": "enum", "name": "Status", "symbols": ["PAID"]}                                     # throws on SHIPPED\n'
             '{"type": "enum", "name": "Status", "symbols": ["PAID", "OTHER"], "default": "OTHER"}        # reads it as OTHER'
         ),
-        fix="List the symbols again, or give the reader's enum a default (beside `symbols`, not the field's).",
+        fix="List the symbols again, or give the reader's enum a default (next to `symbols`, not the field's).",
         link=_RESOLUTION,
     ),
     _rule(
@@ -96,14 +96,14 @@ RULES: Final = (
         why=(
             "Named types match by name. Java's reader, which Pulsar's clients use, does not compare the names of records: for "
             "a renamed record it decodes all the same, so that is a warning, and no message can prove it wrong. Readers that "
-            "follow the specification to the letter refuse it. A renamed enum or fixed is refused by all of them. Where a field "
+            "follow the specification to the letter reject it. A renamed enum or fixed is rejected by all of them. Where a field "
             "of the renamed record has its values by an alias of its own only, Java does not find them, nor whatever else was "
             "wrong with them: it reads the field's default, nothing is thrown, and what was written is lost. That is an error, "
             "and the message shown is one that loses a value."
         ),
         example=(
             '{"type": "enum", "name": "Status", "symbols": ["PAID"]}                                     # written\n'
-            '{"type": "enum", "name": "State", "symbols": ["PAID"]}                                      # refused\n'
+            '{"type": "enum", "name": "State", "symbols": ["PAID"]}                                      # rejected\n'
             '{"type": "enum", "name": "State", "aliases": ["Status"], "symbols": ["PAID"]}               # reads it'
         ),
         fix="Add the old full name to `aliases` of the type. That helps readers of the new schema; old readers know no alias.",
@@ -144,7 +144,7 @@ RULES: Final = (
             "leaves the value alone in the payload. A consumer decodes by the encoding of its own schema, so it takes the "
             "other's payload for something it is not. The encoding is a property (`kv.encoding.type`), and the registry "
             "compares no properties: it answers the old version's number and stores nothing. No message can be shown where a "
-            "half is PROTOBUF: its definition does not tell its bytes."
+            "half is PROTOBUF: its definition does not say what its bytes are."
         ),
         example=(
             "schema: {type: KEY_VALUE, encoding: INLINE, key: {type: STRING}, value: {type: INT64}}        # before\n"
@@ -160,7 +160,7 @@ RULES: Final = (
             "The types of the halves are properties (`key.schema.type`, `value.schema.type`), and the registry compares the "
             "definitions' bytes alone: from STRING to INT32, or from AVRO to JSON with one text, nothing differs for it. It "
             "answers the old version's number and checks nothing, and every consumer reads the other type's bytes as its own. "
-            "No message can be shown where the half is or was PROTOBUF, whose definition does not tell its bytes, nor from "
+            "No message can be shown where the half is or was PROTOBUF, whose definition does not say what its bytes are, nor from "
             "DATE to TIMESTAMP and back, which are the same moment in milliseconds."
         ),
         example=(
@@ -176,7 +176,7 @@ RULES: Final = (
         why=(
             "The charset is a property (`__charset`; UTF-8 where there is none), and the registry compares no properties: it "
             "answers the old version's number and stores nothing. A consumer decodes with the charset of its own schema, so "
-            "characters outside ASCII come out wrong, and nobody is told."
+            "characters outside ASCII come out wrong, without any error."
         ),
         example=(
             "schema: {type: STRING}                                            # before: UTF-8\n"

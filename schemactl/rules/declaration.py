@@ -21,7 +21,7 @@ RULES: Final = (
         severity="warning",
         summary="A topic that was approved is no longer declared.",
         why="Its messages and consumers may still be there, and a registry keeps what it has: nothing is deleted from it "
-        "unless `apply` is told so. The topic's version numbers stay taken; if the same content comes back, it has its "
+        "unless `apply` is given `--allow-delete`. The topic's version numbers stay taken; if the same content comes back, it has its "
         "old number.",
         example="""
 # before: namespaces/sales.yaml
@@ -40,7 +40,7 @@ schema: {type: AVRO, definition: orders.avsc}
         severity="warning",
         summary="A topic is still declared, but no longer has a schema.",
         why="A registry never forgets a schema by itself: typed clients keep meeting the versions that are there, and "
-        "clients without schema are refused where `schema_validation_enforced` is on.",
+        "clients without schema are rejected where `schema_validation_enforced` is on.",
         example="""
 # before
 topic: persistent://shop/sales/notes
@@ -60,7 +60,7 @@ topic: persistent://shop/sales/notes
         why="Pulsar holds two definitions for one when they differ in doc, aliases, an enum's default or the schema's "
         "properties alone. It answers the upload with the old version's number and keeps the old text. Readers that are "
         "generated from Git do use the new text, aliases and enum defaults included. Where that makes a difference to data, "
-        "it is told as such, and not as this.",
+        "it is reported as that rule, not as this one.",
         example="""
 # version 3
 {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
@@ -93,7 +93,7 @@ topic: persistent://shop/sales/notes
         id="STRATEGY_RELAXED",
         verdict="declaration",
         severity="error",
-        summary="The compatibility strategy is relaxed in the very change that the old strategy would refuse.",
+        summary="The compatibility strategy is relaxed in the very change that the old strategy would reject.",
         why="`apply` sets policies before it uploads schemas, so the registry would take the change. The consumers and "
         "producers that the old strategy protected were not asked.",
         example="""
@@ -130,13 +130,13 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE
         severity="warning",
         summary="A commit in the middle of a branch breaks, whether or not the end of the branch does.",
         why="Versions follow the first-parent history of the approved ref. A merge commit or a squash puts the end of a branch "
-        "there, and nobody ever meets what was in between. A rebase merge or a fast-forward puts each commit there: each is "
-        "a version, `apply` uploads them one after the other, and a registry refuses the one that breaks. Once it is "
+        "there, and no reader ever sees what was in between. A rebase merge or a fast-forward puts each commit there: each is "
+        "a version, `apply` uploads them one after the other, and a registry rejects the one that breaks. Once it is "
         "approved, no later commit takes it back. Only `check --base REF` looks at the commits of a branch; where that would be "
         "more than 100,000 pairs of versions (450 new versions of one topic), it says so here and judges the end alone.",
         example="""
 # approved: field a
-# commit 1 of 2: fields a, b without default   a version of its own after a rebase merge, and BACKWARD refuses it
+# commit 1 of 2: fields a, b without default   a version of its own after a rebase merge, and BACKWARD rejects it
 # commit 2 of 2: fields a, b with a default    the end, and fine
 """,
         fix="Join the commits into one that holds (`git rebase --interactive`), or merge with a merge commit or a squash. Where "
@@ -166,7 +166,7 @@ topic: persistent://shop/sales/orders
         verdict="declaration",
         severity="error",
         summary="A topic would have fewer partitions than approved, or become partitioned, or cease to be.",
-        why="Pulsar adds partitions to a partitioned topic and does nothing else: it refuses fewer, and a topic without "
+        why="Pulsar adds partitions to a partitioned topic and does nothing else: it rejects fewer, and a topic without "
         "partitions stays so until it is deleted with its messages.",
         example="""
 # before

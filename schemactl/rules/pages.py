@@ -9,10 +9,10 @@ from pathlib import Path
 from schemactl.rules import Rule, rules
 
 _CHAPTERS = {
-    "data": "What readers meet",
-    "broker": "What a broker answers",
-    "declaration": "What the declarations and their history say",
-    "tables": "What becomes of tables",
+    "data": "Data: what readers can decode",
+    "broker": "Broker: what the registry answers",
+    "declaration": "Declarations and their history",
+    "tables": "Tables",
 }
 """The rules that `check` looks for, by their verdict."""
 
@@ -35,12 +35,12 @@ def _page(rule: Rule) -> str:
 def _where(rule: Rule) -> str:
     """Whose rule it is, and what looks for it."""
     if rule.asked_with:
-        return f"Nobody looks for it unless asked: `{rule.asked_with}`."
+        return f"Checked only with `{rule.asked_with}` in `schemactl.yaml`."
     return f"Verdict: {rule.verdict}. Severity unless the project says otherwise: {rule.severity}."
 
 
 def _index(known: Sequence[Rule]) -> str:
-    head = "What `schemactl check` can find, by whose verdict it is; then what is only looked for when asked."
+    head = "What `schemactl check` finds, by verdict; then the rules that a setting in `schemactl.yaml` turns on."
     parts = [f"# Rules\n\n{head} `schemactl explain RULE` shows the same on a terminal.\n"]
     for verdict, title in _CHAPTERS.items():
         chapter = [rule for rule in known if rule.verdict == verdict and not rule.asked_with]
@@ -57,7 +57,7 @@ def _link(rule: Rule) -> str:
 
 
 def main(folder: Path) -> None:
-    """The pages lie in `folder`."""
+    """Write the pages to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -29,12 +29,12 @@ RULES: Final = (
     _rule(
         "FIELD_WIRE_COMPATIBLE_TYPE",
         summary="A field number changed its type, and the bytes of one type mean nothing to a reader of the other.",
-        why="A field is known by its number alone, and its bytes do not tell its type. A reader of another type fails to "
+        why="A field is known by its number alone, and its bytes do not show its type. A reader of another type fails to "
         "parse the message, sees a wrong value, or puts the bytes aside as unknown and sees nothing. Types that share an "
         "encoding are fine: int32, int64, uint32, uint64 and bool; sint32 and sint64; fixed32 and sfixed32; fixed64 and "
         "sfixed64; and bytes may be read where a string was written, but not the other way round. A message or enum that "
         "is only called otherwise is the same bytes: the data verdict compares what it holds, while buf's category WIRE "
-        "refuses the new name.",
+        "rejects the new name.",
         example="""
 // before
 message Click { int64 price = 3; }
@@ -78,8 +78,8 @@ message Retry { optional int32 attempts = 1 [default = 5]; }
         "FIELD_SAME_ONEOF",
         summary="Fields that one side may set together share a oneof on the other.",
         why="A oneof holds one member: a reader keeps the last one it meets and drops the others. The data verdict fires where "
-        "a reader's oneof has two or more members that a writer sets beside each other. Moving fields out of a oneof, "
-        "wrapping a single one or renaming the oneof changes no byte; buf's category WIRE refuses these as well.",
+        "a reader's oneof has two or more members that a writer sets together. Moving fields out of a oneof, "
+        "wrapping a single one or renaming the oneof changes no byte; buf's category WIRE rejects these as well.",
         example="""
 // before
 message Contact { string email = 1; string phone = 2; }
@@ -92,7 +92,7 @@ message Contact { oneof how { string email = 1; string phone = 2; } }
     _rule(
         "MESSAGE_SAME_REQUIRED_FIELDS",
         summary="A reader requires a field that messages may come without.",
-        why="A parser refuses a message without a required field as a whole. A reader that starts to require a field cannot "
+        why="A parser rejects a message without a required field as a whole. A reader that starts to require a field cannot "
         "read what was written before; a writer that stops sending one is not read by those who still require it. The "
         "data verdict fires in the direction that fails, for proto2's `required` and for editions' LEGACY_REQUIRED; buf "
         "fires in both, and does not see the latter.",

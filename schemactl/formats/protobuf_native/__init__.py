@@ -18,7 +18,7 @@ from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
 def load(module: str) -> Any:
-    """The module of this package by its short name.
+    """Return the module of this package by its short name.
 
     Raises:
         SchemactlError: protobuf is not installed.
@@ -46,7 +46,7 @@ class ProtobufNativeSpec(TypeSpec):
     suffix: str = ".json"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """That a broker refuses it; every release has the same reasons."""
+        """Yield the reason why a broker rejects it; every release has the same."""
         del release
         try:
             load("wrapper").parse(info.schema)
@@ -76,14 +76,14 @@ class ProtobufNativeSpec(TypeSpec):
             yield Incompatibility(found.rule, found.pointer, found.message)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """The field, what becomes of the messages, and what to write instead."""
+        """Explain which field it is, what becomes of the messages, and what to write instead."""
         explanation: Explanation = load("explain").explain(breakage, new=new, old=old)
         return explanation
 
     def counterexample(
         self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
     ) -> Counterexample | None:
-        """A message that proves `breakage`, read by protobuf's own parser; None where none was found."""
+        """Return a message that proves `breakage`, read by protobuf's own parser; None where none was found."""
         reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
         parse = load("wrapper").parse
         found: Counterexample | None = load("counterexample").counterexample(

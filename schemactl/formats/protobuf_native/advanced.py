@@ -59,7 +59,7 @@ class AdvancedViolation:
 
 
 def below(path: str, part: ProtoField | Oneof) -> str:
-    """The path of a field or oneof; a long one is cut, as the checker cuts it."""
+    """Return the path of a field or oneof; a long one is cut, as the checker cuts it."""
     whole = f"{path}.{part.name}"
     return whole if len(whole) <= _MAX_PATH_LENGTH else f"{whole[: _MAX_PATH_LENGTH - 3]}..."
 
@@ -162,7 +162,7 @@ def _compare_messages(
 
 
 def _broken_rule(writer: ProtoField, reader: ProtoField) -> AdvancedRule | None:
-    """The first rule that a pair of fields breaks, the messages they hold left out."""
+    """Return the first rule that a pair of fields breaks, the messages they hold left out."""
     rule: AdvancedRule | None = None
     if (writer.cardinality == MAP) != (reader.cardinality == MAP):
         rule = "MAP_CHANGED"

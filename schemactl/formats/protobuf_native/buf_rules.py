@@ -185,7 +185,7 @@ def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
 
 
 def same_default_value(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """What readers get for a field that a message does not carry."""
+    """FIELD_SAME_DEFAULT: what readers get for a field that a message does not carry."""
     if not can_have_default(old) or not can_have_default(new):
         return
     if is_zero(default_of(old)) and is_zero(default_of(new)):
@@ -208,14 +208,14 @@ def same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
 
 
 def same_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """The name; of an extension the full one."""
+    """FIELD_SAME_NAME: of an extension the full name."""
     if old.name != new.name:
         words = f'{described(new, name=False)} changed name from "{old.name}" to "{new.name}".'
         yield violation("FIELD_SAME_NAME", words, (new, "name"), (new, ""))
 
 
 def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """The name in JSON."""
+    """FIELD_SAME_JSON_NAME."""
     before, after = old.proto.json_name, new.proto.json_name
     if before != after and not old.proto.extendee:
         words = f'{described(new)} changed option "json_name" from "{before}" to "{after}".'
@@ -312,7 +312,7 @@ def _reserved(element: ProtoMessage | ProtoEnum) -> list[Range]:
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:
-    """The same numbers in as few ranges as can be, in order."""
+    """Return the same numbers in as few ranges as can be, in order."""
     found: list[Range] = []
     for start, end in sorted(ranges):
         if found and start <= found[-1][1] + 1:
@@ -323,7 +323,7 @@ def _merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
-    """The parts of `wanted` that no range covers, in order."""
+    """Yield the parts of `wanted` that no range covers, in order."""
     start, end = wanted
     first = max(bisect_right(merged, (start, MAX_ENUM_NUMBER)) - 1, 0)
     for index in range(first, len(merged)):
@@ -373,7 +373,7 @@ def _value_no_delete(reserved: str) -> EnumRule:
 
 
 def enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
-    """A number keeps every name it had."""
+    """ENUM_VALUE_SAME_NAME: a number keeps every name it had."""
     before, after = _by_number(old), _by_number(new)
     for number, names in before.items():
         now = after.get(number, {})

@@ -57,7 +57,7 @@ class Proto:
 
     @classmethod
     def of_text(cls, text: str, message: str) -> Proto:
-        """A definition that is one text, from no file."""
+        """Return a definition that is one text, from no file."""
         return cls(message, "schema.proto", {"schema.proto": text.encode(errors="replace")})
 
     def digest(self) -> str:
@@ -73,7 +73,7 @@ _compiled: dict[str, bytes | InvalidSchema] = {}
 
 
 def compile_proto(proto: Proto) -> SchemaInfo:
-    """The PROTOBUF_NATIVE definition that `proto` declares; its locator leads into the texts.
+    """Return the PROTOBUF_NATIVE definition that `proto` declares; its locator leads into the texts.
 
     Raises:
         InvalidSchema: it does not compile, in protoc's words and at its place, or has no such message.
@@ -109,7 +109,7 @@ def _size(answer: bytes | InvalidSchema) -> int:
 def read_descriptor_set(
     data: bytes, message: str, *, path: str, paths: Mapping[str, str] | None = None
 ) -> SchemaInfo:
-    """The PROTOBUF_NATIVE definition in a serialized FileDescriptorSet at `path`.
+    """Return the PROTOBUF_NATIVE definition in a serialized FileDescriptorSet at `path`.
 
     Its locator leads into the `.proto` files of `paths` (by the name in the set) where the set has source info, else
     to the set.
@@ -153,7 +153,7 @@ def _root(compiled: bytes, message: str, entry: str) -> ProtoMessage:
 
 
 def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
-    """What protoc answers to each: a descriptor set with source info, or why there is none."""
+    """Yield protoc's answer to each: a descriptor set with source info, or why there is none."""
     if not protos:
         return
     site, include = _protoc()
@@ -175,7 +175,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
 
 
 def _answers(site: str, include: str, jobs: Sequence[tuple[Path, str]]) -> list[str]:
-    """The exit codes for folders and entries, up to the first on which the process dies or time is up."""
+    """Yield the exit codes for folders and entries, up to the first on which the process dies or time is up."""
     command = [sys.executable, "-I", str(WORKER), site, include]
     with worker(command) as running:
         return running.answers([f"{folder}\t{entry}\n" for folder, entry in jobs], TIMEOUT_S)
@@ -199,7 +199,7 @@ def _protoc() -> tuple[str, str]:
 
 
 def _lay_out(job: Path, proto: Proto) -> InvalidSchema | None:
-    """The texts are in the job's folder; or why they cannot be."""
+    """Write the texts to the job's folder, or return why they cannot be."""
     if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
         return InvalidSchema(
             f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores"

@@ -25,7 +25,7 @@ from schemactl.verdicts import Counterexample, Incompatibility
 def counterexample(
     incompatibility: Incompatibility, *, reader: ProtoDefinition, writer: ProtoDefinition
 ) -> Counterexample | None:
-    """The smallest message found that shows `incompatibility`, read by both; None: none was found.
+    """Return the smallest message found that shows `incompatibility`, read by both; None: none was found.
 
     None can be found where only parsers of other languages misread (Java's, of open enums in proto2 files).
     """
@@ -96,7 +96,7 @@ def _is_about(found: Incompatibility, field: ProtoField, pair: MessagePair) -> b
 def _bodies(
     rule: str, message: ProtoMessage, fields: Sequence[ProtoField], readers: Sequence[ProtoField]
 ) -> Iterator[bytes]:
-    """What a message of the writer may hold so that the rule shows."""
+    """Yield what a message of the writer may hold so that the rule shows."""
     mine = {field.proto.number for field in fields}
     needed = required(message, leave_out=mine)
     if needed is None:
@@ -119,7 +119,7 @@ def _bodies(
 
 
 def _difference(attempt: _Attempt, written: Parsed, readers: type[Parsed], data: bytes) -> str:
-    """What the reader's parser makes of `data` in place of what was written; "" when it is the same."""
+    """Return what the reader's parser makes of `data` in place of what was written; "" when it is the same."""
     read = readers()
     try:
         read.ParseFromString(data)
@@ -178,7 +178,7 @@ def _value_view(field: Any, value: Any) -> Any:
 
 
 def _at(view: View, way: Sequence[int]) -> View:
-    """The message at the end of `way`, of a list the last; {} where the way ends early."""
+    """Return the message at the end of `way`, of a list the last; {} where the way ends early."""
     for number in way:
         inner = view.get(number)
         inner = inner[-1] if isinstance(inner, list) and inner else inner

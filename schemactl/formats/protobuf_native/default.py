@@ -15,12 +15,12 @@ Default: TypeAlias = bool | int | float | str | bytes
 
 
 def can_have_default(field: ProtoField) -> bool:
-    """Lists, maps and messages have none."""
+    """Return whether the field is no list, map or message."""
     return not field.is_repeated and not field.is_message
 
 
 def default_of(field: ProtoField) -> Default:
-    """The declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
+    """Return the declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
     text, given = field.proto.default_value, field.proto.HasField("default_value")
     if field.kind == STRING:
         return text
@@ -58,7 +58,7 @@ def same_default(old: ProtoField, new: ProtoField) -> bool:
 
 
 def is_zero(default: Default) -> bool:
-    """What a field without a declared default has. Minus zero is not."""
+    """Return whether this is the default of a field that declares none; minus zero is not."""
     if isinstance(default, float):
         return default == 0 and math.copysign(1, default) > 0
     return not default
@@ -69,7 +69,7 @@ def _text(default: Default) -> object:
 
 
 def printed(field: ProtoField) -> str:
-    """The default as buf prints it (Go's %v and %q)."""
+    """Return the default as buf prints it (Go's %v and %q)."""
     value = default_of(field)
     if field.kind == ENUM:
         enum = field.enum
@@ -115,7 +115,7 @@ def quoted(text: str) -> str:
 
 
 def _go_float(value: float, *, single: bool) -> str:
-    """The shortest digits that read back as `value`, with an exponent below -4 and from 6 on (Go's %v)."""
+    """Return the shortest digits that read back as `value`, with an exponent below -4 and from 6 on (Go's %v)."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     for digits in range(17):

@@ -76,7 +76,7 @@ class ProtoMessage(_Named):
         return self._fields
 
     def map_fields(self) -> Mapping[str, ProtoField]:
-        """The fields that are maps, by the full name of their entries' message."""
+        """Return the fields that are maps, by the full name of their entries' message."""
         return self._map_fields
 
     @cached_property
@@ -244,7 +244,7 @@ class ProtoEnum(_Named):
         ]
 
     def numbers(self) -> dict[str, int]:
-        """Number by name."""
+        """Return each number by its name."""
         return {value.name: value.number for value in self.proto.value}
 
 
@@ -339,7 +339,7 @@ def make_field(
 def features_of(
     scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto
 ) -> Features:
-    """The features in force for `proto` inside something with the features `scope`."""
+    """Return the features in force for `proto` inside something with the features `scope`."""
     return resolve(scope, proto.options) if proto.HasField("options") else scope
 
 
@@ -387,7 +387,7 @@ class File:
         return self.proto.name
 
     def qualified(self, nested_name: str) -> str:
-        """The full name of what the file calls `nested_name`."""
+        """Return the full name of what the file calls `nested_name`."""
         return f"{self.proto.package}.{nested_name}" if self.proto.package else nested_name
 
     @cached_property
@@ -448,7 +448,7 @@ class Image:
 
     @classmethod
     def of(cls, files: FileDescriptorSet) -> Image:
-        """The image of `files`; takes their source info out of them."""
+        """Return the image of `files`; takes their source info out of them."""
         image = cls()
         for proto in files.file:
             source_info = proto.source_code_info

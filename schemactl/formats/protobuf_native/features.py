@@ -86,14 +86,14 @@ Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
 
 
 def edition_of(file: FileDescriptorProto) -> int:
-    """The file's edition; proto2 and proto3 have numbers of their own."""
+    """Return the file's edition; proto2 and proto3 have numbers of their own."""
     if file.syntax == "editions":
         return file.edition
     return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
 
 
 def file_features(file: FileDescriptorProto) -> Features:
-    """The features in force at the top of `file`."""
+    """Return the features in force at the top of `file`."""
     edition = edition_of(file)
     known = [number for number in DEFAULTS if number <= edition]
     base = DEFAULTS[max(known)] if known else PROTO2
@@ -101,7 +101,7 @@ def file_features(file: FileDescriptorProto) -> Features:
 
 
 def resolve(parent: Features, options: Options) -> Features:
-    """The features in force for an element with `options` inside one with `parent`."""
+    """Return the features in force for an element with `options` inside one with `parent`."""
     if not options.HasField("features"):
         return parent
     own = options.features
@@ -114,7 +114,7 @@ def resolve(parent: Features, options: Options) -> Features:
 
 
 def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
-    """The numeric fields of extension `number`, by field number; {} when it is not set.
+    """Return the numeric fields of extension `number`, by field number; {} when it is not set.
 
     Read from the wire: the extension's own class may or may not be registered in this process.
     """
@@ -126,12 +126,12 @@ def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
 
 
 def field_numbers(features: FeatureSet) -> set[int]:
-    """The numbers of everything set in `features`, known to this protobuf release or not."""
+    """Return the numbers of everything set in `features`, known to this protobuf release or not."""
     return {field for field, _ in _fields(features.SerializeToString())}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each varint and length-delimited field (a FeatureSet holds no others)."""
+    """Yield number and value of each varint and length-delimited field (a FeatureSet holds no others)."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -145,7 +145,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, and where it ends; an overlong or cut one ends with the data."""
+    """Return the varint at `at`, and where it ends; an overlong or cut one ends with the data."""
     value = shift = 0
     for end in range(at, len(data)):
         value |= (data[end] & 0x7F) << shift

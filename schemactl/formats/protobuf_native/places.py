@@ -112,7 +112,7 @@ def span_of(place: Place) -> Span | None:
 
 
 def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
-    """The first piece of text inside what is sought, or else the longest known part of the way below `prefix`."""
+    """Return the first piece of text inside what is sought, or else the longest known part of the way below `prefix`."""
     sought = (*prefix, *rest)
     inside = file.places.first_below(sought)
     if inside is not None:
@@ -122,7 +122,7 @@ def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
 
 
 def find(image: Image, pointer: str) -> Place | None:
-    """The nearest place to `pointer` that `image` has: the part, its element, or what encloses it. None: nothing."""
+    """Return the nearest place to `pointer` that `image` has: the part, its element, or what encloses it. None: nothing."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
     if len(tokens) < 2:
         return None
@@ -224,7 +224,7 @@ def locator(
 
 
 def source_at(path: str, text: bytes, span: Span) -> Source:
-    """The place in code points: protoc counts bytes, and a tab as reaching to the next multiple of eight."""
+    """Return the place in code points: protoc counts bytes, and a tab as reaching to the next multiple of eight."""
     lines = text.split(b"\n", span.line)
     line = lines[span.line - 1].decode(errors="replace") if span.line <= len(lines) else ""
     if line.isascii() and "\t" not in line:
@@ -238,7 +238,7 @@ def source_at(path: str, text: bytes, span: Span) -> Source:
 
 
 def field_path(pointer: str, *roots: ProtoMessage) -> str:
-    """The fields on the way to `pointer`, for people: `Click.user.emails[]`, from the first root that leads there.
+    """Return the fields on the way to `pointer`, for people: `Click.user.emails[]`, from the first root that leads there.
 
     What no field leads to goes by its own name.
     """
@@ -262,7 +262,7 @@ def _way(root: ProtoMessage, element: Element) -> str:
 
 
 def _ways(root: ProtoMessage) -> dict[str, str]:
-    """The shortest way from the root to each message and enum it reaches."""
+    """Return the shortest way from the root to each message and enum it reaches."""
     ways = {root.full_name: root.proto.name}
     queue = deque([root])
     while queue:

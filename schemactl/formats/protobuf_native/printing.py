@@ -36,7 +36,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def proto_text(file: FileDescriptorProto) -> str:
-    """The text of `file`: two spaces of indentation, everything in the descriptor's order, types by their full names.
+    """Return the text of `file`: two spaces of indentation, everything in the descriptor's order, types by their full names.
 
     Raises:
         InvalidSchema: it has something that is not printed here.
@@ -181,7 +181,7 @@ def _value(value: EnumValueDescriptorProto) -> str:
 
 
 def _entry(field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> DescriptorProto | None:
-    """The message behind a map's field."""
+    """Return the message behind a map's field."""
     return entries.get(field.type_name.rpartition(".")[2]) if field.label == _REPEATED else None
 
 
@@ -208,7 +208,7 @@ def _default(field: FieldDescriptorProto) -> Iterator[str]:
 
 
 def _options(options: Message, path: str = "") -> Iterator[str]:
-    """The options that are set, as `name = value`."""
+    """Yield the options that are set, as `name = value`."""
     for descriptor, value in options.ListFields():
         name = f"{path}{descriptor.name}"
         if descriptor.is_extension or (descriptor.message_type and isinstance(value, Sequence)):

@@ -54,7 +54,7 @@ def messages(schema: bytes) -> Iterator[bytes]:
 
 
 def read(data: bytes, schema: bytes) -> str:
-    """The message in `data` as JSON text.
+    """Return the message in `data` as JSON text.
 
     Raises:
         ValueError: the parser refuses it; says why.
@@ -95,7 +95,7 @@ def values(field: ProtoField) -> Iterator[Value]:
 
 
 def required(message: ProtoMessage, *, leave_out: set[int]) -> bytes | None:
-    """The fields a message cannot do without, as simple as they can be; None: a message must contain itself."""
+    """Return the fields a message cannot do without, as simple as they can be; None: a message must contain itself."""
     return _required(message, leave_out, {}, 0)
 
 
@@ -125,7 +125,7 @@ def _required(
 
 
 def around(root: ProtoMessage, way: Sequence[int], body: bytes) -> bytes | None:
-    """A message of `root` with `body` at the end of `way`."""
+    """Return a message of `root` with `body` at the end of `way`."""
     messages, fields = [root], []
     for number in way:
         fields.append(fields_of(messages[-1])[number])

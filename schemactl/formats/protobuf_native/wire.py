@@ -59,14 +59,14 @@ class MessagePair:
     way: tuple[int, ...] = ()
 
     def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
-        """The reader's fields in the order of its file, each with the writer's of that number; extensions last."""
+        """Yield the reader's fields in the order of its file, each with the writer's of that number; extensions last."""
         written = fields_of(self.writer)
         for number, field in fields_of(self.reader).items():
             yield field, written.get(number)
 
 
 def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
-    """The roots, and every other two messages that meet below them; each two once, at the nearest place.
+    """Yield the roots, and every other two messages that meet below them; each two once, at the nearest place.
 
     Raises:
         InvalidSchema: there are more than MAX_PAIRS of them.
@@ -114,7 +114,7 @@ def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incom
 
 
 def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
-    """The fields and the extensions that the image knows, by number."""
+    """Return the fields and the extensions that the image knows, by number."""
     extensions = message.file.image.extensions_of.get(message.full_name)
     return {**message.fields(), **extensions} if extensions else message.fields()
 
@@ -168,7 +168,7 @@ def independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
 
 
 def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
-    """The nearest reason why a field is not read as the one of its number was written."""
+    """Yield the nearest reason why a field is not read as the one of its number was written."""
     if not _shares_bytes(reader, writer):
         kinds = f"is written as {KIND_NAMES[writer.kind]} and read as {KIND_NAMES[reader.kind]}"
         yield Incompatibility(

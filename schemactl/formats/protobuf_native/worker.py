@@ -28,7 +28,7 @@ class Worker:
         )
 
     def answers(self, lines: Sequence[str], timeout_s: float) -> list[str]:
-        """The answers to `lines`, up to the first on which the process dies or time is up."""
+        """Return the answers to `lines`, up to the first on which the process dies or time is up."""
         deadline_s = time.monotonic() + timeout_s
         found: list[str] = []
         for line in lines:
@@ -40,7 +40,7 @@ class Worker:
         return found
 
     def close(self) -> None:
-        """The process is gone."""
+        """Stop the process."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(BrokenPipeError):
@@ -89,7 +89,7 @@ def kept() -> Iterator[None]:
 
 @contextmanager
 def worker(command: Sequence[str]) -> Iterator[Worker]:
-    """A process that runs `command`."""
+    """Run `command` in a process, or in the one that is kept."""
     running = next((each for each in _kept if each.command == tuple(command)), None)
     if running is None:
         running = Worker(command)

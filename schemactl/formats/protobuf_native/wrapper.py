@@ -74,7 +74,7 @@ def is_shipped(name: str) -> bool:
 
 
 def render(root: ProtoMessage) -> bytes:
-    """The schema bytes for `root`: the files it needs, sorted by name, without source info; one text for one content."""
+    """Return the schema bytes for `root`: the files it needs, sorted by name, without source info; one text for one content."""
     image = root.file.image
     names = sorted(_reachable(image, root.file.name))
     files = FileDescriptorSet(file=[image.files[name].proto for name in names])
@@ -84,7 +84,7 @@ def render(root: ProtoMessage) -> bytes:
 
 
 def parse(schema: bytes) -> ProtoDefinition:
-    """The definition in `schema`, accepted exactly where a broker accepts it.
+    """Return the definition in `schema`, accepted exactly where a broker accepts it.
 
     A root name without its package, keys Pulsar does not know and files nobody needs are fine.
 
@@ -128,7 +128,7 @@ _parse_large = lru_cache(maxsize=8)(_parse)
 
 
 def descriptor_set(schema: bytes) -> tuple[bytes, str]:
-    """The serialized FileDescriptorSet in `schema`, as protoc would write it to a file, and the root's full name.
+    """Return the serialized FileDescriptorSet in `schema`, as protoc would write it to a file, and the root's full name.
 
     Raises:
         InvalidSchema: a broker refuses it.
@@ -139,7 +139,7 @@ def descriptor_set(schema: bytes) -> tuple[bytes, str]:
 
 
 def root_message(schema: bytes) -> str:
-    """The full name of the root message in `schema`: all that a broker compares unless told otherwise.
+    """Return the full name of the root message in `schema`: all that a broker compares unless told otherwise.
 
     Raises:
         InvalidSchema: a broker refuses it.
@@ -148,7 +148,7 @@ def root_message(schema: bytes) -> str:
 
 
 def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
-    """The message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
+    """Return the message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
 
     Raises:
         InvalidSchema: it is no descriptor set, does not hold together, or has no such message.
@@ -170,7 +170,7 @@ def _image(data: bytes) -> Image:
 
 
 def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> ProtoMessage:
-    """The message with this full name; `among` are the files it should be in (empty: any).
+    """Return the message with this full name; `among` are the files it should be in (empty: any).
 
     Raises:
         InvalidSchema: there is none; its pointer is /message, for that is what names it.
@@ -194,7 +194,7 @@ def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> 
 
 
 def _envelope(schema: bytes) -> tuple[str | None, str | None, str | None]:
-    """The three values of the JSON object, None for null or nothing; what follows the object does not matter."""
+    """Return the three values of the JSON object, None for null or nothing; what follows the object does not matter."""
     try:
         text = schema.decode("utf-8-sig").lstrip()
         found, _ = json.JSONDecoder().raw_decode(text)
@@ -234,7 +234,7 @@ def _reachable(image: Image, name: str) -> Iterator[str]:
 
 
 def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
-    """The files as protobuf's runtime knows them, when they fit together: every type is there, none twice.
+    """Return the files as protobuf's runtime knows them, when they fit together: every type is there, none twice.
 
     Raises:
         InvalidSchema: they do not.
@@ -250,7 +250,7 @@ def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
 
 
 def _content(file: FileDescriptorProto) -> bytes:
-    """What `file` declares, as bytes that are equal for equal content."""
+    """Return what `file` declares, as bytes that are equal for equal content."""
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
     for field in ("name", "dependency", "public_dependency", "weak_dependency", "option_dependency"):
@@ -274,6 +274,6 @@ def _drop_json_names(fields: Collection[FieldDescriptorProto]) -> None:
 
 
 def default_json_name(name: str) -> str:
-    """The JSON name of a field that has no option for it: `user_id` becomes `userId`."""
+    """Return the JSON name of a field that has no option for it: `user_id` becomes `userId`."""
     head, *rest = name.split("_")
     return head + "".join(word[:1].upper() + word[1:] for word in rest)
