@@ -115,17 +115,20 @@ class PartlyApplied(SchemactlError):
     exit_code = 3
 
 
-def did_you_mean(text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None) -> str:
+def did_you_mean(
+    text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None, most: int = 1
+) -> str:
     """Return `; did you mean X?` where some of `known` are close to `text`, otherwise nothing.
 
     Args:
         text: what was written.
         known: what could have been written.
         shown: what to say instead of a name of `known`.
+        most: how many of them are named.
     """
     # Only mistakes need it.
     from difflib import get_close_matches
 
     small = {name.lower(): name for name in known}
-    near = [small[name] for name in get_close_matches(text.lower(), small, n=3)]
+    near = [small[name] for name in get_close_matches(text.lower(), small, n=most)]
     return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in near)}?" if near else ""

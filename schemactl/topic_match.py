@@ -109,7 +109,7 @@ def _near(text: str, names: Collection[TopicName]) -> str:
     # What was left out is no difference: the name is compared with as many parts as it has.
     parts = 0 if "://" in text else text.count("/") + 1
     spelled = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
-    return did_you_mean(text, spelled, shown=spelled)
+    return did_you_mean(text, spelled, shown=spelled, most=3)
 
 
 def _some(names: Collection[TopicName]) -> str:

@@ -30,7 +30,7 @@ _ROLES: Final = get_args(Role)
 
 
 def connect(request: Request, *, release: Release) -> Answer:
-    """Whether the client of one line is let in, and which versions are live then.
+    """Return whether the client of one line is let in, and which versions are live then.
 
     Raises:
         Unreadable: the line is not what is expected.
@@ -65,7 +65,7 @@ def connect(request: Request, *, release: Release) -> Answer:
 
 
 def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
-    """The topic has gone through the steps, under policies that stand in no one's way."""
+    """Take the topic through the steps, under policies that refuse nothing."""
     registry.set_namespace_policies(
         _SPACE,
         Policies(_S.ALWAYS_COMPATIBLE, is_allow_auto_update_schema=True, schema_validation_enforced=False),

@@ -44,7 +44,7 @@ _LONGEST_S = 1e6
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `check`."""
+    """Add the arguments of `check`."""
     parser.description = (
         "Compare the declared files with the approved history, and say for every changed schema what the broker will answer "
         "and what happens to readers. Exits with 100 when either is bad."
@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """A number of seconds that somebody wants to wait."""
+    """Return the number of seconds in `text`."""
     with suppress(ValueError):
         if 0 < (seconds := float(text)) < _LONGEST_S:
             return seconds
@@ -90,7 +90,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0: fine; 100: findings that fail."""
+    """Return 0: fine; 100: findings that fail."""
     if args.base is not None and not args.base.strip():
         raise UsageError(
             "--base is empty: a variable of the CI system may not be set here",
@@ -176,7 +176,7 @@ def _record(repository: Repository, project: Project, declared: Declared, number
 
 
 def _refuse_itself(context: Context, repository: Repository, project: Project, *, staged: bool) -> None:
-    """What a CI system checks out is not judged against itself, nor against what it calls approved by itself.
+    """Refuse to judge what a CI system checked out against itself, or against what only the change calls approved.
 
     With `staged` what has been approved may be: the hook runs after a merge, too, where there is nothing to judge.
 
@@ -229,7 +229,7 @@ def _is_settled(
 def _files(
     args: argparse.Namespace, context: Context, repository: Repository
 ) -> tuple[Project, CommitFiles | HashedFiles]:
-    """The project, and the files to check: the index, HEAD, or the working tree.
+    """Return the project, and the files to check: the index, HEAD, or the working tree.
 
     Raises:
         SchemactlError: there are none, or the project asks for what cannot be done with them.
@@ -262,7 +262,7 @@ def _files(
 
 
 def _head(repository: Repository) -> CommitFiles:
-    """What is committed here."""
+    """Return the files that are committed here."""
     from schemactl.history import CommitFiles
 
     head = repository.commit("HEAD")
@@ -277,7 +277,7 @@ def _head(repository: Repository) -> CommitFiles:
 def _declared(
     repository: Repository, project: Project, files: CommitFiles | HashedFiles
 ) -> tuple[Declared, Judged]:
-    """What the files say, the targets' numbers files among them. Raises DeclarationError if they have problems."""
+    """Return what the files say, the targets' numbers files among them. Raise DeclarationError if they have problems."""
     from schemactl import declare
     from schemactl.history import attributes
     from schemactl.target_numbers import judge_files
@@ -311,7 +311,7 @@ def _refuse_contradictions(numbers: Judged, declared: Declared, forked: Forked) 
 
 
 def _paths(declared: Declared) -> Iterator[str]:
-    """The files that the declarations are made of."""
+    """Return the files that the declarations are made of."""
     sources = (
         *(each.source for each in declared.catalog.namespaces.values()),
         *(each.source for each in declared.catalog.topics.values()),
@@ -323,7 +323,7 @@ def _paths(declared: Declared) -> Iterator[str]:
 def _not_judged(
     repository: Repository, project: Project, files: CommitFiles, judged: set[str]
 ) -> Iterator[str]:
-    """That files of the working tree are not as HEAD has them."""
+    """Say that files of the working tree are not as HEAD has them."""
     from schemactl import declare, history
     from schemactl.history.files import differing_files
 
@@ -341,7 +341,7 @@ def _not_judged(
 def _compared(
     args: argparse.Namespace, project: Project, declared: Declared, forked: Forked, fork: Fork
 ) -> CheckReport:
-    """What the declared files are to the approved history."""
+    """Return what the declared files change of the approved history."""
     from schemactl.check import Stepwise, check
 
     approved, base, stepwise, branch, *_ = forked
@@ -371,7 +371,7 @@ def _foxtrot(approved: History) -> str:
 
 
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:
-    """What a reader of the report might not expect."""
+    """Say what a reader of the report might not expect."""
     if project.pulsar != project.release:
         yield f"{project.path} says Pulsar {project.pulsar}; the answers are those of {project.release}, the nearest one known"
     if not report.checked and not report.topics:
@@ -379,7 +379,7 @@ def _notes(project: Project, report: CheckReport) -> Iterator[str]:
 
 
 def _only(args: argparse.Namespace, *catalogs: Catalog) -> frozenset[TopicName] | None:
-    """The topics that --topic and --namespace leave; None: all."""
+    """Return the topics that --topic and --namespace leave; None: all."""
     if not args.topic and not args.namespace:
         return None
     names = {name for catalog in catalogs for name in catalog.topics}
@@ -388,7 +388,7 @@ def _only(args: argparse.Namespace, *catalogs: Catalog) -> frozenset[TopicName] 
 
 
 def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
-    """Formats with their files; None is standard output, which only one of them may have."""
+    """Return formats with their files; None is standard output, which only one of them may have."""
     outputs: list[tuple[str, str | None]] = []
     for entry in wanted:
         name, separator, path = entry.partition("=")
@@ -408,7 +408,7 @@ def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
 
 
 def _write(path: Path, text: str, context: Context) -> None:
-    """The whole text is in the file, or the file is as it was."""
+    """Write the whole text to the file, or leave it as it was."""
     try:
         write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
     except OSError as error:

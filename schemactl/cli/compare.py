@@ -32,7 +32,7 @@ from schemactl.model import (
 )
 from schemactl.verdicts import Verdict
 
-_EXAMPLES = """\
+_EPILOG = """\
 one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
   {"id": "7", "strategy": "BACKWARD",
    "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
@@ -52,9 +52,9 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `compare`."""
+    """Add the arguments of `compare`."""
     parser.description = "Judge any definitions in bulk, without a repository: what a broker answers to an upload, and what happens to data."
-    parser.epilog = _EXAMPLES
+    parser.epilog = _EPILOG
     parser.add_argument(
         "--pulsar",
         choices=[release.value for release in Release],
@@ -95,7 +95,7 @@ def _category(text: str) -> str:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
-    """0: every line was read; 1: at least one was not."""
+    """Return 0: every line was read; 1: at least one was not."""
     # Schemas are many small objects that stay: looking them through for garbage over and over takes a sixth of the time.
     gc.set_threshold(50_000)
     if args.fingerprint:
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
-    """Every `.proto` of some lines is compiled, in one run of protoc."""
+    """Compile every `.proto` of some lines in one run of protoc."""
     entries = [
         entry
         for request in requests
@@ -193,7 +193,7 @@ def _fingerprint(request: Request) -> Answer:
 def _proto_rules(
     existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
 ) -> list[Answer] | None:
-    """What buf's `category` finds between the latest live version and `new`; None where one of them does not parse."""
+    """Return what buf's `category` finds between the latest live version and `new`; None where one of them does not parse."""
     versions = live(existing)
     old = versions[-1].info if versions else None
     if old is None:

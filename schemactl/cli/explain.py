@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from schemactl.cli import Context
-from schemactl.errors import UsageError
+from schemactl.errors import UsageError, did_you_mean
 from schemactl.rules import Rule, rules
 
 _WIDTH = 100
@@ -17,7 +16,7 @@ _VERDICTS = ("data", "broker", "declaration", "tables")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `explain`."""
+    """Add the arguments of `explain`."""
     parser.epilog = (
         "examples:\n  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n  schemactl explain --all\n"
     )
@@ -26,23 +25,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--all", action="store_true", help="one line for every rule")
 
 
-def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
-    """0, after the rule or the list is printed."""
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the rule or the list is printed."""
     known = rules()
     if args.all:
-        print("\n".join(overview([*known.values()])))
+        context.report("\n".join(overview([*known.values()])))
         return 0
     name = args.rule.strip().upper().replace("-", "_")
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`schemactl explain --all` lists them"
-        raise UsageError(f"there is no rule {args.rule!r}: {hint}")
-    print(page(known[name]))
+        hint = did_you_mean(name, known) or ": `schemactl explain --all` lists them"
+        raise UsageError(f"there is no rule {args.rule!r}{hint}")
+    context.report(page(known[name]))
     return 0
 
 
 def overview(known: list[Rule]) -> Iterator[str]:
-    """A line for each rule: those that `check` looks for, by verdict; then those to be asked for, under the command."""
+    """Yield a line for each rule: those that `check` looks for, by verdict; then those to be asked for, under the command."""
     width = max(len(rule.id) for rule in known)
     command = ""
     for rule in sorted(
@@ -56,7 +54,7 @@ def overview(known: list[Rule]) -> Iterator[str]:
 
 
 def page(rule: Rule) -> str:
-    """The rule as text for a terminal."""
+    """Return the rule as text for a terminal."""
     where = f"{rule.verdict} verdict, {rule.severity} by default"
     parts = (
         rule.id,

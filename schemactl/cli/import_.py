@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.selection import add_selection, approved_target, output_folder
+from schemactl.cli.selection import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.output import write
 from schemactl.topic_match import require_matches, select
@@ -146,7 +146,6 @@ def _root(args: argparse.Namespace, context: Context, project: Project, top: Pat
 
 def _inside(folder: str, context: Context, top: Path) -> str:
     """Return `folder`, as it is named from here, relative to the repository's top level."""
-    output_folder(folder, context)
     path = Path(os.path.normpath(Path(context.directory).resolve() / folder))
     if not path.is_relative_to(top):
         raise UsageError(f"--out {folder} is outside the repository")

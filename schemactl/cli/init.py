@@ -67,7 +67,7 @@ repos:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `init`."""
+    """Add the arguments of `init`."""
     parser.epilog = "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n"
     parser.add_argument(
         "--bare", action="store_true", help="the project file alone, without a first namespace and topic"
@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0, after the files are written; nothing that exists is overwritten."""
+    """Return 0 after the files are written; nothing that exists is overwritten."""
     folder = Path(context.directory)
     if context.config:
         raise UsageError("init writes schemactl.yaml: --config does not go with it")
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _ignore(folder: Path, top: str) -> bool:
-    """Whether a line had to be added to .gitignore for the embedded registry, which must not be committed."""
+    """Keep the embedded registry out of Git, and return whether .gitignore needed a line for it."""
     path = folder / ".gitignore"
     present = output.read(path, below=top) or b""
     if b".schemactl/" in present.splitlines():

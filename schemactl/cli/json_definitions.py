@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:
-    """The definition in `{"type", "schema", "properties"}`; with `schema_b64` in place of `schema` of those bytes.
+    """Return the definition in `{"type", "schema", "properties"}`; with `schema_b64` in place of `schema` of those bytes.
 
     Raises:
         Unreadable: it is no such thing.
@@ -41,7 +41,7 @@ def definition_of(entry: object, where: str) -> SchemaInfo:
 
 
 def described(request: Request, role: str) -> SchemaInfo:
-    """The definition that a line has under `role`, as a text or as the JSON itself, of its `type` and with its `properties`.
+    """Return the definition that a line has under `role`, as a text or as the JSON itself, of its `type` and with its `properties`.
 
     Raises:
         Unreadable: it is no such thing.
@@ -66,7 +66,7 @@ def described(request: Request, role: str) -> SchemaInfo:
 
 
 def options_of(request: Request) -> dict[str, Any]:
-    """The options of a line.
+    """Return the options of a line.
 
     Raises:
         Unreadable: it has something else there.
@@ -78,7 +78,7 @@ def options_of(request: Request) -> dict[str, Any]:
 
 
 def recursion_depth(options: dict[str, Any], *, default: int) -> int:
-    """How often a record may hold itself.
+    """Return the maximum recursion depth of a record.
 
     Raises:
         Unreadable: `options` has no number there that Java has.
@@ -95,7 +95,7 @@ def recursion_depth(options: dict[str, Any], *, default: int) -> int:
 
 
 def _half(half: object) -> object:
-    """A half of a KEY_VALUE as the admin API's text has it, which is the JSON itself: of a text, and of a `.proto`, too."""
+    """Return a half of a KEY_VALUE as the admin API's text has it, which is the JSON itself: of a text, and of a `.proto`, too."""
     if proto := proto_of(half):
         info: SchemaInfo = protobuf_native.load("compile").compile_proto(proto)
         return json.loads(info.schema)
@@ -114,7 +114,7 @@ def _kind(name: object, where: str) -> SchemaType:
 
 
 def _definition_text(value: object, where: str) -> str:
-    """The text of an Avro definition that a line gives as a text or as the JSON itself."""
+    """Return the text of an Avro definition that a line gives as a text or as the JSON itself."""
     if isinstance(value, bool | int | float):
         raise Unreadable(f"`{where}` is {json.dumps(value)}, which is no definition")
     # A bare word is the JSON of a primitive type: its text would stand in quotes.
@@ -124,7 +124,7 @@ def _definition_text(value: object, where: str) -> str:
 
 
 def proto_of(schema: object) -> Proto | None:
-    """The `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as its text; None: it is no such thing."""
+    """Return the `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as its text; None: it is no such thing."""
     if isinstance(schema, str) and '"proto"' in schema:
         try:
             schema = json.loads(schema)

@@ -27,7 +27,7 @@ def answer_lines(
     *,
     ahead: Callable[[Sequence[Request]], None] | None = None,
 ) -> bool:
-    """Whether every one of `lines` was read; its answer with its `id`, or what is wrong with it, is on its line of `out`.
+    """Write the answer of every one of `lines`, or what is wrong with it, to `out`; return whether all were read.
 
     Answers as soon as there is a line: who asks may wait for the answer before asking again.
 
@@ -57,7 +57,7 @@ def answer_lines(
 
 
 def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """The lines that have arrived, as they arrive; blank ones left out."""
+    """Yield the lines that have arrived, as they arrive; blank ones left out."""
     # In pieces: a long line that grows by each of them would be copied as often.
     begun: list[bytes] = []
     while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
@@ -73,7 +73,7 @@ def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _no_json(word: str) -> NoReturn:
-    """Python reads NaN and infinities, and would write them into the answer."""
+    """Refuse NaN and infinities, which Python reads and would write into the answer."""
     raise ValueError(f"{word} is no number there")
 
 

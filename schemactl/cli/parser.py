@@ -59,10 +59,13 @@ COMMANDS: Final[dict[str, Entry]] = {
 
 _EXIT_CODES = """\
 exit codes:
-  0    fine: nothing to do, or done           4    stale plan
-  1    could not decide: the message says why  64   wrong usage
-  2    changes, only with --detailed-exitcode  100  findings, and every other "no"
+  0    fine: nothing to do, or done
+  1    could not decide: the message says why
+  2    there are changes, only with --detailed-exitcode
   3    partly applied
+  4    stale plan
+  64   wrong usage
+  100  findings, and every other "no"
 
 examples:
   schemactl init                       start a project here

@@ -22,7 +22,7 @@ _DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that bring a schema."""
+    """Add the arguments that bring a schema."""
     parser.add_argument(
         "--file",
         metavar="FILE",
@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_given(args: argparse.Namespace) -> bool:
-    """Whether the command line brings a schema."""
+    """Return whether the command line brings a schema."""
     return args.file is not None or args.type is not None
 
 
 def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
-    """The schema that the command line brings for `topic`.
+    """Return the schema that the command line brings for `topic`.
 
     Raises:
         UsageError: it brings none, or not enough.
@@ -80,7 +80,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
 
 
 def _payload(path: Path, shown: str) -> SchemaInfo:
-    """What `pulsar-admin schemas upload` takes (PostSchemaPayload), as a broker reads it."""
+    """Return what `pulsar-admin schemas upload` takes (PostSchemaPayload), as a broker reads it."""
     try:
         told: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def _payload(path: Path, shown: str) -> SchemaInfo:
 
 
 def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
-    """The schema of a YAML declaration; of `topic`, where the file declares several."""
+    """Return the schema of a YAML declaration; of `topic`, where the file declares several."""
     declared = _build(path, path.name, path.read_bytes(), context)
     found = {name: each.schema for name, each in declared.catalog.topics.items() if each.schema}
     if not found:
@@ -115,7 +115,7 @@ def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
 
 
 def _definition(path: Path, args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
-    """The schema of a definition alone: read as if a declaration beside it named it."""
+    """Return the schema of a definition alone: read as if a declaration beside it named it."""
     kind = SchemaType[args.type] if args.type else _DEFINITIONS[path.suffix.lower()]
     if SPECS[kind].declared_as == "proto" and not args.message:
         raise UsageError("a .proto declares many messages", fix="say which one: --message package.Name")
@@ -132,7 +132,7 @@ def _definition(path: Path, args: argparse.Namespace, context: Context, topic: T
 
 
 def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
-    """What the YAML `data` declares, taken for a file called `name` beside `path`."""
+    """Return what the YAML `data` declares, taken for a file called `name` beside `path`."""
     from schemactl import declare
     from schemactl.model import Project
 
@@ -147,7 +147,7 @@ def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
 
 
 def _top(folder: Path, context: Context) -> Path:
-    """The folder that references may not lead out of: the repository's, where `folder` is in the project's."""
+    """Return the folder that references may not lead out of: the repository's, where `folder` is in the project's."""
     from schemactl import declare
 
     try:

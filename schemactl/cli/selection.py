@@ -150,7 +150,7 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
     """Return the file that `--out TEXT` and its like stand for, by as short a path as leads there from here.
 
     The one rule for output: TEXT is a folder where it ends with `/` or is a folder already, and a file otherwise. A single
-    file goes into that folder as `name`; what is many files (`output_folder`) is never written to a file.
+    file goes into that folder as `name`; what is many files (`output_folder`) always goes into a folder.
     """
     path = Path(context.directory, text)
     if text.endswith("/") or path.is_dir():
@@ -159,15 +159,8 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
 
 
 def output_folder(text: str, context: Context) -> Path:
-    """Return the folder that `--out TEXT` stands for, by the rule of `output_file`.
-
-    Raises:
-        UsageError: it is a file.
-    """
-    path = Path(context.directory, text)
-    if path.is_file():
-        raise UsageError(f"--out {text} is a file: a folder is needed here")
-    return path
+    """Return the folder that `--out TEXT` stands for, where the output is many files."""
+    return Path(context.directory, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ DEFAULT_PORT = 8080
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `serve`."""
+    """Add the arguments of `serve`."""
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
         "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """0, when it has been told to end."""
+    """Return 0 when it is stopped."""
     from schemactl.registry import open_embedded
 
     try:
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _project(context: Context) -> Project:
-    """The project here; outside of one, what a project is by default."""
+    """Return the project here; outside of one, what a project is by default."""
     from schemactl import declare
     from schemactl.model import Project
 

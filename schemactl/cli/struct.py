@@ -14,7 +14,7 @@ from schemactl.errors import SchemactlError, UsageError
 if TYPE_CHECKING:
     from schemactl.codegen.struct import Options
 
-_EXAMPLES = """\
+_EPILOG = """\
 one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
   {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
   {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
@@ -33,18 +33,18 @@ _PARSE_ERROR = "SchemaParseException"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `struct`."""
+    """Add the arguments of `struct`."""
     parser.description = (
         "Spark's type for definitions in bulk, as Spark's own SchemaConverters makes it, refusals included."
     )
-    parser.epilog = _EXAMPLES
+    parser.epilog = _EPILOG
     parser.add_argument(
         "--spark", default="4.1", metavar="MAJOR.MINOR", help="the release of Spark to follow (default: 4.1)"
     )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
-    """0: every line was read; 1: at least one was not."""
+    """Return 0: every line was read; 1: at least one was not."""
     from schemactl.codegen.struct import Options
 
     try:

@@ -1,0 +1,188 @@
+"""Wrong usage: each message names what was probably meant. All of them stand in `usage_messages.txt`.
+
+`python tests/cli/test_usage.py` writes that file anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import shop
+
+from schemactl import cli
+from schemactl.cli.parser import COMMANDS, GROUPS
+from schemactl.report.style import fit, table
+
+GOLDEN = Path(__file__).parent / "usage_messages.txt"
+
+COMMANDS_THAT_FAIL = (
+    "chekc",
+    "-C spark nonsense",
+    "check --formt json",
+    "check --format jsn",
+    "check --topic ordrs",
+    "check --stag",
+    "check --namespace shop/sale",
+    "log ordrs",
+    "log orders@99",
+    "log orders@x",
+    "log shop/sles/orders",
+    "log 'order*'",
+    "log 'x*'",
+    "show oders@1",
+    "diff orders paymnts",
+    "explain NAME_MISMATHC",
+    "plan --target locl",
+    "plan --topic nothing*",
+    "plan show",
+    "plan show plan.json --topic orders",
+    "plan --allow-delete 'order*'",
+    "drift --target prod",
+    "generate --topic 'nothing*'",
+    "decode orders --read-as 5",
+    "spark decode orders --messages x --out y",
+    "spark land orders --refused x",
+    "spark lnd orders",
+    "registry gt orders",
+    "admit prodcer orders",
+    "completion fsh",
+    "compare --pulsar 4.1",
+)
+
+
+def message(folder: Path, command: str) -> str:
+    """What goes to standard error, without the usage that argparse prints first."""
+    out, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            code: object = cli.main(["-C", str(folder), *shlex.split(command)])
+        except SystemExit as ended:
+            code = ended.code
+    assert out.getvalue() == ""
+    assert code == 64, (command, code, error.getvalue())
+    lines = error.getvalue().splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("schemactl"))
+    return "\n".join(lines[start:])
+
+
+def screens(folder: Path) -> str:
+    return "\n".join(f"$ schemactl {command}\n{message(folder, command)}\n" for command in COMMANDS_THAT_FAIL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shop.make(tmp_path_factory.mktemp("usage"))
+
+
+def test_every_message_of_wrong_usage_is_as_it_was(folder: Path) -> None:
+    assert screens(folder) == GOLDEN.read_text(encoding="utf-8")
+
+
+def help_of(*words: str, columns: int = 80) -> str:
+    environment = {**shop.environment(), "COLUMNS": str(columns)}
+    command = [sys.executable, "-m", "schemactl", *words, "--help"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_help_has_every_command_in_its_group() -> None:
+    shown = help_of()
+    for group in GROUPS:
+        block = shown.partition(f"\n{group}: ")[2].partition("\n\n")[0]
+        named = [line.split()[0] for line in block.splitlines()[1:] if not line.startswith("   ")]
+        assert named == [name for name, entry in COMMANDS.items() if entry.group == group]
+    assert "usage: schemactl [OPTION]... COMMAND" in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [*((name,) for name in COMMANDS), ("registry", "get"), ("spark", "land"), ("spark", "verify"), ()],
+)
+def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
+    shown = help_of(*words)
+    assert shown.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
+    description = shown.partition("\n\n")[2].partition("\n\n")[0]
+    assert max(map(len, description.splitlines())) <= 80
+
+
+def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
+    """What a terminal of so many columns shows."""
+    leader, follower = pty.openpty()
+    environment = {**shop.environment(), "COLUMNS": str(columns), "TERM": "dumb"}
+    command = [sys.executable, "-m", "schemactl", *words]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=follower, stderr=subprocess.PIPE, check=True
+    )
+    assert done.stderr == b""
+    os.close(follower)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(leader, 1 << 16):
+            shown += chunk
+    os.close(leader)
+    return shown.decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (80, ("plan", "--topic", "orders")),
+        (80, ("log", "orders", "--target", "local")),
+        (60, ("log", "orders")),
+    ],
+)
+def test_reports_fit_the_terminal(folder: Path, columns: int, words: tuple[str, ...]) -> None:
+    shown = in_terminal(folder, columns, *words)
+    assert shown
+    assert max(map(len, shown)) <= columns
+
+
+def test_elsewhere_nothing_is_shortened() -> None:
+    rows = [("A", "B"), ("x" * 200, "1")]
+    assert table(rows) == ["A" + " " * 201 + "B", "x" * 200 + "  1"]
+    assert table(rows, width=20)[1] == "xxxxxxxx…xxxxxxxx  1"
+    assert fit("word " * 50, None) == "word " * 50
+
+
+def test_a_long_line_is_broken_with_its_indentation() -> None:
+    assert fit("  ~ one two three", 12) == "  ~ one two\n    three"
+    assert fit("\x1b[32mone\x1b[0m two", 7) == "\x1b[32mone\x1b[0m two"
+
+
+def test_a_plan_file_is_shown_without_asking_anybody(folder: Path, tmp_path: Path) -> None:
+    done = shop.schemactl(folder, "plan", "--out", f"{tmp_path}/")
+    assert done.returncode == 0
+    again = shop.schemactl(folder, "plan", "show", f"{tmp_path}/plan.json")
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+
+
+def test_the_target_may_stand_in_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCHEMACTL_TARGET", "locl")
+    assert cli.main(["-C", str(folder), "plan"]) == 64
+    assert "SCHEMACTL_TARGET=locl: schemactl.yaml has local; did you mean local?" in capsys.readouterr().err
+    assert cli.main(["-C", str(folder), "plan", "--target", "local", "-v"]) == 0
+    assert "target: local (sqlite:" in capsys.readouterr().err
+    assert cli.main(["-C", str(folder), "check"]) == 0
+
+
+def test_debug_shows_git_commands_and_where_a_problem_comes_from(folder: Path) -> None:
+    done = shop.schemactl(folder, "--debug", "log", "ordrs")
+    assert done.returncode == 64
+    assert "debug: " in done.stderr
+    assert " s: git " in done.stderr.replace("/usr/bin/", "")
+    assert "Traceback" in done.stderr
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        GOLDEN.write_text(screens(shop.make(Path(place))), encoding="utf-8")
