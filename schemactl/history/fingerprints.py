@@ -31,6 +31,8 @@ _INLINE: Final = ("{", "[", '"')
 _MAX_TEXT: Final = 1 << 20
 """Longer definitions, which may be too long for a broker, are always written out."""
 
+_FEW_BRACKETS: Final = 60
+
 _REVISIONS: Final = 4096
 """For so many revisions of files that others take types of, what they define is remembered."""
 
@@ -192,7 +194,7 @@ def _composed(text: str, elsewhere: set[str] | tuple[()]) -> tuple[Composition, 
     try:
         value = read_json(JsonText(text, lambda _: Source("")))
         if not elsewhere:
-            return composition(parse(text, avro.NEWEST)), _depth(value)
+            return composition(parse(text, avro.NEWEST)), _depth(text, value)
         stubs = [f'{{"type":"fixed","size":1,"name":"{name}"}}' for name in elsewhere]
         both = parse(f"[{','.join(stubs)},{text}\n]", avro.NEWEST)
     except (DeclarationError, InvalidSchema):
@@ -203,7 +205,7 @@ def _composed(text: str, elsewhere: set[str] | tuple[()]) -> tuple[Composition, 
     # A name without namespace could be taken for another where types are defined in another order.
     simple = {name.rpartition(".")[2] for name in elsewhere}
     own = {name.rpartition(".")[2] for name in made.types if name not in elsewhere}
-    return (made, _depth(value)) if simple.isdisjoint(own) else None
+    return (made, _depth(text, value)) if simple.isdisjoint(own) else None
 
 
 def _defined(found: tuple[Composition, int], size: int) -> SharedTypes:
@@ -237,8 +239,11 @@ def _hash(*parts: str | bytes) -> bytes:
     return blake2b(b"".join([b"%d:%b" % (len(each), each) for each in raw]), digest_size=_BYTES).digest()
 
 
-def _depth(value: Any) -> int:
-    """Return how deep objects and arrays nest."""
+def _depth(text: str, value: Any) -> int:
+    """Return how deep objects and arrays nest, at most: in a text of few brackets, how many there are."""
+    brackets = text.count("{") + text.count("[")
+    if brackets <= _FEW_BRACKETS:
+        return brackets
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

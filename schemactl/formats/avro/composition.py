@@ -23,6 +23,7 @@ from schemactl.formats.avro.schema import (
     Fixed,
     Map,
     Named,
+    Primitive,
     Record,
     Schema,
     Union,
@@ -50,7 +51,8 @@ def composition(schema: Schema) -> Composition:
     """What a parsed schema is made of."""
     types: dict[str, Type] = {}
     found: list[Named] = []
-    root = _spelled(schema, found)
+    text = _spelled(schema, found)
+    root = Type(text, frozenset(each.full_name for each in found))
     while found:
         named = found.pop()
         # One text may define a name more than once (Avro 1.12), but only equally.
@@ -77,34 +79,32 @@ def _own(named: Named, found: list[Named]) -> Type:
 def _field(field: Field, found: list[Named]) -> str:
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
     order = "" if field.order == "ascending" else f" {field.order}"
-    return f"{field.name} {_spelled(field.schema, found).text}{default}{order}{properties_json(field)}"
+    return f"{field.name} {_spelled(field.schema, found)}{default}{order}{properties_json(field)}"
 
 
-def _spelled(schema: Schema, found: list[Named]) -> Type:
-    """A place in a schema: a named type by its name, any other written out."""
-    inside = len(found)
+def _spelled(schema: Schema, found: list[Named]) -> str:
+    """Spell out a place in a schema, a named type by its name; named types are appended to `found`."""
     pieces: list[str] = []
     todo: list[Schema | str] = [schema]
     while todo:
         node = todo.pop()
-        match node:
-            case str():
-                pieces.append(node)
-            case Named():
-                found.append(node)
-                pieces.append(f"<{node.full_name}>")
-            case Array():
-                todo += [")" + properties_json(node), node.items, "array("]
-            case Map():
-                todo += [")" + properties_json(node), node.values, "map("]
-            case Union():
-                branches: list[Schema | str] = []
-                for branch in node.branches:
-                    branches += [branch, ","]
-                todo += [")", *reversed(branches[:-1]), "union("]
-            case _:
-                pieces.append(node.type + properties_json(node))
-    return Type("".join(pieces), frozenset(each.full_name for each in found[inside:]))
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, Primitive):
+            pieces.append(node.type + properties_json(node))
+        elif isinstance(node, Union):
+            todo.append(")")
+            for branch in reversed(node.branches):
+                todo += (branch, ",")
+            todo.append("union(")
+        elif isinstance(node, Array):
+            todo += (")" + properties_json(node), node.items, "array(")
+        elif isinstance(node, Map):
+            todo += (")" + properties_json(node), node.values, "map(")
+        else:
+            found.append(node)
+            pieces.append(f"<{node.full_name}>")
+    return "".join(pieces)
 
 
 class _Unusual(Exception):
