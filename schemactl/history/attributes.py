@@ -11,6 +11,7 @@ import os
 import posixpath
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -39,18 +40,18 @@ _ALL: Final = (*CONVERTING, *_LINE_ENDS)
 
 
 def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list[Problem]:
-    """One for each such attribute of `paths`, the files that are judged.
+    """Return a problem for each such attribute of `paths`, the files that are judged.
 
     Attributes are those that the judged state itself has: a commit's, the index's, or the working tree's, for which the index
-    steps in where a file of attributes is missing, as with git. git is asked only if some are written that can be meant.
+    steps in where a file of attributes is missing, as with git.
     """
     judged = sorted(set(paths))
-    written = [*_written(repository, files, judged)]
     has_binary = any(path.endswith(DESCRIPTOR_SUFFIX) for path in judged)
     names = _ALL if has_binary else CONVERTING
-    if not _names_outside(repository) and not any(each.names_one(names) for each in written):
+    told = _told(repository, files, judged, names) if judged else {}
+    if all(value in _WITHOUT for values in told.values() for value in values.values()):
         return []
-    told = _told(repository, files, judged, names)
+    written = [*_written(repository, files, judged)]
     found = []
     for path, values in told.items():
         converting = [name for name in CONVERTING if values[name] not in _WITHOUT]
@@ -63,7 +64,7 @@ def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list
 def _told(
     repository: Repository, files: Files, paths: Sequence[str], names: Sequence[str]
 ) -> dict[str, dict[str, str]]:
-    """What git says: for each of `paths`, the attributes `names` and their values."""
+    """Ask git: return for each of `paths` the attributes `names` and their values."""
     here = repository.directory.relative_to(repository.top).as_posix() if repository.top else "."
     asked = b"".join(_encoded(posixpath.relpath(path, here)) + b"\0" for path in paths)
     ask = ("check-attr", "-z", "--stdin")
@@ -93,8 +94,10 @@ def _told(
     }
 
 
-def _line_ends(values: Mapping[str, str], files: Files, path: str, written: Iterable[_Written]) -> str | None:
-    """The attribute of these by which git converts line ends in that binary file, by git's own rules; None: it does not."""
+def _line_ends(
+    values: Mapping[str, str], files: Files, path: str, written: Iterable[_AttributeFile]
+) -> str | None:
+    """Return the attribute of these by which git converts line ends in that binary file, by git's own rules; None: it does not."""
     for name in ("text", "crlf"):
         # git tells of `-text` and of `text=unset`, which turns nothing off, in the same word.
         if values[name] == "unset" and not any(f"{name}=unset" in each.text for each in written):
@@ -110,7 +113,7 @@ def _line_ends(values: Mapping[str, str], files: Files, path: str, written: Iter
 
 
 def _looks_like_text(data: bytes) -> bool:
-    """Whether git takes that for text with line ends, where it is to find out itself."""
+    """Return whether git takes that for text with line ends, where it is to find out itself."""
     if b"\0" in data or b"\n" not in data or b"\r" in data.replace(b"\r\n", b""):
         return False
     strange = sum(map(data.count, _STRANGE))
@@ -124,8 +127,8 @@ def _encoded(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-class _Line(NamedTuple):
-    """A line of attributes: its place, what it is about, the attributes it sets, and whether its file names one of ours."""
+class _AttributeLine(NamedTuple):
+    """A line of attributes: its place, what it is about, the attributes it sets."""
 
     source: Source
     folder: str
@@ -133,26 +136,22 @@ class _Line(NamedTuple):
     sets: frozenset[str]
 
     def is_about(self, path: str) -> bool:
-        """Whether it probably is what git goes by for `path`."""
+        """Return whether it probably is what git goes by for `path`."""
         within = posixpath.relpath(path, self.folder or ".")
         if "/" in self.pattern.rstrip("/"):
             return fnmatchcase(within, self.pattern.lstrip("/").replace("**/", "*"))
         return fnmatchcase(posixpath.basename(path), self.pattern)
 
 
-class _Written(NamedTuple):
+class _AttributeFile(NamedTuple):
     """A file of attributes: where it is, the folder it counts from, its text."""
 
     path: str
     folder: str
     text: str
 
-    def names_one(self, names: Iterable[str]) -> bool:
-        """Whether it names any of these."""
-        return any(name in self.text for name in names)
-
     def lines(self) -> Iterator[tuple[int, str, list[str]]]:
-        """Its lines from the last: number, pattern or macro, attributes."""
+        """Yield its lines from the last: number, pattern or macro, attributes."""
         numbered = [*enumerate(self.text.split("\n"), 1)]
         for number, line in reversed(numbered):
             text = line.strip(" \t\r")
@@ -164,8 +163,8 @@ class _Written(NamedTuple):
                 yield number, pattern, rest.replace("\t", " ").split()
 
 
-def _problem(path: str, name: str, value: str, written: Iterable[_Written]) -> Problem:
-    """What git says of an attribute of that file, at the line that says so."""
+def _problem(path: str, name: str, value: str, written: Iterable[_AttributeFile]) -> Problem:
+    """Return the problem of an attribute of that file, at the line that sets it."""
     macros = {
         pattern.removeprefix(_MACRO): _names(words, {})
         for each in written
@@ -173,7 +172,7 @@ def _problem(path: str, name: str, value: str, written: Iterable[_Written]) -> P
         if pattern.startswith(_MACRO)
     }
     lines = [
-        _Line(Source(shown(each.path), number), each.folder, pattern, _names(words, macros))
+        _AttributeLine(Source(shown(each.path), number), each.folder, pattern, _names(words, macros))
         for each in written
         for number, pattern, words in each.lines()
         if not pattern.startswith(_MACRO)
@@ -190,28 +189,27 @@ def _problem(path: str, name: str, value: str, written: Iterable[_Written]) -> P
 
 
 def _names(words: Iterable[str], macros: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The attributes of ours that are set by those words of a line."""
+    """Return the attributes of ours that are set by those words of a line."""
     plain = {word.partition("=")[0] for word in words if word[:1] not in ("-", "!")}
     return frozenset(plain.intersection(_ALL).union(*(macros.get(word, frozenset()) for word in plain)))
 
 
-def _written(repository: Repository, files: Files, judged: Iterable[str]) -> Iterator[_Written]:
-    """The files of attributes that may be about `judged`, those that count most first."""
+def _written(repository: Repository, files: Files, judged: Iterable[str]) -> Iterator[_AttributeFile]:
+    """Yield the files of attributes that may be about `judged`, those that count most first."""
     own = repository.common_directory / "info" / "attributes"
     yield from _outside([own])
     for path, folder in _places(judged):
-        try:
+        data = None
+        # What is too large or of an odd name is not looked into.
+        with suppress(OSError, DeclarationError, HistoryError):
             data = _read(repository, files, path)
-        except (OSError, DeclarationError, HistoryError):
-            # Nothing to look into, for it is too large or of an odd name: git is asked.
-            data = " ".join(_ALL).encode()
         if data is not None:
-            yield _Written(path, folder, data.decode("utf-8", "surrogateescape"))
+            yield _AttributeFile(path, folder, data.decode("utf-8", "surrogateescape"))
     yield from _outside(_of_the_user())
 
 
 def _places(judged: Iterable[str]) -> list[tuple[str, str]]:
-    """Where files of attributes may be that are about `judged`, each with its folder, those that count most first."""
+    """Return where files of attributes may be that are about `judged`, each with its folder, those that count most first."""
     folders = {posixpath.dirname(path) for path in judged}
     for folder in [*folders]:
         while folder and (folder := posixpath.dirname(folder)) not in folders:
@@ -221,7 +219,7 @@ def _places(judged: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _read(repository: Repository, files: Files, path: str) -> bytes | None:
-    """What git reads as the file of attributes `path`; None: there is none.
+    """Return what git reads as the file of attributes `path`; None: there is none.
 
     Raises:
         OSError: it cannot be read.
@@ -238,35 +236,20 @@ def _read(repository: Repository, files: Files, path: str) -> bytes | None:
     return content(path, found) if found else None
 
 
-def _outside(paths: Iterable[Path]) -> Iterator[_Written]:
+def _outside(paths: Iterable[Path]) -> Iterator[_AttributeFile]:
     for path in paths:
         try:
             text = path.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             continue
-        yield _Written(str(path), "", text)
+        yield _AttributeFile(str(path), "", text)
 
 
 def _of_the_user() -> list[Path]:
-    """The files of attributes that git reads for every repository, unless a setting names others."""
+    """Return the files of attributes that git reads for every repository, unless a setting names others."""
     return [_settings_folder() / "attributes", Path("/etc/gitattributes")]
 
 
 def _settings_folder() -> Path:
     base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     return Path(base) / "git"
-
-
-def _names_outside(repository: Repository) -> bool:
-    """Whether settings may name further files of attributes."""
-    if any(name in os.environ for name in ("GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_SYSTEM")):
-        return True
-    named = os.environ.get("GIT_CONFIG_GLOBAL")
-    own = (
-        [Path(named)]
-        if named is not None
-        else [Path("~/.gitconfig").expanduser(), _settings_folder() / "config"]
-    )
-    own += [repository.common_directory / "config", Path("/etc/gitconfig")]
-    texts = (each.text.lower() for each in _outside(own))
-    return any("attributesfile" in text or "[include" in text for text in texts)

@@ -99,7 +99,7 @@ class Process:
     """A running git command: bytes to its standard input, bytes from its standard output."""
 
     def __init__(self, command: str, started: Any) -> None:
-        """`started` is GitPython's wrapper around the process."""
+        """Wrap `started`, GitPython's own wrapper around the process."""
         self._command = command
         self._process = started
         self._output: int = started.stdout.fileno()
