@@ -84,6 +84,13 @@ def _field(field: Field, found: list[Named]) -> str:
 
 def _spelled(schema: Schema, found: list[Named]) -> str:
     """Spell out a place in a schema, a named type by its name; named types are appended to `found`."""
+    if isinstance(schema, Union):
+        # Most fields are a choice of primitives.
+        branches = [
+            each.type for each in schema.branches if isinstance(each, Primitive) and not each.properties
+        ]
+        if len(branches) == len(schema.branches):
+            return f"union({','.join(branches)})"
     pieces: list[str] = []
     todo: list[Schema | str] = [schema]
     while todo:
@@ -93,9 +100,9 @@ def _spelled(schema: Schema, found: list[Named]) -> str:
         elif isinstance(node, Primitive):
             pieces.append(node.type + properties_json(node))
         elif isinstance(node, Union):
-            todo.append(")")
-            for branch in reversed(node.branches):
-                todo += (branch, ",")
+            todo += (")", *node.branches[-1:])
+            for branch in reversed(node.branches[:-1]):
+                todo += (",", branch)
             todo.append("union(")
         elif isinstance(node, Array):
             todo += (")" + properties_json(node), node.items, "array(")

@@ -8,6 +8,8 @@ import pytest
 from scratch import Scratch, declared, record
 
 from schemactl import history
+from schemactl.history.cache import Cache, derived_from
+from schemactl.history.fingerprints import fingerprint
 from schemactl.model import Project, TopicName
 
 PROJECT = Project(roots=("topics",))
@@ -92,3 +94,8 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     found = read(scratch).catalog.topics[ORDERS].versions
     assert len(found) == versions
     assert [b"Money" in version.info.schema for version in found if version.info] == [True] * versions
+    # Put together from the files, a fingerprint is that of the definition written out.
+    cache = Cache.open(history.Store(scratch.path / ".git", PROJECT.path), derived_from(PROJECT))
+    assert cache
+    kept = [each.fingerprint for each in cache.versions(ORDERS.schema_id)]
+    assert kept == [fingerprint(version.info) for version in found if version.info]
