@@ -17,7 +17,7 @@ def result_document(result: Result, topics: list[Json] | None = None) -> Json:
     """What `apply --result` writes: the plan's digest, what was done, what was not, and why.
 
     The outcome is `applied`, `partly applied`, `failed` (nothing was done), or `started`: not ended, or killed.
-    `topics` is the correspondence afterwards (see `correspondence.file`); None: the registry could not be read.
+    `topics` has the version numbers afterwards (see `target_numbers.pairs`); None: the registry could not be read.
     """
     steps = [step_document(step) for step in result.plan.steps]
     plan = document(result.plan)

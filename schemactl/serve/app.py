@@ -130,7 +130,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
 
 def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> ASGIApp:
     """Build the admin REST API of `registry`, for clients that call it by a loopback name or one of `allowed_hosts`."""
-    limits = _Limits()
+    limits = _RequestLimits()
     routes = [
         Route(f"/admin/v2{path}", _Resource(registry, path, methods, limits))
         for path, methods in ENDPOINTS.items()
@@ -141,7 +141,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
     return Guard(_WithoutLastSlash(app), allowed_hosts)
 
 
-class _Limits:
+class _RequestLimits:
     """The limits on what requests use at once."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class _Resource:
     """The endpoints of one path, by method."""
 
     def __init__(
-        self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint], limits: _Limits
+        self, registry: EmbeddedRegistry, path: str, methods: Mapping[str, Endpoint], limits: _RequestLimits
     ) -> None:
         self._registry = registry
         self._limits = limits

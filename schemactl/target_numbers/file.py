@@ -60,14 +60,14 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
                 node_place(shown(path), documents[1].node), "a numbers file has one document", "remove `---`"
             )
         )
-    reader = _Reader(files, path)
+    reader = _NumbersReader(files, path)
     topics = reader.topics(documents[0]) if documents else {}
     if problems := [*problems, *reader.problems]:
         raise DeclarationError(capped(problems))
     return TargetNumbers(target.name, path, topics)
 
 
-class _Reader:
+class _NumbersReader:
     """A single read of a file; `problems` collects what is wrong with it."""
 
     def __init__(self, files: Files, path: str) -> None:
