@@ -1,4 +1,4 @@
-"""Topics' messages as DataFrames: decoding with a generated codec, bad rows set aside with their reason.
+"""Topics' messages as DataFrames: decoding with a generated codec, rejected messages with their reason.
 
     orders = shop.sales.orders.decode(messages)          # or: decode(messages, codec)
     rows, rejected = split(orders, shop.sales.orders.CODEC)

@@ -30,7 +30,7 @@ class PulsarSource(DataSource):
 
     The columns are `value` (the payload), `__key`, `__topic`, `__messageId`, `__publishTime`, `__eventTime`,
     `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. The options are
-    described in docs/reference/pulsar-source.md; unknown ones are refused.
+    described in docs/reference/pulsar-source.md; unknown ones are an error.
     """
 
     @classmethod
