@@ -44,14 +44,8 @@ class SchemaType(Enum):
     AUTO_PUBLISH = -4
 
 
-AVRO_DESCRIBED = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
-"""The types whose definition is an Avro schema in JSON."""
-
 WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
 """The types of topics, clients and messages without schema."""
-
-CLIENT_SIDE = frozenset({SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH})
-"""The types that exist only inside a client and are never stored."""
 
 
 class CompatibilityStrategy(StrEnum):
@@ -102,6 +96,10 @@ class SchemaInfo:
     def locate(self, pointer: str) -> Source | None:
         """Return the nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
         return self.locator(pointer) if self.locator else self.source
+
+    def load(self) -> SchemaInfo:
+        """Return the definition itself, which is read now where it is read lazily: before two are compared."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def is_same_schema(one: SchemaInfo | None, other: SchemaInfo | None) -> bool:
     """Whether both say the same, doc, aliases and properties included; layout does not count."""
     if one is None or other is None:
         return one is other
-    if one != other and not (identity(one) == identity(other) and same_text(one, other)):
+    if one.load() != other.load() and not (identity(one) == identity(other) and same_text(one, other)):
         return False
     # Pulsar never sees the `.proto` beside a PROTOBUF definition, but readers do.
     return is_same_schema(one.proto, other.proto)

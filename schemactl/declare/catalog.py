@@ -31,7 +31,6 @@ from schemactl.model import (
     Project,
     Release,
     SchemaInfo,
-    SchemaType,
     Topic,
     TopicName,
 )
@@ -208,7 +207,7 @@ class _Builder:
 def _is_compiled(declaration: SchemaDeclaration) -> bool:
     """Return whether protoc reads the definition, or a half of it: its answers hang on more than the files."""
     return (
-        declaration.type is SchemaType.PROTOBUF_NATIVE
+        declaration.is_proto
         or declaration.proto is not None
         or any(_is_compiled(half) for half in (declaration.key, declaration.value) if half)
     )

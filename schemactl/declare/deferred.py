@@ -1,46 +1,50 @@
-"""Definitions that are read when somebody looks at them."""
+"""Definitions that are read lazily: with `load`, or when an attribute is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from schemactl.errors import Source
 from schemactl.model import SchemaInfo, SchemaType
 
 _PARTS: Final = ("schema", "properties", "source", "locator", "proto")
-"""Of a SchemaInfo, beside its type."""
+"""Of a SchemaInfo, besides its type."""
 
 
 class DeferredInfo(SchemaInfo):
-    """A definition of which only the type is known, and maybe its place, until somebody looks at the rest."""
+    """A definition of which only the type is known until it is loaded."""
 
     __slots__ = ("_read",)
 
     @classmethod
-    def of(
-        cls, type_: SchemaType, read: Callable[[], SchemaInfo], *, source: Source | None = None
-    ) -> SchemaInfo:
-        """Return the definition that `read` gives; where `source` is given, it stands there."""
+    def of(cls, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
+        """Return the definition that `read` gives."""
         info = cls.__new__(cls)
         object.__setattr__(info, "type", type_)
         object.__setattr__(info, "_read", read)
-        if source:
-            object.__setattr__(info, "source", source)
         return info
 
+    def load(self) -> SchemaInfo:
+        """Read the definition from Git, unless that was done."""
+        try:
+            object.__getattribute__(self, "schema")
+        except AttributeError:
+            read: SchemaInfo = object.__getattribute__(self, "_read")()
+            for part in _PARTS:
+                object.__setattr__(self, part, getattr(read, part))
+        return self
+
     def __getattr__(self, name: str) -> Any:
-        """Read the rest for an attribute that has no value yet."""
+        """Load the definition for an attribute that has no value yet."""
         if name not in _PARTS:
             raise AttributeError(name)
-        read: SchemaInfo = object.__getattribute__(self, "_read")()
-        for part in _PARTS:
-            object.__setattr__(self, part, getattr(read, part))
-        return getattr(self, name)
+        return getattr(self.load(), name)
 
     def __eq__(self, other: object) -> bool:
+        """Compare definitions, both loaded."""
         if not isinstance(other, SchemaInfo):
             return NotImplemented
-        return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)
+        one, two = self.load(), other.load()
+        return (one.type, one.schema, one.properties) == (two.type, two.schema, two.properties)
 
     __hash__ = SchemaInfo.__hash__

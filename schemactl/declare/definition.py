@@ -228,7 +228,8 @@ class _DefinitionReader:
         inlined = inline(file, list(references.values()))
         self.problems += inlined.problems or self._unlisted(inlined, file, references.values())
         self._not_used(index for index, each in references.items() if each.path not in inlined.used)
-        source = avro_source(self.declaration, file.path)
+        is_here = file.path == self.declaration.text.path
+        source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:
             text = self._rendered(inlined.value)
         info = self._made(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
@@ -404,28 +405,6 @@ class _DefinitionReader:
 
     def _tell(self, what: str, *way: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*way), what, fix))
-
-
-def avro_files(declaration: SchemaDeclaration) -> tuple[str, ...] | None:
-    """Return the file that an Avro definition stands in, which may be the declaration's own, and those it refers to.
-
-    None where the definition is of another language, or a path is none: it takes `read` to know the files.
-    """
-    if SPECS[declaration.type].language != "avro" or declaration.proto is not None:
-        return None
-    here, definition = declaration.text.path, declaration.definition
-    folder = posixpath.dirname(here)
-    is_inline = not isinstance(definition, str) or _is_json(definition)
-    try:
-        references = [resolve(folder, each) for each in declaration.references]
-        return here if is_inline else resolve(folder, definition), *references
-    except ValueError:
-        return None
-
-
-def avro_source(declaration: SchemaDeclaration, path: str) -> Source:
-    """Where an Avro definition begins that stands in the file `path`: the declaration's own, or another."""
-    return declaration.definition_source if path == declaration.text.path else Source(shown(path))
 
 
 def _is_json(definition: str) -> bool:

@@ -70,26 +70,6 @@ class SchemaDeclaration:
         """Return the nearest place to `parts` of this schema in the YAML file."""
         return self.text.locate(self.document, self.parts + parts)
 
-    def with_definition(self, definition: str, text: YamlText) -> SchemaDeclaration:
-        """Return the same with another definition, in another content of the file."""
-        # As dataclasses.replace, which takes three times as long: histories have many of these.
-        return SchemaDeclaration(
-            self.type,
-            self.source,
-            text,
-            self.document,
-            self.parts,
-            self.definition_source,
-            definition,
-            self.references,
-            self.properties,
-            self.encoding,
-            self.key,
-            self.value,
-            self.proto,
-            self.message,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TopicDocument:

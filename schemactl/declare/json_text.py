@@ -60,9 +60,6 @@ def _constant(_name: str) -> NoReturn:
     raise ValueError("NaN and Infinity are not JSON")
 
 
-PLAIN: Final = json.JSONDecoder(parse_float=_float, parse_constant=_constant)
-"""Reads JSON as `read_json` does, but sees no comments, and neither repeated keys nor how deep it is."""
-
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
 
 

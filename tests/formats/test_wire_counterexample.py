@@ -27,7 +27,6 @@ from schemactl.formats.base import Encoding, ReaderFailure, UnknownWire, Wire, s
 from schemactl.formats.key_value import join, split
 from schemactl.formats.misreading import misreading
 from schemactl.model import (
-    CLIENT_SIDE,
     CompatibilityStrategy,
     SchemaInfo,
     SchemaType,
@@ -45,7 +44,11 @@ STRING = SchemaInfo(SchemaType.STRING)
 INT32 = SchemaInfo(SchemaType.INT32)
 PRIMITIVES = [SchemaInfo(kind) for kind in (kind for kind, each in SPECS.items() if each.payload == "value")]
 
-UNTOLD = sorted(CLIENT_SIDE | {SchemaType.PROTOBUF, SchemaType.EXTERNAL}, key=lambda kind: kind.value)
+UNTOLD = sorted(
+    {kind for kind, each in SPECS.items() if each.validation == "client"}
+    | {SchemaType.PROTOBUF, SchemaType.EXTERNAL},
+    key=lambda kind: kind.value,
+)
 """The types whose definition, if there is one, does not tell what their bytes are."""
 
 SAME_MOMENT = {SchemaType.DATE, SchemaType.TIMESTAMP}
