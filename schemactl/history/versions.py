@@ -141,8 +141,9 @@ class RecordFiles(GitFiles):
         if self.repository.promisor:
             commits = list(commits)
             changes = [change for each in commits for change in each.changes if is_read(change)]
-            self.repository.want(change.blob for change in changes)
             self.repository.fetch_missing(change.blob for change in changes if is_wanted(change.path))
+            # Should a definition outside of the roots be needed, all others come with it.
+            self.repository.want(change.blob for change in changes)
         waiting: list[LoggedCommit] = []
         wanted: dict[str, None] = {}
         for each in commits:
