@@ -112,7 +112,7 @@ def _judge_data(
 def _protected(
     existing: Sequence[SchemaVersion], strategy: CompatibilityStrategy
 ) -> list[tuple[int, SchemaInfo]]:
-    """The versions whose readers or messages `strategy` looks at, newest first."""
+    """Return the versions whose readers or messages `strategy` looks at, newest first."""
     if not _directions(strategy):
         return []
     versions = live(existing)

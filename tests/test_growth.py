@@ -36,7 +36,7 @@ from schemactl.declare.project import read_project
 from schemactl.declare.proto import gather
 from schemactl.errors import SchemactlError
 from schemactl.formats import key_value
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.text import InvalidAvro, read
 from schemactl.formats.protobuf_native import load
@@ -316,7 +316,7 @@ def _cost(parser: Parser, text: str, *, best_of: int) -> float:
         for kept in _caches():
             kept.cache_clear()
         start = time.process_time()
-        with suppress(SchemactlError, InvalidDefinition, ValueError, Thrown, BadRequest, ErrorPage):
+        with suppress(SchemactlError, InvalidDefinition, ValueError, JavaException, BadRequest, ErrorPage):
             parser(text)
         costs.append(time.process_time() - start)
     return min(costs)

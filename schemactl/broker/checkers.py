@@ -29,7 +29,7 @@ from schemactl.broker.exceptions import (
 )
 from schemactl.errors import UsageError
 from schemactl.formats import SPECS
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import OPTIONAL_CHECKERS, CompatibilityStrategy, Release, SchemaType
 
@@ -62,7 +62,7 @@ class Checker(Protocol):
                 one version.
 
         Raises:
-            Thrown: IncompatibleSchemaException where it may not; anything else where the check itself fails.
+            JavaException: IncompatibleSchemaException where it may not; anything else where the check itself fails.
         """
         ...
 
@@ -90,7 +90,7 @@ class AvroChecker:
             olds = [parse_avro(old, self.release) for old in existing]
             schema = parse_avro(new, self.release)
             self._validate(schema, olds[::-1], strategy)
-        except Thrown as thrown:
+        except JavaException as thrown:
             if thrown.exception == PARSE:
                 raise incompatible(shown(thrown)) from thrown
             if thrown.exception == VALIDATION:
@@ -131,7 +131,7 @@ class StrictJsonChecker:
     def _is_avro(self, data: SchemaData) -> bool:
         try:
             parse_avro(data, self._release)
-        except Thrown as thrown:
+        except JavaException as thrown:
             if is_error(thrown):
                 raise
             return False
@@ -164,7 +164,7 @@ class LegacyJsonChecker:
     def _is_avro(self, data: SchemaData) -> bool:
         try:
             parse_avro(data, self._release)
-        except Thrown as thrown:
+        except JavaException as thrown:
             if thrown.exception != PARSE:
                 raise
             return False
@@ -174,7 +174,7 @@ class LegacyJsonChecker:
 def _is_legacy(data: SchemaData) -> bool:
     try:
         legacy_json.read(data.data or b"")
-    except Thrown as thrown:
+    except JavaException as thrown:
         if thrown.exception != IO:
             raise
         return False
@@ -184,7 +184,7 @@ def _is_legacy(data: SchemaData) -> bool:
 def _check_ids(old: SchemaData, new: SchemaData) -> None:
     before, after = legacy_json.read(old.data or b""), legacy_json.read(new.data or b"")
     if before is None or before.id is None or after is None:
-        raise Thrown(
+        raise JavaException(
             NULL_POINTER,
             'Cannot invoke "String.equals(Object)" because the return value of '
             '"com.fasterxml.jackson.module.jsonSchema.JsonSchema.getId()" is null',

@@ -9,7 +9,7 @@ from schemactl.broker.checkers import known_to
 from schemactl.broker.data import uploaded
 from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.model import (
     WITHOUT_SCHEMA,
     BrokerDefaults,
@@ -168,7 +168,7 @@ def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, relea
         return put(topic.versions, client, policies.strategy, release, optional=optional)
     try:
         number = find_equal(live(topic.versions), uploaded(client), release)
-    except Thrown as thrown:
+    except JavaException as thrown:
         return answer(thrown)
     if number == NOT_FOUND:
         message = "Schema not found and schema auto updating is disabled."

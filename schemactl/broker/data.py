@@ -10,7 +10,7 @@ from typing import Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
 from schemactl.formats import SPECS
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.model import Release, SchemaInfo, SchemaType
 
 
@@ -45,10 +45,10 @@ class SchemaData:
         """The bytes as text, as `new String(data, UTF_8)`.
 
         Raises:
-            Thrown: there are none.
+            JavaException: there are none.
         """
         if self.data is None:
-            raise Thrown(NULL_POINTER, 'Cannot read the array length because "bytes" is null')
+            raise JavaException(NULL_POINTER, 'Cannot read the array length because "bytes" is null')
         return self.data.decode("utf-8", "replace")
 
 
@@ -68,10 +68,10 @@ def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
     """Key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
 
     Raises:
-        Thrown: the framing ends early, a length is negative, a half's type is unknown or its properties are no object.
+        JavaException: the framing ends early, a length is negative, a half's type is unknown or its properties are no object.
     """
     if data.data is None:
-        raise Thrown(NULL_POINTER, 'Cannot read the array length because "array" is null')
+        raise JavaException(NULL_POINTER, 'Cannot read the array length because "array" is null')
     key, rest = _take(data.data)
     value, _ = _take(rest)
     return _half(data, "key", key, release), _half(data, "value", value, release)
@@ -79,16 +79,16 @@ def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
 
 def _take(data: bytes) -> tuple[bytes | None, bytes]:
     if len(data) < 4:
-        raise Thrown("BufferUnderflowException")
+        raise JavaException("BufferUnderflowException")
     (length,) = struct.unpack_from(">i", data)
     if length == -1:
         return None, data[4:]
     if length < -1:
-        raise Thrown("NegativeArraySizeException", str(length))
+        raise JavaException("NegativeArraySizeException", str(length))
     if length > _HEAP_BYTES:
-        raise Thrown("OutOfMemoryError", "Java heap space")
+        raise JavaException("OutOfMemoryError", "Java heap space")
     if length > len(data) - 4:
-        raise Thrown("BufferUnderflowException")
+        raise JavaException("BufferUnderflowException")
     return data[4 : 4 + length], data[4 + length :]
 
 
@@ -96,7 +96,9 @@ def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) ->
     name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
     kind = SchemaType.__members__.get(name)
     if kind is None or release < SPECS[kind].first_release:
-        raise Thrown(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
+        raise JavaException(
+            ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}"
+        )
     return SchemaData(kind, data, _properties(whole.properties.get(f"{half}.schema.properties")))
 
 
@@ -109,5 +111,5 @@ def _properties(text: str | None) -> dict[str, str]:
         found, shown = None, json.dumps(text, ensure_ascii=False)
     if not isinstance(found, dict):
         words = f"java.lang.IllegalStateException: Not a JSON Object: {shown}"
-        raise Thrown("JsonSyntaxException", words)
+        raise JavaException("JsonSyntaxException", words)
     return {name: str(value) for name, value in found.items()}

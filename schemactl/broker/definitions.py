@@ -25,7 +25,7 @@ from schemactl.broker.java_messages import parse_message
 from schemactl.errors import InvalidSchema
 from schemactl.formats import SPECS, protobuf_native
 from schemactl.formats.avro import grammar
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.avro.text import InvalidAvro
@@ -43,7 +43,7 @@ def parse_avro(data: SchemaData, release: Release) -> Schema:
     """Return the schema in `data`, whatever its defaults, as validation and checkers read it.
 
     Raises:
-        Thrown: what Java's parser throws.
+        JavaException: what Java's parser throws.
     """
     return _schema(_read_avro(data.text, release).lenient)
 
@@ -52,7 +52,7 @@ def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
     """Return the schema in `data`, as the look-up of an upload reads it.
 
     Raises:
-        Thrown: what Java's parser throws, also for a default that is no value of its field's type.
+        JavaException: what Java's parser throws, also for a default that is no value of its field's type.
     """
     return _schema(_read_avro(data.text, release).strict)
 
@@ -61,26 +61,26 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
     """Nothing, when Avro's SchemaValidator in that release lets `reader` read what `writer` wrote.
 
     Raises:
-        Thrown: SchemaValidationException where it does not; what the check itself throws, where it fails.
+        JavaException: SchemaValidationException where it does not; what the check itself throws, where it fails.
     """
     said = _can_read(reader, writer, release)
     if said.outcome == "error":
-        raise Thrown(said.exception, said.message)
+        raise JavaException(said.exception, said.message)
     if said.outcome == "incompatible":
-        raise Thrown(VALIDATION, _unable_to_read(reader, writer))
+        raise JavaException(VALIDATION, _unable_to_read(reader, writer))
 
 
-def never_readable(schema: Schema) -> Thrown:
+def never_readable(schema: Schema) -> JavaException:
     """Return what a validator that never accepts throws for `schema` (NeverSchemaValidator)."""
-    return Thrown(VALIDATION, _unable_to_read(schema, schema))
+    return JavaException(VALIDATION, _unable_to_read(schema, schema))
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A text as the parser reads it with its defaults validated (`strict`) and without."""
 
-    strict: Schema | Thrown
-    lenient: Schema | Thrown
+    strict: Schema | JavaException
+    lenient: Schema | JavaException
 
 
 @lru_cache(_KEPT)
@@ -97,12 +97,12 @@ def _read_avro(text: str, release: Release) -> _Read:
         return _Read(strict, _thrown(text, bad, release))
 
 
-def _thrown(text: str, problem: InvalidAvro, release: Release) -> Thrown:
-    return Thrown(problem.exception, parse_message(text, problem, release))
+def _thrown(text: str, problem: InvalidAvro, release: Release) -> JavaException:
+    return JavaException(problem.exception, parse_message(text, problem, release))
 
 
-def _schema(found: Schema | Thrown) -> Schema:
-    if isinstance(found, Thrown):
+def _schema(found: Schema | JavaException) -> Schema:
+    if isinstance(found, JavaException):
         raise found.with_traceback(None)
     return found
 
@@ -122,7 +122,7 @@ def root_message(data: SchemaData) -> str:
     """Return the full name of the root message in `data`.
 
     Raises:
-        Thrown: SchemaSerializationException, around what Java met.
+        JavaException: SchemaSerializationException, around what Java met.
     """
     name: str = _read_native(data).root.full_name
     return name
@@ -132,11 +132,11 @@ def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, 
     """Return the rule and the path with which 5.0's advanced checker refuses `reader` the messages of `writer`; None: it does not.
 
     Raises:
-        Thrown: IncompatibleSchemaException, where either cannot be unpacked.
+        JavaException: IncompatibleSchemaException, where either cannot be unpacked.
     """
     try:
         ours, theirs = _read_native(reader).root, _read_native(writer).root
-    except Thrown as thrown:
+    except JavaException as thrown:
         raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
     first = next(protobuf_native.load("advanced").advanced_violations(reader=ours, writer=theirs), None)
     return (first.rule, first.path) if first else None
@@ -146,7 +146,7 @@ def _read_native(data: SchemaData) -> ProtoDefinition:
     try:
         found: ProtoDefinition = protobuf_native.load("wrapper").parse(data.data or b"")
     except InvalidSchema as problem:
-        raise Thrown(SERIALIZATION, _jackson_message(data.data or b"") or problem.what) from problem
+        raise JavaException(SERIALIZATION, _jackson_message(data.data or b"") or problem.what) from problem
     return found
 
 
@@ -174,11 +174,11 @@ def validate(data: SchemaData, release: Release) -> None:
     """Nothing, when the registry of `release` accepts `data` as a definition of its type.
 
     Raises:
-        Thrown: INVALID where it is not one; another exception where the validator itself stumbles.
+        JavaException: INVALID where it is not one; another exception where the validator itself stumbles.
     """
     kind = SPECS[data.type]
     if release < kind.first_release:
-        raise Thrown(
+        raise JavaException(
             ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{data.type.name}"
         )
     _VALIDATORS[kind.validation](data, release)
@@ -187,7 +187,7 @@ def validate(data: SchemaData, release: Release) -> None:
 def _validate_avro(data: SchemaData, release: Release) -> None:
     try:
         schema = parse_avro(data, release)
-    except Thrown as thrown:
+    except JavaException as thrown:
         # Only before 4.2, and only what Avro's parser itself refuses, may be a legacy definition.
         if is_error(thrown):
             raise
@@ -202,13 +202,13 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
 def _validate_legacy(data: SchemaData) -> None:
     try:
         legacy_json.read(data.data or b"")
-    except Thrown as thrown:
+    except JavaException as thrown:
         if thrown.exception != IO:
             raise
         raise _invalid_definition(data) from thrown
 
 
-def _invalid_definition(data: SchemaData) -> Thrown:
+def _invalid_definition(data: SchemaData) -> JavaException:
     return invalid(f"Invalid schema definition data for {data.type.name} schema")
 
 
@@ -216,7 +216,7 @@ def _validate_native(data: SchemaData, release: Release) -> None:
     del release
     try:
         root_message(data)
-    except Thrown as thrown:
+    except JavaException as thrown:
         raise invalid("deserialize ProtobufNative Schema failed") from thrown
 
 

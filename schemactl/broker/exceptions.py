@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.verdicts import Answer, Outcome
 
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
@@ -36,28 +36,28 @@ _ERRORS: Final = frozenset({"StackOverflowError", "OutOfMemoryError"})
 """Errors in Java's sense: `catch (Exception e)` does not hold them."""
 
 
-def answer(thrown: Thrown) -> Answer:
+def answer(thrown: JavaException) -> Answer:
     """Return what the registry answers when `thrown` reaches its caller."""
     outcome = _OUTCOMES.get(thrown.exception, Outcome.ERROR)
     return Answer(outcome, None, thrown.message, thrown.exception)
 
 
-def is_error(thrown: Thrown) -> bool:
+def is_error(thrown: JavaException) -> bool:
     """Whether it is a java.lang.Error."""
     return thrown.exception in _ERRORS
 
 
-def shown(thrown: Thrown) -> str:
+def shown(thrown: JavaException) -> str:
     """As Java's Throwable.toString: the full class name, and the message if there is one."""
     name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
     return f"{name}: {thrown.message}" if thrown.message else name
 
 
-def incompatible(message: str) -> Thrown:
+def incompatible(message: str) -> JavaException:
     """Return the registry's own "no"."""
-    return Thrown(INCOMPATIBLE, message)
+    return JavaException(INCOMPATIBLE, message)
 
 
-def invalid(message: str) -> Thrown:
+def invalid(message: str) -> JavaException:
     """Return the registry's answer to data that is not a definition of its type."""
-    return Thrown(INVALID, message)
+    return JavaException(INVALID, message)

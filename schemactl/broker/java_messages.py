@@ -12,8 +12,8 @@ from typing import Final
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.printing import json_text, schema_text
 from schemactl.formats.avro.schema import Array, Field, JsonValue, Map, Record, Schema, Union
+from schemactl.formats.avro.schema_text import json_text, schema_text
 from schemactl.formats.avro.text import InvalidAvro, TrailingText, read
 from schemactl.model import Release
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, IO
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def read(data: bytes) -> JsonSchema | None:
     """Return the legacy definition in `data`; None for JSON `null`.
 
     Raises:
-        Thrown: IO where Jackson rejects the text, ILLEGAL_ARGUMENT where it does not know the top-level `type`.
+        JavaException: IO where Jackson rejects the text, ILLEGAL_ARGUMENT where it does not know the top-level `type`.
     """
     text = data.decode("utf-8-sig", "replace").lstrip(" \t\r\n")
     try:
@@ -36,9 +36,9 @@ def read(data: bytes) -> JsonSchema | None:
             return None
         if not _is_schema(found):
             _require_known_type(found)
-            raise Thrown(IO, "a property has another shape than JsonSchema gives it")
+            raise JavaException(IO, "a property has another shape than JsonSchema gives it")
     except (ValueError, RecursionError) as error:
-        raise Thrown(IO, str(error)) from None
+        raise JavaException(IO, str(error)) from None
     id_ = found.get("id")
     return JsonSchema(None if id_ is None else str(id_))
 
@@ -46,10 +46,10 @@ def read(data: bytes) -> JsonSchema | None:
 def _require_known_type(value: Any) -> None:
     kind = value.get("type") if isinstance(value, dict) else None
     if not isinstance(kind, str):
-        raise Thrown(IO, "missing type id property 'type'")
+        raise JavaException(IO, "missing type id property 'type'")
     if kind not in _SHAPES:
         standard = "[STRING, NUMBER, INTEGER, BOOLEAN, OBJECT, ARRAY, NULL, ANY]"
-        raise Thrown(
+        raise JavaException(
             ILLEGAL_ARGUMENT,
             f"Can not resolve JsonSchema 'type' id of \"{kind}\", not recognized as one of standard values: {standard}",
         )

@@ -24,7 +24,7 @@ from schemactl.broker.exceptions import (
 )
 from schemactl.formats import SPECS
 from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.model import (
     CompatibilityStrategy,
     Release,
@@ -111,7 +111,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     Every AVRO, JSON and PROTOBUF definition on the way is parsed with its defaults validated.
 
     Raises:
-        Thrown: one of them does not parse so.
+        JavaException: one of them does not parse so.
     """
     if not versions:
         return NOT_FOUND
@@ -137,13 +137,13 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
 def _answer(question: Callable[[], Answer]) -> Answer:
     try:
         return question()
-    except Thrown as thrown:
+    except JavaException as thrown:
         return answer(thrown)
 
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
-    """One definition brought to one topic of one broker. Its questions raise Thrown where the broker does."""
+    """One definition brought to one topic of one broker. Its questions raise JavaException where the broker does."""
 
     versions: Sequence[SchemaVersion]
     new: SchemaData
@@ -173,7 +173,7 @@ class _Inquiry:
         if self.strategy is _S.ALWAYS_COMPATIBLE:
             return Answer(Outcome.OK)
         if not existing:
-            raise Thrown(NOT_EXIST, "Topic does not have schema to check")
+            raise JavaException(NOT_EXIST, "Topic does not have schema to check")
         if self.strategy in _CONSUMER_READS_LATEST:
             self._check_latest(existing, _S.BACKWARD)
         else:
@@ -204,7 +204,7 @@ class _Inquiry:
             self._require_type(old)
         try:
             self._checker.check(existing, self.new, self.strategy, listed=True)
-        except Thrown as thrown:
+        except JavaException as thrown:
             # Here, and here only, every exception counts as "incompatible".
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
@@ -221,5 +221,5 @@ class _Inquiry:
             )
 
 
-def _no_bytes_to_hash() -> Thrown:
-    return Thrown(NULL_POINTER, 'Cannot read the array length because "input" is null')
+def _no_bytes_to_hash() -> JavaException:
+    return JavaException(NULL_POINTER, 'Cannot read the array length because "input" is null')

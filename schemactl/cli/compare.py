@@ -18,8 +18,8 @@ from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
-from schemactl.formats.avro.canonical import canonical_form, fingerprints
 from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.schema_text import canonical_form, fingerprints
 from schemactl.model import (
     OPTIONAL_CHECKERS,
     CompatibilityStrategy,

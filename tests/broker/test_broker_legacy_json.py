@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.broker.legacy_json import JsonSchema, read
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_jackson_reads_null(text: str) -> None:
     ],
 )
 def test_jackson_refuses_it(text: str) -> None:
-    with pytest.raises(Thrown) as thrown:
+    with pytest.raises(JavaException) as thrown:
         read(text.encode())
     assert thrown.value.exception == "IOException"
 
@@ -74,7 +74,7 @@ def test_jackson_refuses_it(text: str) -> None:
     ],
 )
 def test_an_unknown_type_is_another_exception(text: str) -> None:
-    with pytest.raises(Thrown, match="Can not resolve JsonSchema 'type' id of") as thrown:
+    with pytest.raises(JavaException, match="Can not resolve JsonSchema 'type' id of") as thrown:
         read(text.encode())
     assert thrown.value.exception == "IllegalArgumentException"
 
@@ -82,11 +82,11 @@ def test_an_unknown_type_is_another_exception(text: str) -> None:
 @pytest.mark.parametrize("depth", [50, 400, 900, 100_000])
 def test_deep_nesting_is_read_or_refused(depth: int) -> None:
     text = '{"type":"array","items":' * depth + '{"type":"any"}' + "}" * depth
-    with contextlib.suppress(Thrown):
+    with contextlib.suppress(JavaException):
         assert read(text.encode()) == JsonSchema(None)
 
 
 @given(st.binary() | st.text().map(str.encode))
 def test_arbitrary_bytes_are_read_or_refused(data: bytes) -> None:
-    with contextlib.suppress(Thrown):
+    with contextlib.suppress(JavaException):
         read(data)

@@ -134,8 +134,8 @@ def judged(reader: str, writer: str) -> dict[str, Any]:
     """What everything that looks at a definition says of the two; the least error of this program's own is a failure."""
     from schemactl import compare, formats
     from schemactl.errors import InvalidSchema
-    from schemactl.formats.avro.canonical import canonical_form, fingerprints
     from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.schema_text import canonical_form, fingerprints
     from schemactl.formats.outline import changes
     from schemactl.model import Release, SchemaInfo, SchemaType
     from schemactl.verdicts import DataState

@@ -1,55 +1,23 @@
-"""What a schema is made of tells schemas apart as equality does, and is seen without the parser where that is possible."""
+"""What a schema is made of tells schemas apart as equality does."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from schema_strategies import evolutions, schemas
+from schema_strategies import evolutions
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats import identity
-from schemactl.formats.avro import parsed_by_any
-from schemactl.formats.avro.composition import composition, plain_composition
 from schemactl.history.fingerprints import fingerprint
 from schemactl.model import SchemaInfo, SchemaType
 
 CORPUS = Path(__file__).parent.parent / "corpus"
-
-
-def recorded() -> Iterator[str]:
-    """The text of every definition in the recorded cases, some of which no release accepts."""
-    for name in ("avro_public", "avro_chains_public", "avro_pcf_public"):
-        with gzip.open(CORPUS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            for row in map(json.loads, lines):
-                for key in ("reader", "writer", "new", "schema"):
-                    if key in row:
-                        yield json.dumps(row[key])
-                yield from map(json.dumps, row.get("existing", ()))
-
-
-def test_what_is_seen_without_the_parser_is_what_the_parser_sees() -> None:
-    plain = 0
-    for text in set(recorded()):
-        found = plain_composition(text, json.loads(text))
-        if found:
-            plain += 1
-            assert found[0] == composition(parsed_by_any(text.encode())), text
-    assert plain > 5_000
-
-
-@settings(max_examples=150, deadline=None)
-@given(schemas())
-def test_any_definition_seen_without_the_parser_is_seen_right(definition: Any) -> None:
-    text = json.dumps(definition)
-    found = plain_composition(text, definition)
-    assert found is None or found[0] == composition(parsed_by_any(text.encode()))
 
 
 def same(one: str, other: str) -> bool:
@@ -115,37 +83,3 @@ RECORD = '{"type": "record", "name": "R", "fields": [%s]}'
 )
 def test_close_cases(*, one: str, other: str, is_same: bool) -> None:
     assert same(RECORD % one, RECORD % other) == is_same
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"name": "a", "type": "int"}, {"name": "a", "type": "long"}',
-        '{"name": "a,b", "type": "int"}',
-        '{"name": "", "type": "int"}',
-        '{"name": "a", "type": ["int", "int"]}',
-        '{"name": "a", "type": []}',
-        '{"name": "a", "type": [["null"], "int"]}',
-        '{"name": "a", "type": "Elsewhere"}',
-        '{"name": "a", "type": {"type": "enum", "name": "E", "symbols": ["X", "X"]}}',
-        '{"name": "a", "type": {"type": "fixed", "name": "F", "size": true}}',
-        '{"name": "a", "type": {"type": "fixed", "name": "F", "size": 2.0}}',
-        '{"name": "a", "type": "int", "aliases": [1]}',
-        '{"name": "a", "type": "int", "default": 1%s}' % ("0" * 300),
-        '{"name": "a"}',
-        "1",
-        "[]",
-    ],
-)
-def test_what_is_not_usual_is_left_to_the_parser(text: str) -> None:
-    text = RECORD % text
-    assert plain_composition(text, json.loads(text)) is None
-
-
-def test_types_of_other_files_may_be_used_and_not_defined_again() -> None:
-    text = RECORD % '{"name": "a", "type": "x.Money"}'
-    found = plain_composition(text, json.loads(text), {"x.Money"})
-    assert found
-    assert found[0].types["R"].uses == {"x.Money"}
-    again = RECORD % '{"name": "a", "type": {"type": "enum", "name": "x.Money", "symbols": []}}'
-    assert plain_composition(again, json.loads(again), {"x.Money"}) is None

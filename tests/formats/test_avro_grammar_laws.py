@@ -15,10 +15,10 @@ from schema_strategies import evolutions, schemas
 from schemactl.formats.avro.datum import encode
 from schemactl.formats.avro.grammar import can_read, decodes_all, unable_to_read
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.printing import schema_text
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
+from schemactl.formats.avro.schema_text import schema_text
 from schemactl.model import Release
 
 Json = Any

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.printing import java_double, json_text, schema_text
+from schemactl.formats.avro.schema_text import java_double, json_text, schema_text
 from schemactl.model import Release
 
 

@@ -1,6 +1,16 @@
 """Avro: the schema language of the types AVRO, JSON and PROTOBUF.
 
-What only some runs need is imported on use: a hook reads definitions each time, and finds nothing to explain.
+Definitions are read by `parse` (in the dialect of one Pulsar release) into the model of `schema`. `resolution` says what a
+reader cannot read, by Java's SchemaCompatibility; `grammar` predicts the broker's own check, which asks another part of Java's
+Avro. `equality` decides what one version is.
+
+`schemactl.codec` has a parser and a resolver of its own. It travels alone inside generated packages, so it may import nothing
+from here; and this package cannot use it, because the two answer different questions. A check needs every release's dialect (a
+definition that one broker accepts and another rejects), the place, wording and Java exception of each rejection, every reason
+why a pair fails in Java's order, and all properties, docs and sort orders, which decide what a version is. Decoding needs one
+lenient reading that accepts what any release accepts, the logical types that change a value, and a plan of what to do with the
+bytes, where a mismatch is an action that only fails when such a value arrives. A common kernel would carry both sets of rules
+behind switches.
 """
 
 from __future__ import annotations
@@ -31,7 +41,7 @@ MAX_COMPARED: Final = 100_000
 
 @lru_cache(maxsize=8192)
 def parsed(text: bytes, release: Release = NEWEST) -> Schema:
-    """The schema in `text`; the same object for the same text, as long as it is remembered.
+    """Return the schema in `text`; the same object for the same text, as long as it is remembered.
 
     Raises:
         InvalidSchema: it does not parse.
@@ -40,7 +50,7 @@ def parsed(text: bytes, release: Release = NEWEST) -> Schema:
 
 
 def parsed_by_any(text: bytes) -> Schema:
-    """The schema in `text`, as the newest release reads it that accepts its names: 4.0 takes namespaces like `my-team`.
+    """Return the schema in `text`, as the newest release reads it that accepts its names: 4.0 takes namespaces like `my-team`.
 
     Raises:
         InvalidSchema: no release accepts it; the newest one's reason.
@@ -90,7 +100,7 @@ class AvroSpec(TypeSpec):
     suffix: str = ".avsc"
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
-        """What that release refuses, every default that would wedge the topic, and what overflows its stack."""
+        """Yield what that release refuses, every default that would wedge the topic, and what overflows its stack."""
         found = list(problems(info.schema, release))
         yield from found
         if found:
@@ -170,7 +180,7 @@ class AvroSpec(TypeSpec):
         return read_json(data) if self.payload == "json" else read_avro(data, parsed_by_any(info.schema))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
-        """The field's path, the reason, the fix."""
+        """Return the field's path, the reason, the fix."""
         from schemactl.formats.avro import explanation
 
         told = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
@@ -181,7 +191,7 @@ class AvroSpec(TypeSpec):
     def counterexample(
         self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
     ) -> Counterexample | None:
-        """The smallest message that the reader's side cannot read.
+        """Return the smallest message that the reader's side cannot read.
 
         None for PROTOBUF: its messages are protobuf's, of which the Avro definition says nothing.
         """

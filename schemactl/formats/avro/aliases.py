@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 
 from schemactl.formats.avro.defaults import DefaultCheck, FieldsNotSet, NoBranch
 from schemactl.formats.avro.equality import children, equal
-from schemactl.formats.avro.java import Thrown, no_branch
-from schemactl.formats.avro.printing import json_text, schema_text
+from schemactl.formats.avro.java import JavaException, no_branch
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -26,6 +25,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
+from schemactl.formats.avro.schema_text import json_text, schema_text
 from schemactl.model import Release
 
 N = TypeVar("N", Enum, Fixed, Record)
@@ -41,7 +41,7 @@ def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema
     that it had let pass before.
 
     Raises:
-        Thrown: the writer has an invalid default or a `$` in a name; or two fields of a record, or two branches of a union,
+        JavaException: the writer has an invalid default or a `$` in a name; or two fields of a record, or two branches of a union,
             come to bear one name.
     """
     if not _has_aliases(reader) or equal(writer, reader):
@@ -88,7 +88,7 @@ class _Renaming:
         self._defaults = DefaultCheck(any_branch=not self._is_avro_1_11)
 
     def collect(self, reader: Schema) -> Deep[None]:
-        """Takes up the aliases in `reader`. Where two types claim one alias, the type visited last has it."""
+        """Take up the aliases in `reader`. Where two types claim one alias, the type visited last has it."""
         if isinstance(reader, Named):
             self._types.update(dict.fromkeys(reader.aliases, reader.full_name))
         match reader:
@@ -141,7 +141,7 @@ class _Renaming:
         names = set()
         for branch in branches:
             if branch.full_name in names:
-                raise Thrown("AvroRuntimeException", f"Duplicate in union:{branch.full_name}")
+                raise JavaException("AvroRuntimeException", f"Duplicate in union:{branch.full_name}")
             names.add(branch.full_name)
         return Union(tuple(branches))
 
@@ -182,13 +182,13 @@ class _Renaming:
         try:
             valid = self._defaults.is_valid(field.schema, field.default, self._open)
         except FieldsNotSet:
-            raise Thrown("AvroRuntimeException", "Schema fields not set yet") from None
+            raise JavaException("AvroRuntimeException", "Schema fields not set yet") from None
         except NoBranch:
             raise no_branch() from None
         if not valid:
             schema = schema_text(field.schema, unfinished=self._open, one_definition=self._is_avro_1_11)
             default = json_text(field.default)
-            raise Thrown(
+            raise JavaException(
                 "AvroTypeException", f"Invalid default for field {field.name}: {default} not a {schema}"
             )
 
@@ -198,7 +198,7 @@ def _check_names(names: Iterable[str]) -> None:
     for name in names:
         if "$" in name:
             what = "Illegal initial character" if name.startswith("$") else "Illegal character in"
-            raise Thrown("SchemaParseException", f"{what}: {name}")
+            raise JavaException("SchemaParseException", f"{what}: {name}")
 
 
 def _check_distinct(record: Record, fields: list[Field]) -> None:
@@ -206,7 +206,7 @@ def _check_distinct(record: Record, fields: list[Field]) -> None:
     for position, field in enumerate(fields):
         place = f"{field.name} type:{field.schema.type.upper()} pos:{position}"
         if field.name in places:
-            raise Thrown(
+            raise JavaException(
                 "AvroRuntimeException",
                 f"Duplicate field {field.name} in record {record.full_name}: {place} and {places[field.name]}.",
             )

@@ -13,7 +13,7 @@ from schemactl.formats.avro.defaults import ReadDefaults
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, Sample, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
-from schemactl.formats.avro.way import Token, message_way, way_of
+from schemactl.formats.avro.trace import Token, message_trace, trace_of
 from schemactl.model import Release
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -65,7 +65,7 @@ def _tried(
 
 
 def _unknown_symbols(writer: Schema, reader: Schema) -> frozenset[str]:
-    """The enum symbols in `writer` that `reader` has nowhere."""
+    """Return the enum symbols in `writer` that `reader` has nowhere."""
     return _symbols(writer) - _symbols(reader)
 
 
@@ -76,7 +76,7 @@ def _symbols(schema: Schema) -> frozenset[str]:
 def counterexample(
     breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool, release: Release
 ) -> Counterexample | None:
-    """The message that proves `breakage` best: it stops at the finding's own place, if one does, and is small.
+    """Return the message that proves `breakage` best: it stops at the finding's own place, if one does, and is small.
 
     Args:
         breakage: what is to be proved.
@@ -87,7 +87,7 @@ def counterexample(
     """
     found = breakage.incompatibility
     reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
-    wanted = message_way(reader, way_of(found))
+    wanted = message_trace(reader, trace_of(found))
     sample = Sample(writer, _unknown_symbols(writer, reader))
     messages = _tried(sample.along(writer, wanted), writer, reader, release)
     if not any(_is_at(message, found, wanted) for message in messages):
@@ -115,14 +115,14 @@ def _is_at(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[
 def _fitness(
     message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]
 ) -> tuple[int, int, int]:
-    """The less, the better it proves."""
+    """Return a sort key: the less, the better the message proves the finding."""
     failure = message.failure
     shared = 0
     for one, other in zip(failure.tokens, wanted, strict=False):
         if one != other:
             break
         shared += 1
-    # A missing field is told by its name; everything else by how far into the message the way is the finding's own.
+    # A missing field is told by its name; everything else by how far into the message the trace is the finding's own.
     is_named = found.rule == "READER_FIELD_MISSING_DEFAULT_VALUE" and failure.message.endswith(
         f" field {found.message}"
     )
@@ -132,8 +132,8 @@ def _fitness(
 def _lost_value(
     found: Incompatibility, reader: Schema, writer: Schema, *, plain_json: bool, release: Release
 ) -> Counterexample | None:
-    """The smallest message that is read with a default in place of what was written; None: there is none at the finding."""
-    wanted = message_way(reader, way_of(found))
+    """Return the smallest message that is read with a default in place of what was written; None: there is none at the finding."""
+    wanted = message_trace(reader, trace_of(found))
     pair = DatumReader(writer=writer, reader=reader, release=release)
     messages = chain(candidates(writer), candidates(writer, primitives=ONES))
     best: Counterexample | None = None
@@ -143,13 +143,13 @@ def _lost_value(
         if best and len(data) >= len(best.data):
             continue
         for loss in pair.losses(data):
-            way = *loss.tokens, loss.field.name
+            trace = *loss.tokens, loss.field.name
             written = to_json(loss.source.schema, _value(datum, loss.tokens)[loss.source.name], tagged=False)
             read = defaults.of(loss.field)
             if (
                 read is NO_DEFAULT
                 or written == read
-                or any(one != other for one, other in zip(way, wanted, strict=False))
+                or any(one != other for one, other in zip(trace, wanted, strict=False))
             ):
                 continue
             shown = to_json(writer, datum, tagged=not plain_json)
@@ -165,7 +165,7 @@ def _lost_value(
 
 
 def _value(datum: Datum, tokens: Sequence[str | int]) -> Datum:
-    """What stands at `tokens` in a message; of a container it is the only item."""
+    """Return what stands at `tokens` in a message; of a container it is the only item."""
     for token in tokens:
         if isinstance(datum, In):
             datum = datum.value

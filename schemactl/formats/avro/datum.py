@@ -14,7 +14,7 @@ from typing import Any
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import check_default
 from schemactl.formats.avro.grammar import PROMOTIONS, Branches, Likeness
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
 from schemactl.model import Release
 
@@ -63,7 +63,7 @@ class Unclear(Exception):
 
 
 def encode(schema: Schema, datum: Datum) -> bytes:
-    """The binary form of `datum`, which must be one of `schema`."""
+    """Return the binary form of `datum`, which must be one of `schema`."""
     out = bytearray()
     _encode(out, schema, datum)
     return bytes(out)
@@ -77,10 +77,12 @@ class DatumReader:
         self._release = release
         self._likeness = Likeness()
         self.branches = Branches(reader=reader, release=release)
-        self._defaults: dict[Field, Thrown | None] = {}
+        self._defaults: dict[Field, JavaException | None] = {}
         try:
-            self._writer: Schema | Thrown = apply_aliases(writer=writer, reader=reader, release=release)
-        except Thrown as thrown:
+            self._writer: Schema | JavaException = apply_aliases(
+                writer=writer, reader=reader, release=release
+            )
+        except JavaException as thrown:
             self._writer = thrown
 
     def failures(self, data: bytes) -> list[Failure]:
@@ -94,10 +96,10 @@ class DatumReader:
         """
         reading = _Reading(data, self)
         try:
-            if isinstance(self._writer, Thrown):
+            if isinstance(self._writer, JavaException):
                 raise self._writer
             reading.read(self._writer, self._reader, ())
-        except Thrown as thrown:
+        except JavaException as thrown:
             if self.branches.is_exhausted:
                 raise Unclear from None
             return [Failure(thrown.exception, thrown.message, ())]
@@ -106,11 +108,11 @@ class DatumReader:
     def losses(self, data: bytes) -> list[Loss]:
         """Every value in the message `data` that the reader passes over; [] where it cannot read the message."""
         reading = _Reading(data, self)
-        if isinstance(self._writer, Thrown):
+        if isinstance(self._writer, JavaException):
             return []
         try:
             reading.read(self._writer, self._reader, ())
-        except Thrown:
+        except JavaException:
             return []
         return [] if reading.failures else reading.losses
 
@@ -118,13 +120,13 @@ class DatumReader:
         """Whether each of the writer's branches is read as the reader's branch at its place."""
         return self._likeness.holds(writer, reader)
 
-    def thrown_by_default(self, field: Field) -> Thrown | None:
-        """What Java throws on filling in the default of a field that the writer lacks; None: it can."""
+    def thrown_by_default(self, field: Field) -> JavaException | None:
+        """Return what Java throws on filling in the default of a field that the writer lacks; None: it can."""
         if field not in self._defaults:
             try:
                 check_default(field, self._release)
                 self._defaults[field] = None
-            except Thrown as thrown:
+            except JavaException as thrown:
                 self._defaults[field] = thrown
         return self._defaults[field]
 

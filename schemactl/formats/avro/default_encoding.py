@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from schemactl.formats.avro.java import Thrown, no_branch, stack_overflow
-from schemactl.formats.avro.printing import json_text
+from schemactl.formats.avro.java import JavaException, no_branch, stack_overflow
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -20,6 +19,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
+from schemactl.formats.avro.schema_text import json_text
 from schemactl.model import Release
 
 NUMBER_TYPES: Final = frozenset({"int", "long", "float", "double"})
@@ -30,13 +30,13 @@ STRING_CLASSES: Final = frozenset({"CharSequence", "String", "Utf8"})
 
 
 def encode_default(field: Field, release: Release) -> Encoding | None:
-    """The encoding that Java makes of a default to stand in for a field the writer lacks; None: it needs no bytes.
+    """Return the encoding that Java makes of a default to stand in for a field the writer lacks; None: it needs no bytes.
 
     Follows GenericData.getDefaultValue. What it takes is wider than a valid default: 1.5 is an int (cut off), any text is a
     fixed (cut off or padded), anything but an array or object is an empty array; but an enum's default must be a symbol.
 
     Raises:
-        Thrown: the default cannot be encoded.
+        JavaException: the default cannot be encoded.
     """
     schema, default = field.schema, field.default
     if default is None and (schema.type == "null" or _starts_with_null(schema)):
@@ -50,10 +50,10 @@ def encode_default(field: Field, release: Release) -> Encoding | None:
 
 
 def check_default(field: Field, release: Release) -> None:
-    """Nothing, if Java's reader can fill in the default of `field`.
+    """Raise JavaException unless Java's reader can fill in the default of `field`.
 
     Raises:
-        Thrown: the default cannot be encoded, or its encoding cannot be read back.
+        JavaException: the default cannot be encoded, or its encoding cannot be read back.
     """
     encoding = encode_default(field, release)
     if encoding and encoding.unreadable:
@@ -79,14 +79,14 @@ class Encoding:
     def __init__(self, release: Release) -> None:
         # Avro 1.11 writes a union's default as its first branch, 1.12 looks for a branch that fits.
         self.first_branch_only = release is Release.R4_0
-        self.unreadable: Thrown | None = None
+        self.unreadable: JavaException | None = None
         self.read_by_grammar = release is not Release.R5_0
         self._fields: dict[
             int, bool
         ] = {}  # by identity: whether the field's own default has been encoded to its end
 
     def steps(self, schema: Schema, value: JsonValue) -> Deep[None]:
-        """Encodes `value`; Thrown where Java cannot."""
+        """Encode `value`; JavaException where Java cannot."""
         match schema:
             case Record():
                 yield self._record(schema, value)
@@ -117,12 +117,12 @@ class Encoding:
             if field.name in given:
                 yield self.steps(field.schema, given[field.name])
             elif field.default is NO_DEFAULT:
-                raise Thrown("AvroTypeException", f"No default value for: {field.name}")
+                raise JavaException("AvroTypeException", f"No default value for: {field.name}")
             else:
                 yield self._default(field)
 
     def _default(self, field: Field) -> Deep[None]:
-        """Encodes the default of `field` once: it is the same every time."""
+        """Encode the default of `field` once: it is the same every time."""
         encoded = self._fields.get(id(field))
         if encoded is None:
             self._fields[id(field)] = False
@@ -135,9 +135,9 @@ class Encoding:
         if value in schema.symbols:
             return
         if self.first_branch_only:  # Avro 1.11 unboxes the ordinal it did not find
-            raise Thrown("NullPointerException")
+            raise JavaException("NullPointerException")
         symbol = value if isinstance(value, str) else "null"
-        raise Thrown(
+        raise JavaException(
             "TracingAvroTypeException",
             f"enum value '{symbol}' is not in the enum symbol set: [{', '.join(schema.symbols)}]",
         )
@@ -145,7 +145,7 @@ class Encoding:
     def _check_map(self, schema: Map, value: JsonValue) -> None:
         if isinstance(value, list) and value:
             # Java announces as many entries as the array has items and writes none, so the reader runs off the end.
-            self._cannot_read(Thrown("AvroRuntimeException", "java.io.EOFException"))
+            self._cannot_read(JavaException("AvroRuntimeException", "java.io.EOFException"))
         if isinstance(value, dict) and value:
             self._check_string_class(schema)
 
@@ -158,7 +158,7 @@ class Encoding:
         raise _unfit("Not compatible default value for union: ", value)
 
     def primitive(self, schema: Primitive, value: JsonValue) -> None:
-        """Encodes `value` as a primitive."""
+        """Encode `value` as a primitive."""
         kind = schema.type
         if kind in ("string", "bytes"):
             if not isinstance(value, str):
@@ -178,9 +178,9 @@ class Encoding:
         name = schema.properties.get(STRING_CLASS)
         if self.read_by_grammar and isinstance(name, str) and name not in STRING_CLASSES:
             kind = "org.apache.avro.generic.GenericData.StringType"
-            self._cannot_read(Thrown("IllegalArgumentException", f"No enum constant {kind}.{name}"))
+            self._cannot_read(JavaException("IllegalArgumentException", f"No enum constant {kind}.{name}"))
 
-    def _cannot_read(self, reason: Thrown) -> None:
+    def _cannot_read(self, reason: JavaException) -> None:
         self.unreadable = self.unreadable or reason
 
 
@@ -200,5 +200,5 @@ def _is_number(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _unfit(what: str, value: JsonValue) -> Thrown:
-    return Thrown("AvroTypeException", what + json_text(value))
+def _unfit(what: str, value: JsonValue) -> JavaException:
+    return JavaException("AvroTypeException", what + json_text(value))

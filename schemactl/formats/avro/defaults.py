@@ -45,7 +45,7 @@ class NoBranch(Exception):
 
 
 def default_of(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> JsonValue:
-    """What Java's parser takes for the default of a field: text, where the field at `path` is a float or double, for a number.
+    """Return what Java's parser takes for the default of a field: text, where the field at `path` is a float or double, for a number.
 
     Raises:
         InvalidAvro: there the text is none.
@@ -214,7 +214,7 @@ class ReadDefaults:
         self._check = DefaultCheck(any_branch=True)
 
     def of(self, field: Field) -> JsonValue:
-        """The value of a default that Java can fill in; NO_DEFAULT where it is too large to be shown.
+        """Return the value of a default that Java can fill in; NO_DEFAULT where it is too large to be shown.
 
         As `default_encoding` has it, Java takes more than what is valid.
         """
@@ -253,7 +253,7 @@ class ReadDefaults:
 
 
 def _parts(schema: Array | Map | Record, value: JsonValue) -> list[tuple[Schema, JsonValue]]:
-    """What a container's default consists of, each part with its schema."""
+    """Return what a container's default consists of, each part with its schema."""
     match schema:
         case Array():
             return [(schema.items, item) for item in value]

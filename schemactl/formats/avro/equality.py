@@ -50,7 +50,7 @@ def equal(one: Schema, other: Schema) -> bool:
 
 
 def identity_key(schema: Schema) -> str:
-    """A text that is the same for two schemas exactly when they are `equal`.
+    """Return a text that is the same for two schemas exactly when they are `equal`.
 
     It spells out what equality looks at, types where they first occur.
     """
@@ -74,7 +74,7 @@ def identity_key(schema: Schema) -> str:
 
 
 def canonical_json(value: JsonValue) -> str:
-    """The JSON text of a parsed value, the same for values that Jackson holds for equal: 1 and 1.0 are not."""
+    """Return the JSON text of a parsed value, the same for values that Jackson holds for equal: 1 and 1.0 are not."""
     if not isinstance(value, list | dict):
         return _scalar_json(value)
     pieces: list[str] = []
@@ -124,7 +124,7 @@ def _equal_fields(left: Field, right: Field) -> bool:
 
 
 def children(schema: Schema) -> Iterator[Schema]:
-    """The schemas directly inside `schema`, in document order."""
+    """Yield the schemas directly inside `schema`, in document order."""
     match schema:
         case Array():
             yield schema.items
@@ -198,7 +198,7 @@ def _spelled_out(node: Schema) -> list[Schema | str]:
 
 
 def _followed(schema: Schema, text: str) -> tuple[Schema | str, ...]:
-    """`schema`, spelled out if it is no more than a word, and `text`."""
+    """Return `schema`, spelled out if it is no more than a word, and then `text`."""
     if isinstance(schema, Primitive) and not schema.properties:
         return (schema.type + text,)
     return schema, text
@@ -213,5 +213,5 @@ def _beside_type(field: Field) -> str:
 
 
 def properties_json(holder: Schema | Field | Named) -> str:
-    """The properties as canonical JSON, "" where there are none."""
+    """Return the properties as canonical JSON, "" where there are none."""
     return canonical_json(dict(holder.properties)) if holder.properties else ""

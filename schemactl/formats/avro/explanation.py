@@ -22,13 +22,13 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.formats.avro.way import Walk, counterpart, is_writers, walk, way_of
+from schemactl.formats.avro.trace import Walk, counterpart, is_writers, trace_of, walk
 from schemactl.formats.base import Explanation
 from schemactl.verdicts import Breakage, Incompatibility
 
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
-    """What differs, what becomes of the messages, and what to write in the new schema."""
+    """Return what differs, what becomes of the messages, and what to write in the new schema."""
     found = breakage.incompatibility
     upgraded = breakage.direction != "old_reads_new"
     reader, writer = (new, old) if upgraded else (old, new)
@@ -38,10 +38,10 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
         reason += " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
     if not can_be_written(writer):
         reason += " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
-    here, there = case.way.pointer, case.written[0]
+    here, there = case.trace.pointer, case.written[0]
     if not upgraded:
         return Explanation(case.place, reason, fix, there, here)
-    ends_in_branch = any(is_writers(token) for token in way_of(found)[-1:])
+    ends_in_branch = any(is_writers(token) for token in trace_of(found)[-1:])
     return Explanation(case.place, reason, fix, here, there if ends_in_branch else None)
 
 
@@ -66,25 +66,25 @@ class _Case:
         return self.found.message
 
     @property
-    def way(self) -> Walk:
+    def trace(self) -> Walk:
         """What leads to it in the reader's schema."""
-        return walk(self.reader, way_of(self.found))
+        return walk(self.reader, trace_of(self.found))
 
     @property
     def place(self) -> str:
         """The path of the field, or the schema's name, or what kind of schema it is."""
-        way = self.way
-        return way.path or getattr(way.schema, "name", way.schema.type)
+        trace = self.trace
+        return trace.path or getattr(trace.schema, "name", trace.schema.type)
 
     @property
     def written(self) -> tuple[str, Schema]:
         """The pointer to what the writer's schema has there, and that schema."""
-        return counterpart(way_of(self.found), reader=self.reader, writer=self.writer)
+        return counterpart(trace_of(self.found), reader=self.reader, writer=self.writer)
 
 
 def _missing_default(case: _Case) -> tuple[str, str]:
-    field = case.way.field
-    schema = field.schema if field else case.way.schema
+    field = case.trace.field
+    schema = field.schema if field else case.trace.schema
     suggestion = f'"default": {json.dumps(default_for(schema), ensure_ascii=False)}'
     if case.upgraded:
         return (
@@ -102,7 +102,7 @@ def _missing_default(case: _Case) -> tuple[str, str]:
 
 def _type_mismatch(case: _Case) -> tuple[str, str]:
     read, written = _types(case.message)
-    field = case.way.field
+    field = case.trace.field
     if field and read == "enum" and written == "record" and _lacks(case.written[1], field):
         # Java's check takes the enum's default for the field's, and compares the enum with the whole record.
         return _missing_default(case)
@@ -122,7 +122,7 @@ def _type_mismatch(case: _Case) -> tuple[str, str]:
 def _missing_symbols(case: _Case) -> tuple[str, str]:
     every = case.message.strip("[]").split(", ")
     symbols = _listed(every)
-    enum = case.way.schema
+    enum = case.trace.schema
     name = enum.name if isinstance(enum, Enum) else case.place
     several = len(every) > 1
     if case.upgraded:
@@ -151,11 +151,11 @@ def _missing_branch(case: _Case) -> tuple[str, str]:
 
 
 def _no_branch(case: _Case) -> tuple[str, str]:
-    place, way = case.place, case.way
+    place, trace = case.place, case.trace
     kind, written = case.message.rpartition(" ")[2].lower(), case.written[1]
     name = f"{kind} {written.name}" if isinstance(written, Named) else kind
     whose = "the new schema" if case.upgraded else f"version {case.version}"
-    union = next(part for part in reversed(way.parts) if isinstance(part, Union))
+    union = next(part for part in reversed(trace.parts) if isinstance(part, Union))
     branches = _listed([_short(branch) for branch in union.branches])
     reason = f"{place}: {_article(name)} {name} may be written, and "
     if len(union.branches) > 1:
@@ -184,7 +184,7 @@ def _nearest(case: _Case) -> _Case | None:
 
 
 def _within(case: _Case) -> _Case | None:
-    branch = case.way.schema
+    branch = case.trace.schema
     if isinstance(branch, Union) or case.found.trace is None:
         return None
     try:
@@ -196,7 +196,7 @@ def _within(case: _Case) -> _Case | None:
 
 def _name_mismatch(case: _Case) -> tuple[str, str]:
     written = case.message.removeprefix("expected: ")
-    named = case.way.schema
+    named = case.trace.schema
     kind = named.type
     name = named.full_name
     # Else Java would read it all the same: a record, some field of which has its values by an alias.
@@ -214,7 +214,7 @@ def _name_mismatch(case: _Case) -> tuple[str, str]:
 
 def _size_mismatch(case: _Case) -> tuple[str, str]:
     written, read = (part.partition(": ")[2] for part in case.message.split(", "))
-    name = case.way.schema.full_name
+    name = case.trace.schema.full_name
     return (
         f"{case.place}: {name} has {written} bytes in the messages, and {read} for the reader.",
         f"keep {written if case.upgraded else read} bytes, or add a fixed of another name beside it.",
@@ -240,7 +240,7 @@ _SENTENCES = {
 
 
 def default_for(schema: Schema) -> object:
-    """A default that fits `schema` in every release, for people to start from."""
+    """Return a default that fits `schema` in every release, for people to start from."""
     match schema:
         case Union():
             return default_for(schema.branches[0]) if schema.branches else None
@@ -284,7 +284,7 @@ _SHOWN = 10
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The names, or the first of them and how many there are besides."""
+    """Return the names, or the first of them and how many there are besides."""
     shown = ", ".join(names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
 
@@ -302,7 +302,7 @@ def _lacks(written: Schema, field: Field) -> bool:
 
 
 def _types(message: str) -> tuple[str, str]:
-    """The reader's and the writer's type in Java's message."""
+    """Return the reader's and the writer's type in Java's message."""
     read, _, written = message.removeprefix("reader type: ").partition(" not compatible with writer type: ")
     return read.lower(), written.lower()
 

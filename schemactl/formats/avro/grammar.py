@@ -16,8 +16,17 @@ from typing import Final, Literal
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import encode_default
 from schemactl.formats.avro.equality import children, equal
-from schemactl.formats.avro.java import Thrown, out_of_memory, stack_overflow
-from schemactl.formats.avro.printing import schema_text
+from schemactl.formats.avro.grammar_symbols import (
+    Mark,
+    Sequence,
+    Skip,
+    Symbol,
+    alternative,
+    check_layout,
+    marks,
+    repeater,
+)
+from schemactl.formats.avro.java import JavaException, out_of_memory, stack_overflow
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -31,16 +40,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.formats.avro.symbols import (
-    Mark,
-    Sequence,
-    Skip,
-    Symbol,
-    alternative,
-    check_layout,
-    marks,
-    repeater,
-)
+from schemactl.formats.avro.schema_text import schema_text
 from schemactl.model import Release
 
 PROMOTIONS: Final = {
@@ -83,14 +83,14 @@ INCOMPATIBLE: Final = GrammarAnswer("incompatible")
 
 
 def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnswer:
-    """What the check in that release answers to: can `reader` read what was written with `writer`?
+    """Return what the check in that release answers to: can `reader` read what was written with `writer`?
 
     `ok` does not mean that every message decodes (see `decodes_all`), nor `incompatible` that none does. Source:
     ValidateMutualRead.canRead, Resolver, ResolvingGrammarGenerator, Symbol; Avro 1.11.4 in Pulsar 4.0, 1.12 in 4.2 and 5.0.
     """
     try:
         found = _Resolution(release, reader).marks(writer=writer, reader=reader)
-    except Thrown as thrown:
+    except JavaException as thrown:
         return GrammarAnswer("error", thrown.exception, thrown.message)
     return INCOMPATIBLE if Mark.ERROR in found else OK
 
@@ -105,11 +105,11 @@ def decodes_all(*, reader: Schema, writer: Schema, release: Release) -> bool:
 
 
 def proof(*, reader: Schema, writer: Schema, release: Release, steps: int) -> tuple[int, bool]:
-    """What is left of so many `steps`, and what `decodes_all` says; False where they do not suffice."""
+    """Return what is left of so many `steps`, and what `decodes_all` says; False where they do not suffice."""
     resolution = _Resolution(release, reader, steps)
     try:
         found = resolution.marks(writer=writer, reader=reader)
-    except Thrown:
+    except JavaException:
         return max(resolution.steps, 0), False
     return resolution.steps, not found
 
@@ -122,7 +122,7 @@ class Branches:
         self._chosen: dict[tuple[Schema, Union], Schema | None] = {}
 
     def choose(self, *, writer: Schema, reader: Union) -> Schema | None:
-        """The branch of `reader` for a value of `writer`, whatever it may hold; None: Java throws."""
+        """Return the branch of `reader` for a value of `writer`, whatever it may hold; None: Java throws."""
         pair = writer, reader
         if pair not in self._chosen:
             self._chosen[pair] = run(self._resolution.branch(writer, reader))
@@ -135,7 +135,7 @@ class Branches:
 
 
 def unable_to_read(*, reader: Schema, writer: Schema) -> str:
-    """The message of the SchemaValidationException by which the check says `incompatible`."""
+    """Return the message of the SchemaValidationException by which the check says `incompatible`."""
     written, used = schema_text(writer, pretty=True), schema_text(reader, pretty=True)
     return f"Unable to read schema: \n{written}\nusing schema:\n{used}"
 
@@ -154,16 +154,16 @@ class _Resolution:
         self._likeness = Likeness()
 
     def marks(self, *, writer: Schema, reader: Schema) -> frozenset[Mark]:
-        """The marks that the grammar holds.
+        """Return the marks that the grammar holds.
 
         Raises:
-            Thrown: Java throws on the way.
+            JavaException: Java throws on the way.
         """
         writer = apply_aliases(writer=writer, reader=reader, release=self._release)
         return marks(run(self._resolve(writer, reader)), recursive=self._recursive)
 
     def _resolve(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
-        """The call that finds the symbol for `writer` and `reader`."""
+        """Return the call that finds the symbol for `writer` and `reader`."""
         if isinstance(writer, Union):
             return self._writer_union(writer, reader)
         if isinstance(reader, Union):
@@ -316,7 +316,7 @@ class _Resolution:
 
 
 def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
-    """The symbol for two schemas that hold no others, or differ in type."""
+    """Return the symbol for two schemas that hold no others, or differ in type."""
     yield from ()  # a call like the others, though it makes none itself
     if writer.type != reader.type:
         return None if reader.type in PROMOTIONS.get(writer.type, ()) else Mark.ERROR
@@ -331,7 +331,7 @@ def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
 
 
 def _is_same_primitive(writer: Schema, reader: Schema) -> bool:
-    """A short cut past the most frequent pairs."""
+    """Whether both are one primitive: a shortcut past the most frequent pairs."""
     return isinstance(writer, Primitive) and writer.type == reader.type
 
 
@@ -388,7 +388,7 @@ def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
 
 
 def _endless(records: Iterable[Record]) -> dict[Record, bool]:
-    """The `records` and all that are inside them: whether each leads to one that leads back to itself."""
+    """Return the `records` and all that are inside them: whether each leads to one that leads back to itself."""
     inside: dict[Record, list[Record]] = {}
     around: dict[Record, list[Record]] = {}
     pending = [*records]
@@ -425,7 +425,7 @@ def _is_deeper(schema: Schema, levels: int) -> bool:
 
 
 def _nearest_records(schemas: Iterable[Schema]) -> list[Record]:
-    """The records in `schemas` that are not inside other records."""
+    """Return the records in `schemas` that are not inside other records."""
     records = []
     pending = list(schemas)
     while pending:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Thrown(Exception):
+class JavaException(Exception):
     """Java's Avro throws `exception`, by its simple class name, with `message` (empty where it is the JVM's own)."""
 
     def __init__(self, exception: str, message: str = "") -> None:
@@ -12,16 +12,16 @@ class Thrown(Exception):
         self.message = message
 
 
-def stack_overflow() -> Thrown:
+def stack_overflow() -> JavaException:
     """Java's recursion does not end, or not soon enough."""
-    return Thrown("StackOverflowError")
+    return JavaException("StackOverflowError")
 
 
-def out_of_memory() -> Thrown:
+def out_of_memory() -> JavaException:
     """Java keeps more than its heap holds."""
-    return Thrown("OutOfMemoryError", "Java heap space")
+    return JavaException("OutOfMemoryError", "Java heap space")
 
 
-def no_branch() -> Thrown:
+def no_branch() -> JavaException:
     """Java takes the first branch of a union that has none."""
-    return Thrown("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
+    return JavaException("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from schemactl.formats.avro.datum import encode, to_json
-from schemactl.formats.avro.foreign import TooMany, decode
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.java_decoder import TooMany, decode
 from schemactl.formats.avro.sample import candidates
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.base import ReaderFailure, UnknownWire
@@ -40,7 +40,7 @@ def read_avro(data: bytes, schema: Schema) -> str:
     """
     try:
         return _dumps(to_json(schema, decode(data, schema)))
-    except Thrown as thrown:
+    except JavaException as thrown:
         raise ReaderFailure(f"{thrown.exception}: {thrown.message}") from None
     except TooMany:
         raise UnknownWire from None

@@ -47,7 +47,7 @@ def is_name(name: str, *, others: str) -> bool:
 
 
 def first_repeated(names: list[str]) -> int:
-    """The index of the first of the `names` that occurs before it, too; there is one."""
+    """Return the index of the first of the `names` that occurs before it, too; there is one."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -57,7 +57,7 @@ def first_repeated(names: list[str]) -> int:
 
 
 def pointer(path: Path) -> str:
-    """The JSON pointer (RFC 6901) of a place; "" for the whole definition."""
+    """Return the JSON pointer (RFC 6901) of a place; "" for the whole definition."""
     tokens: list[Any] = []
     while path:
         tokens += path[:0:-1]

@@ -46,7 +46,7 @@ def resolve(
     holders: Sequence[Holder],
     types: Mapping[str, NamedSchema],
 ) -> None:
-    """Puts types in place of the `references` in a definition; `holders` have them.
+    """Put types in place of the `references` in a definition; `holders` have them.
 
     Raises:
         InvalidAvro: there is no such type, or a union now has a branch twice.
@@ -99,7 +99,7 @@ def check_branches(union: Union, path: Path) -> None:
 
 
 def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Record]:
-    """The records of a definition with references unresolved, in the order in which Java completes its copies of them.
+    """Return the records of a definition with references unresolved, in the order in which Java completes its copies of them.
 
     Follows Schemas.visit with SchemaResolver.ResolvingVisitor: each type in turn is copied from its parts up. A
     reference to a type that has not been begun starts a walk of its own, which passes through begun types once more.

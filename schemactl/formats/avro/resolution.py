@@ -12,7 +12,7 @@ from types import GeneratorType
 from typing import Any, Final
 
 from schemactl.formats.avro.equality import children
-from schemactl.formats.avro.reasons import (
+from schemactl.formats.avro.incompatibilities import (
     COMPATIBLE,
     Location,
     Reason,
@@ -97,7 +97,7 @@ def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> t
 
 
 def writer_field(field: Field, writer: Record, location: Location) -> Field | None:
-    """The one field of `writer` that the reader's `field` takes its values from (Java's lookupWriterField).
+    """Return the one field of `writer` that the reader's `field` takes its values from (Java's lookupWriterField).
 
     Raises:
         AmbiguousAlias: there are several.
@@ -211,7 +211,7 @@ class _Comparison:
         return found
 
     def _list(self, reasons: list[Reason], more: Reasons) -> None:
-        """Puts down `more`, as long as there is room; one at least, which decides."""
+        """Put down `more`, as long as there is room; one at least, which decides."""
         if not more:
             return
         self._listed += len(more)
@@ -278,7 +278,7 @@ class _Comparison:
         return found
 
     def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
-        """The branches that `writer` is compared with, in order."""
+        """Return the branches that `writer` is compared with, in order."""
         self._branches += len(reader.branches)
         if self._branches <= MAX_BRANCHES:
             return range(len(reader.branches))

@@ -21,7 +21,7 @@ MAX_DEPTH: Final = 100
 def candidates(
     schema: Schema, *, uncommon: Collection[str] = (), primitives: Mapping[str, Any] | None = None
 ) -> Iterator[Datum]:
-    """The smallest message, then for each place in the schema one that goes there, each enum symbol and branch in turn.
+    """Yield the smallest message, then for each place in the schema one that goes there, each enum symbol and branch in turn.
 
     None at all where nothing can be written: with a record that must contain itself, or an enum without symbols; and where
     every message is large. Of enum symbols the `uncommon` ones come first. `primitives` are used in place of ZEROS.
@@ -51,7 +51,7 @@ class Sample:
         return values <= MAX_VALUES and depth + deep <= MAX_DEPTH
 
     def smallest(self, schema: Schema) -> Datum:
-        """The simplest value of a part that `is_small`: zeros, empty containers, the first symbol, null where a union has it."""
+        """Return the simplest value of a part that `is_small`: zeros, empty containers, the first symbol, null where a union has it."""
         match schema:
             case Record():
                 return {field.name: self.smallest(field.schema) for field in schema.fields}
@@ -95,14 +95,14 @@ class Sample:
                         for value in self.variants(field.schema, within, depth + 1)
                     )
 
-    def along(self, schema: Schema, way: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
-        """Values that come by `way` (see `Tokens`), and differ from the smallest at its end, too."""
-        if not way:
+    def along(self, schema: Schema, trace: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
+        """Values that come by `trace` (see `Tokens`), and differ from the smallest at its end, too."""
+        if not trace:
             yield from self._each(schema, frozenset(), depth)
             return
         if depth > MAX_DEPTH:
             return
-        first, rest = way[0], way[1:]
+        first, rest = trace[0], trace[1:]
         match schema:
             case Union() if isinstance(first, int):
                 if first < len(schema.branches):
@@ -111,7 +111,7 @@ class Sample:
                     )
             case Union():  # the reader has no union there
                 for index, branch in enumerate(schema.branches):
-                    yield from (In(index, value) for value in self.along(branch, way, depth + 1))
+                    yield from (In(index, value) for value in self.along(branch, trace, depth + 1))
             case Array() if first == "items":
                 yield from ([item] for item in self.along(schema.items, rest, depth + 1))
             case Map() if first == "values":
@@ -124,7 +124,7 @@ class Sample:
                 )
 
     def _each(self, schema: Schema, inside: frozenset[int], depth: int) -> Iterator[Datum]:
-        """The smallest value, then its variants."""
+        """Yield the smallest value, then its variants."""
         if depth > MAX_DEPTH:
             return
         if self.is_small(schema):
@@ -178,7 +178,7 @@ def has_endless(schema: Schema) -> bool:
 
 
 def simplest(union: Union, least: Mapping[Schema, tuple[int, int]]) -> int:
-    """The index of the branch with the smallest value; null, where it is one of several."""
+    """Return the index of the branch with the smallest value; null, where it is one of several."""
     known = [index for index, branch in enumerate(union.branches) if branch in least]
     return min(
         known, key=lambda index: (least[union.branches[index]][0], union.branches[index].type != "null")

@@ -54,7 +54,7 @@ class TrailingText(InvalidAvro):
 
 
 def decode(text: bytes | str) -> str:
-    """The text of a definition; what is not UTF-8 becomes U+FFFD, as in the broker."""
+    """Return the text of a definition; what is not UTF-8 becomes U+FFFD, as in the broker."""
     return text if isinstance(text, str) else text.decode("utf-8", errors="replace")
 
 
@@ -66,7 +66,7 @@ def without_comments(text: str) -> str:
 
 
 def read(text: str) -> Any:
-    """The JSON value in `text`.
+    """Return the JSON value in `text`.
 
     Raises:
         TrailingText: something follows the value.
@@ -177,7 +177,7 @@ def _place(text: str, position: int) -> str:
 
 
 def shown(value: Any) -> str:
-    """A parsed value as messages show it: short, on one line."""
+    """Return a parsed value as messages show it: short, on one line."""
     if value is None:
         return "missing or null"
     if isinstance(value, dict | list):

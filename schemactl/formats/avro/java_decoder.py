@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from schemactl.formats.avro.datum import Datum, In
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import Array, Enum, Fixed, Map, Record, Schema, Union
 
 MAX_ITEMS: Final = 10_000
@@ -21,10 +21,10 @@ class TooMany(Exception):
 
 
 def decode(data: bytes, schema: Schema) -> Datum:
-    """The value of `schema` at the beginning of `data`; as in Java, nobody minds what follows it.
+    """Return the value of `schema` at the beginning of `data`; as in Java, nobody minds what follows it.
 
     Raises:
-        Thrown: Java throws.
+        JavaException: Java throws.
         TooMany: nobody can say.
     """
     return _Foreign(data).read(schema)
@@ -78,9 +78,9 @@ class _Foreign:
     def _length(self, what: str, where: str) -> int:
         length = self._varint(bits=64)
         if length < 0:
-            raise Thrown("AvroRuntimeException", f"Malformed data. Length is negative: {length}")
+            raise JavaException("AvroRuntimeException", f"Malformed data. Length is negative: {length}")
         if length > _MAX_LENGTH:
-            raise Thrown(
+            raise JavaException(
                 "UnsupportedOperationException", f"Cannot read {what} longer than {_MAX_LENGTH} bytes{where}"
             )
         return length
@@ -88,7 +88,7 @@ class _Foreign:
     def _index(self, length: int, exception: str) -> int:
         index = self._varint(bits=32)
         if not 0 <= index < length:
-            raise Thrown(exception, f"Index {index} out of bounds for length {length}")
+            raise JavaException(exception, f"Index {index} out of bounds for length {length}")
         return index
 
     def _items(self) -> Iterator[None]:
@@ -111,13 +111,13 @@ class _Foreign:
                 break
             if shift >= bits:
                 kind = "int" if bits == 32 else "long"
-                raise Thrown("InvalidNumberEncodingException", f"Invalid {kind} encoding")
+                raise JavaException("InvalidNumberEncodingException", f"Invalid {kind} encoding")
         value &= (1 << bits) - 1
         return (value >> 1) ^ -(value & 1)
 
     def _take(self, size: int) -> bytes:
         taken = self.data[self.at : self.at + size]
         if len(taken) < size:
-            raise Thrown("SchemaSerializationException", "java.io.EOFException")
+            raise JavaException("SchemaSerializationException", "java.io.EOFException")
         self.at += size
         return taken

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from schemactl.formats.avro.reasons import branch_for, tokens
+from schemactl.formats.avro.incompatibilities import branch_for, tokens
 from schemactl.formats.avro.schema import Array, Field, Map, Primitive, Record, Schema, Union
 from schemactl.verdicts import Incompatibility
 
@@ -39,12 +39,12 @@ class Walk:
 
     @property
     def schema(self) -> Schema:
-        """The innermost schema on the way; a field's own where the way ends at the field."""
+        """The innermost schema on the way; a field's own where the trace ends at the field."""
         return _schema(self.parts[-1])
 
 
-def way_of(found: Incompatibility) -> Tokens:
-    """The tokens to `found` from the roots of reader and writer."""
+def trace_of(found: Incompatibility) -> Tokens:
+    """Return the tokens to `found` from the roots of reader and writer."""
     if found.trace is not None:
         return tokens(found.trace)
     return [int(token) if token.isdigit() else token for token in found.pointer.split("/") if token]
@@ -55,8 +55,8 @@ def is_writers(token: Token) -> bool:
     return isinstance(token, int) and token < 0
 
 
-def walk(schema: Schema, way: Tokens) -> Walk:
-    """Follows `way` into the reader's schema. The path reads `Order.lines[].price`.
+def walk(schema: Schema, trace: Tokens) -> Walk:
+    """Follows `trace` into the reader's schema. The path reads `Order.lines[].price`.
 
     Array items are `[]`, map values `{}`, a branch of a union `(Card)`. What lies beyond the schemas themselves (`name`,
     `symbols`, `size`) is no part.
@@ -64,7 +64,7 @@ def walk(schema: Schema, way: Tokens) -> Walk:
     parts: list[Part] = [schema]
     path = schema.name if isinstance(schema, Record) else ""
     pointer = ""
-    for token in way:
+    for token in trace:
         if is_writers(token):
             continue
         pointer += f"/{token}"
@@ -75,15 +75,15 @@ def walk(schema: Schema, way: Tokens) -> Walk:
     return Walk(tuple(parts), path.removeprefix("."), pointer)
 
 
-def counterpart(way: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Schema]:
-    """Follows `way` into the writer's schema, as far as that has the like: the pointer, and the innermost schema.
+def counterpart(trace: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Schema]:
+    """Follows `trace` into the writer's schema, as far as that has the like: the pointer, and the innermost schema.
 
     The like of a field is the one of its name or alias, that of a branch the one of its name or type.
     """
     ours: Part = reader
     theirs: Part = writer
     pointer = ""
-    for token in way:
+    for token in trace:
         mine = _child(ours, token)
         for step in _steps(ours, mine, token, theirs):
             if step is None:
@@ -94,11 +94,11 @@ def counterpart(way: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Sc
     return pointer, _schema(theirs)
 
 
-def message_way(reader: Schema, way: Tokens) -> tuple[Token, ...]:
-    """What `way` comes through in a writer's message: field names, the writer's branch indices, `items`, `values`."""
+def message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
+    """Return what `trace` comes through in a writer's message: field names, the writer's branch indices, `items`, `values`."""
     found: list[Token] = []
     part: Part = reader
-    for token in way:
+    for token in trace:
         child = _child(part, token)
         if is_writers(token):
             found.append(~int(token))
@@ -111,7 +111,7 @@ def message_way(reader: Schema, way: Tokens) -> tuple[Token, ...]:
 
 
 def _steps(ours: Part, mine: Part | None, token: Token, theirs: Part) -> Iterator[Token | None]:
-    """What `token`, which leads from `ours` to `mine`, is on their side; None: there is nothing like it."""
+    """Yield what `token`, which leads from `ours` to `mine`, is on their side; None: there is nothing like it."""
     if is_writers(token):
         yield ~int(token)
     elif isinstance(ours, Union):
@@ -149,7 +149,7 @@ def _indices(record: Record) -> tuple[Mapping[str, int], Mapping[str, int]]:
 
 
 def _child(part: Part, token: Token) -> Part | None:
-    """The part that `token` leads to."""
+    """Return the part that `token` leads to."""
     match part, token:
         case Record(), int() if 0 <= token < len(part.fields):
             return part.fields[token]
@@ -165,7 +165,7 @@ def _child(part: Part, token: Token) -> Part | None:
 
 
 def _said(part: Part, child: Part) -> str:
-    """The step from `part` to `child` in people's words."""
+    """Return the step from `part` to `child` in people's words."""
     match part, child:
         case _, Field():
             return f".{child.name}"

@@ -13,7 +13,7 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from schemactl.formats.avro.java import Thrown, out_of_memory, stack_overflow
+from schemactl.formats.avro.java import JavaException, out_of_memory, stack_overflow
 from schemactl.formats.avro.recursion import Deep, run
 
 MAX_SYMBOLS: Final = 20_000_000
@@ -71,30 +71,30 @@ Symbol = Sequence | Repeater | Alternative | Skip | Mark
 
 
 def repeater(part: Symbol | None) -> Symbol | None:
-    """An array or map of `part`."""
+    """Return an array or map of `part`."""
     return None if part is None else Repeater(part)
 
 
 def alternative(parts: Iterable[Symbol | None]) -> Symbol | None:
-    """A union of `parts`."""
+    """Return a union of `parts`."""
     kept = tuple(part for part in parts if part is not None)
     return Alternative(kept) if kept else None
 
 
 def marks(root: Symbol | None, *, recursive: bool) -> frozenset[Mark]:
-    """The marks in a grammar; where Java stops at an error symbol, at least ERROR.
+    """Return the marks in a grammar; where Java stops at an error symbol, at least ERROR.
 
     `recursive`: some record in it leads back to itself.
 
     Raises:
-        Thrown: Java throws while it generates, flattens or searches the grammar.
+        JavaException: Java throws while it generates, flattens or searches the grammar.
     """
     if root is None:
         return frozenset()
     if recursive:
         sequences = _sequences(root)
         if any(sequence.abandoned for sequence in sequences):  # met already when the grammar is generated
-            raise Thrown("NullPointerException")
+            raise JavaException("NullPointerException")
         # As long as no field is itself a record, no production is copied that could have holes.
         if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
             return _marks_in(_Flattening(root, sequences).production())
@@ -102,10 +102,10 @@ def marks(root: Symbol | None, *, recursive: bool) -> frozenset[Mark]:
 
 
 def check_layout(root: Symbol) -> None:
-    """Nothing, unless Java cannot lay out the grammar.
+    """Raise JavaException if Java cannot lay out the grammar.
 
     Raises:
-        Thrown: StackOverflowError, where a record must contain itself.
+        JavaException: StackOverflowError, where a record must contain itself.
     """
     _production_sizes(_sequences(root))
 
@@ -172,7 +172,7 @@ class _Flattening:
         ] = {}  # records in the making: where they are awaited
 
     def production(self) -> Production:
-        """The production of the start symbol."""
+        """Return the production of the start symbol."""
         production = self._new_production(self._root)
         run(self._fill(production, [self._root]))
         return production
@@ -247,15 +247,15 @@ def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
 
 
 def _marks_in(root: Production) -> frozenset[Mark]:
-    """What Symbol.hasErrors meets, and whether anything skipped has a hole.
+    """Return what Symbol.hasErrors meets, and whether anything skipped has a hole.
 
     Raises:
-        Thrown: NullPointerException on a hole.
+        JavaException: NullPointerException on a hole.
     """
     found = set()
     for symbol in _search(root, into_skipped=False):
         if symbol is None:
-            raise Thrown("NullPointerException")
+            raise JavaException("NullPointerException")
         if isinstance(symbol, Mark):
             found.add(symbol)
             if symbol is Mark.ERROR:

@@ -1,7 +1,8 @@
-"""An Avro schema as JSON text, character for character as Java's Schema.toString and Jackson write it."""
+"""An Avro schema as JSON text: as Java's Schema.toString and Jackson write it, and in parsing canonical form."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Container, Iterable, Iterator
@@ -9,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.java import Thrown
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -20,6 +21,7 @@ from schemactl.formats.avro.schema import (
     Fixed,
     JsonValue,
     Map,
+    Named,
     NamedSchema,
     Record,
     Schema,
@@ -33,13 +35,13 @@ TYPE_NAMES: Final = PRIMITIVE_TYPES | {"record", "enum", "array", "map", "union"
 def schema_text(
     schema: Schema, *, pretty: bool = False, unfinished: Container[int] = (), one_definition: bool = False
 ) -> str:
-    """`schema` as Java's `Schema.toString(pretty)` prints it: every named type in full once, then by name.
+    """Return `schema` as Java's `Schema.toString(pretty)` prints it: every named type in full once, then by name.
 
     `unfinished` holds the identities of records whose fields are not set yet, as Java may print while it builds a schema.
     `one_definition`: as in Avro 1.11, which does not print a name that stands for two types.
 
     Raises:
-        Thrown: SchemaParseException, where such a name was met.
+        JavaException: SchemaParseException, where such a name was met.
     """
     printer = _Printer(unfinished, one_definition=one_definition)
     return json_text(run(printer.tree(schema, None)), pretty=pretty)
@@ -85,7 +87,7 @@ class _Printer:
         self._known: dict[str, Schema] = {}
 
     def tree(self, schema: Schema, namespace: str | None) -> Deep[JsonValue]:
-        """The JSON value of `schema`."""
+        """Return the JSON value of `schema`."""
         match schema:
             case Record() | Enum() | Fixed():
                 if self._is_known(schema):
@@ -111,7 +113,7 @@ class _Printer:
     def _is_known(self, schema: NamedSchema) -> bool:
         known = self._known.get(schema.full_name)
         if known is not None and self._one_definition and not equal(schema, known):
-            raise Thrown("SchemaParseException", f"Can't redefine: {schema.full_name}")
+            raise JavaException("SchemaParseException", f"Can't redefine: {schema.full_name}")
         return known is not None
 
     def _trees(self, schemas: Iterable[Schema], namespace: str | None) -> Deep[list[JsonValue]]:
@@ -168,7 +170,7 @@ def _qualified(full_name: str, namespace: str | None) -> str:
 def _object(
     value: dict[str, JsonValue], depth: int, *, pretty: bool
 ) -> Iterator[str | tuple[JsonValue, int]]:
-    """The text of an object inside `depth` others; what is inside it comes as a value with its depth."""
+    """Yield the text of an object inside `depth` others; what is inside it comes as a value with its depth."""
     gap = "\n" + "  " * (depth + 1) if pretty else ""
     colon = " : " if pretty else ":"
     opening = "{"
@@ -187,7 +189,7 @@ def _object(
 
 
 def _array(value: list[JsonValue], depth: int, *, pretty: bool) -> Iterator[str | tuple[JsonValue, int]]:
-    """The text of an array inside `depth` objects; its items come as values with their depth."""
+    """Yield the text of an array inside `depth` objects; its items come as values with their depth."""
     gap = " " if pretty else ""
     opening = "["
     for item in value:
@@ -229,3 +231,86 @@ def _quoted(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+
+
+# Parsing canonical form (see the Avro specification). It keeps only what the bytes of data depend on: equal forms do not mean
+# equal compatibility.
+
+_EMPTY: Final = 0xC15D213AA4D7A795
+"""CRC-64-AVRO of no bytes; also its polynomial."""
+
+
+def canonical_form(schema: Schema) -> str:
+    """Return the schema as JSON with full names and without whitespace; a named type is written where it first occurs."""
+    written: set[str] = set()
+    pieces: list[str] = []
+    todo: list[Schema | str] = [schema]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, Named) and node.full_name in written:
+            pieces.append(f'"{node.full_name}"')
+        else:
+            if isinstance(node, Named):
+                written.add(node.full_name)
+            todo.extend(reversed(list(_canonical_parts(node))))
+    return "".join(pieces)
+
+
+def crc64(data: bytes) -> int:
+    """CRC-64-AVRO of `data`, the "Rabin" fingerprint of the specification, as an unsigned number."""
+    crc = _EMPTY
+    for byte in data:
+        crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
+    return crc
+
+
+def fingerprints(form: str) -> tuple[str, str]:
+    """CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hex."""
+    data = form.encode()
+    return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()
+
+
+def _canonical_parts(node: Schema) -> Iterator[Schema | str]:
+    match node:
+        case Array():
+            yield '{"type":"array","items":'
+            yield node.items
+            yield "}"
+        case Map():
+            yield '{"type":"map","values":'
+            yield node.values
+            yield "}"
+        case Union():
+            for index, branch in enumerate(node.branches):
+                yield "," if index else "["
+                yield branch
+            yield "]" if node.branches else "[]"
+        case Fixed():
+            yield f'{{"name":"{node.full_name}","type":"fixed","size":{node.size}}}'
+        case Enum():
+            symbols = ",".join(f'"{symbol}"' for symbol in node.symbols)
+            yield f'{{"name":"{node.full_name}","type":"enum","symbols":[{symbols}]}}'
+        case Record():
+            yield f'{{"name":"{node.full_name}","type":"record","fields":['
+            for index, field in enumerate(node.fields):
+                yield f'{"," if index else ""}{{"name":"{field.name}","type":'
+                yield field.schema
+                yield "}"
+            yield "]}"
+        case _:
+            yield f'"{node.type}"'
+
+
+def _table() -> tuple[int, ...]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (_EMPTY if crc & 1 else 0)
+        table.append(crc)
+    return tuple(table)
+
+
+_TABLE: Final = _table()

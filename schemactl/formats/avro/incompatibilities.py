@@ -76,7 +76,7 @@ def tokens(location: Location) -> tuple[str | int, ...]:
 
 
 def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
-    """What is found for a pair that holds nothing to compare further."""
+    """Return what is found for a pair that holds nothing to compare further."""
     if isinstance(reader, Enum) and isinstance(writer, Enum):
         found = COMPATIBLE if reader.name == writer.name else name_reasons(reader, writer, location)
         if (
@@ -95,7 +95,7 @@ def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
 
 
 def name_reasons(reader: Named, writer: Schema, location: Location) -> Reasons:
-    """What is found where two types of one kind do not match by name."""
+    """Return what is found where two types of one kind do not match by name."""
     if isinstance(writer, Named) and names_match(reader, writer):
         return COMPATIBLE
     return (("NAME_MISMATCH", (location, "name"), reader, writer),)
@@ -110,7 +110,7 @@ def names_match(reader: Named, writer: Named) -> bool:
 
 
 def branch_for(schema: Schema, union: Union) -> int | None:
-    """The index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
+    """Return the index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
     wanted = _kind(schema)
     return next((index for index, branch in enumerate(union.branches) if _kind(branch) == wanted), None)
 
