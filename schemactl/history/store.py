@@ -56,7 +56,7 @@ class Store:
 
     def write(self, kind: str, content: bytes) -> bool:
         """Return whether `content` is kept now; if not, what was kept before is."""
-        return write(self.path(kind), kind, b"".join((program().encode(), content)))
+        return write(self.path(kind), kind, program().encode(), content)
 
 
 def read(path: str, kind: str) -> memoryview | None:
@@ -73,17 +73,17 @@ def read(path: str, kind: str) -> memoryview | None:
     return content if data[:_DIGEST_BYTES] == _digest(key, kind, content) else None
 
 
-def write(path: str, kind: str, content: bytes) -> bool:
-    """Return whether `content` is kept at `path` now; if not, what was there before is."""
+def write(path: str, kind: str, *content: bytes) -> bool:
+    """Return whether `content`, in parts, is kept at `path` now; if not, what was there before is."""
     key = _key() or _new_key()
-    if key is None or len(content) > _MAX_BYTES - _DIGEST_BYTES:
+    if key is None or sum(map(len, content)) > _MAX_BYTES - _DIGEST_BYTES:
         return False
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, exist_ok=True)
         if os.path.islink(folder):
             return False
-        output.write(path, b"".join((_digest(key, kind, content), content)), below=None, mode=output.OWN)
+        output.write(path, b"".join((_digest(key, kind, *content), *content)), below=None, mode=output.OWN)
     except OSError:
         return False
     return True
@@ -99,8 +99,11 @@ def program() -> str:
     return _programs[0]
 
 
-def _digest(key: bytes, kind: str, content: bytes | memoryview) -> bytes:
-    return blake2b(content, key=key, person=kind.encode(), digest_size=_DIGEST_BYTES).digest()
+def _digest(key: bytes, kind: str, *content: bytes | memoryview) -> bytes:
+    digest = blake2b(key=key, person=kind.encode(), digest_size=_DIGEST_BYTES)
+    for part in content:
+        digest.update(part)
+    return digest.digest()
 
 
 def _state() -> str | None:

@@ -55,7 +55,7 @@ _KEPT_DOCUMENT_BYTES: Final = 1_000
 _AHEAD: Final = 400
 """So many contents are asked of git at once."""
 
-_KEPT_BLOB_BYTES: Final = 16 << 20
+_KEPT_BLOB_BYTES: Final = 4 << 20
 """So much is kept of what was read: definitions that many topics share are asked for again and again."""
 
 Progress = Callable[[int, int | None], None]
