@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import Final
 
 DISTRIBUTION: Final = "pulsar-schemactl"
@@ -13,12 +12,16 @@ OTHER: Final = "schemactl"
 
 
 def version() -> str:
-    """The version of this installation."""
+    """Return the version of this installation."""
+    from importlib import metadata
+
     return metadata.version(DISTRIBUTION)
 
 
 def is_shared() -> bool:
-    """The other distribution is installed here, too: each has written over files of the one that came before."""
+    """Return whether the other distribution is installed here, too: each has written over files of the other."""
+    from importlib import metadata
+
     try:
         metadata.distribution(OTHER)
     except metadata.PackageNotFoundError:

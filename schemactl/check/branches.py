@@ -8,15 +8,14 @@ from typing import Final
 
 from schemactl.check import schemas
 from schemactl.check.merging import declared
-from schemactl.check.proposal import Proposal
 from schemactl.check.report import TopicCheck
-from schemactl.check.run import Run
+from schemactl.check.run import Proposal, Run
 from schemactl.check.topics import look_at
 from schemactl.errors import Problem
 from schemactl.formats import identity
+from schemactl.messages import format_version
 from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, TopicName
 from schemactl.verdicts import Finding
-from schemactl.wording import cite
 
 MAX_PAIRS: Final = 100_000
 """So many pairs of versions are compared at most because commits may be approved one by one: those of one topic with 450 new
@@ -84,12 +83,11 @@ def compare(
         if _key(finding) in there_keys:
             result.append(finding)
             continue
-        said = f"It was not so where this work left the approved history, at {at}: {since} since."
+        said = f"Not reported at the merge base ({at}); caused by what was approved since: {since}."
         result.append(replace(finding, message=f"{finding.message}\n{said}", only_at_tip=True))
     keys = {_key(finding) for finding in found}
     settled = [
-        f"{name}: {finding.rule} held at {at}, where this work left the approved history, and no longer does: "
-        f"{since} since"
+        f"{name}: {finding.rule} was reported at the merge base ({at}) and no longer is; caused by what was approved since: {since}"
         for finding in there
         if finding.severity == "error" and _key(finding) not in keys
     ]
@@ -104,11 +102,11 @@ def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
     """What was approved of a topic since."""
     new = now[len(then) :]
     if not new:
-        return "other policies were approved"
-    named = ", ".join(
-        cite(version) + (f' "{version.commit.subject}"' if version.commit else "") for version in new[-3:]
+        return "other policies"
+    return ", ".join(
+        format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
+        for version in new[-3:]
     )
-    return f"{named} {'was' if len(new) == 1 else 'were'} approved"
 
 
 def _invalid(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schemactl.check.proposal import Proposal, is_refused
-from schemactl.check.run import Run
+from schemactl.check.run import Proposal, Run, is_rejected
+from schemactl.messages import partitions as partitions_said
+from schemactl.messages import policy_origin
+from schemactl.messages import versions as versions_said
 from schemactl.model import Topic
 from schemactl.verdicts import Finding, Verdict
-from schemactl.wording import versions as versions_said
-from schemactl.wording import whence
 
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """A strategy changed together with a schema that the old strategy would have refused."""
     name = proposal.topic.name
     (old, _), _ = run.strategies(name)
-    if run.former(name) is None or old == proposal.strategy or is_refused(verdict):
+    if run.former(name) is None or old == proposal.strategy or is_rejected(verdict):
         return
-    if is_refused(replace(proposal, strategy=old).verdict(run.project)):
+    if is_rejected(replace(proposal, strategy=old).verdict(run.project)):
         yield from run.find(
             "STRATEGY_RELAXED",
             proposal.topic,
@@ -38,7 +38,7 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
         version.number
         for position, version in enumerate(proposal.versions)
         if version.info
-        and is_refused(
+        and is_rejected(
             replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(run.project)
         )
     ]
@@ -46,7 +46,7 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.find(
             "STRATEGY_TIGHTENED",
             proposal.topic,
-            f"{name} becomes {proposal.strategy} ({whence(proposal.level)}), was {old}. What was approved does not satisfy "
+            f"{name} becomes {proposal.strategy} ({policy_origin(proposal.level)}), was {old}. What was approved does not satisfy "
             f"it: {versions_said(failing)}.",
             source=run.strategy_place(proposal.topic),
             against=tuple(failing),
@@ -61,7 +61,7 @@ def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Find
         yield from run.find(
             "PARTITIONS_SHRUNK",
             declared,
-            f"{declared.name} goes from {_partitions(before)} to {_partitions(declared)}; Pulsar can only add partitions to "
+            f"{declared.name} goes from {partitions_said(before.partitions)} to {partitions_said(declared.partitions)}; Pulsar can only add partitions to "
             "a partitioned topic.",
             source=declared.locate("/partitions"),
         )
@@ -78,9 +78,3 @@ def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
             f"{proposal.topic.name} pins its generated readers to version {pinned}; it has {versions_said(sorted(numbers))}.",
             source=proposal.topic.locate("/reader"),
         )
-
-
-def _partitions(topic: Topic) -> str:
-    if topic.partitions is None:
-        return "not partitioned"
-    return f"{topic.partitions} partition{'s' if topic.partitions != 1 else ''}"

@@ -1,4 +1,4 @@
-"""One check: what is compared with what, and how much the project makes of a finding."""
+"""One check: what is compared with what, how severe a finding is, and a declared schema with the versions it is judged against."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from schemactl.broker.checkers import known_to
+from schemactl.compat import judge
 from schemactl.errors import Source
+from schemactl.formats import identity
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
     Level,
     Project,
+    SchemaInfo,
     SchemaVersion,
     Severity,
     Topic,
     TopicName,
 )
 from schemactl.rules import Rule, rules
-from schemactl.verdicts import Finding
+from schemactl.verdicts import Finding, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +111,69 @@ class Run:
                 severity = "warning"
         if severity != "off":
             yield replace(finding, severity=severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the registry would be asked to store as the topic's next version, and under which strategy.
+
+    Attributes:
+        number: the one this content has among the versions, or gets as the next one.
+        known: it has one already.
+    """
+
+    topic: Topic
+    schema: SchemaInfo
+    versions: tuple[SchemaVersion, ...]
+    strategy: CompatibilityStrategy
+    level: Level
+    number: int
+    known: bool
+
+    @classmethod
+    def of(
+        cls,
+        topic: Topic,
+        schema: SchemaInfo,
+        versions: tuple[SchemaVersion, ...],
+        strategy: CompatibilityStrategy,
+        level: Level,
+    ) -> Proposal:
+        """The proposal of `schema` to a topic with these `versions`."""
+        key = identity(schema)
+        same = (version.number for version in versions if version.info and identity(version.info) == key)
+        number = next(same, None)
+        following = versions[-1].number + 1 if versions else 0
+        return cls(
+            topic,
+            schema,
+            versions,
+            strategy,
+            level,
+            following if number is None else number,
+            number is not None,
+        )
+
+    @property
+    def latest(self) -> int | None:
+        """The highest number so far."""
+        return self.versions[-1].number if self.versions else None
+
+    def version(self, number: int) -> SchemaInfo:
+        """The content of the version with this number."""
+        return next(each.info for each in self.versions if each.number == number and each.info is not None)
+
+    def verdict(self, project: Project) -> Verdict:
+        """Return both verdicts on it, by the brokers of `project`."""
+        release = project.release
+        checkers = known_to(release, project.defaults.checkers)
+        return judge(
+            self.versions, self.schema, self.strategy, release, checkers=checkers, by_any_release=True
+        )
+
+
+def is_rejected(verdict: Verdict) -> bool:
+    """Return whether the broker rejects it or real readers break; what only strict readers meet does not count."""
+    if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
+        return True
+    return any(not breakage.incompatibility.strict_only for breakage in verdict.data)

@@ -8,16 +8,15 @@ from typing import Final
 
 from schemactl import broker
 from schemactl.broker.checkers import known_to
-from schemactl.check.proposal import Proposal
-from schemactl.check.run import Run
+from schemactl.check.run import Proposal, Run
 from schemactl.compat import breakages
 from schemactl.errors import Source
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
 from schemactl.formats.base import Explanation
+from schemactl.messages import obligation, policy_origin
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, live
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
-from schemactl.wording import duty, whence
 
 _PROVED: Final = 100
 """So many findings of a topic come with a message that proves them: one is enough to see why, and each is searched for."""
@@ -38,7 +37,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         told = explain(nearest, new=proposal.schema, old=old)
         against = tuple(sorted(breakage.against for breakage in group))
         source, older = _places(proposal, nearest, told, old)
-        said = duty(
+        said = obligation(
             proposal.topic.name,
             strategy=proposal.strategy,
             level=proposal.level,
@@ -63,7 +62,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         )
 
 
-def beyond(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
+def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
     """`verdict` without what is as true of `before`, another text of the same version."""
     known = {*breakages(proposal.versions, before, proposal.strategy, by_any_release=True)}
     data = tuple(each for each in verdict.data if each not in known)
@@ -98,7 +97,7 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
         return
     proposal = replace(proposal, versions=former.versions)
     for finding in data(run, proposal, proposal.verdict(run.project)):
-        said = f"{topic.name} is renamed from {old}, whose versions these are."
+        said = f"{topic.name} was {old}; the versions below are those of {old}."
         yield replace(finding, message=f"{said}\n{finding.message}")
 
 
@@ -137,7 +136,7 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {run.project.release} will refuse version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.strategy} ({whence(proposal.level)}).{says}",
+        f"{proposal.strategy} ({policy_origin(proposal.level)}).{says}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_broker_fix(run, proposal, verdict),
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemactl.check.proposal import Proposal
-from schemactl.check.run import Run
+from schemactl.check.run import Proposal, Run
 from schemactl.model import SchemaInfo, Topic
 from schemactl.verdicts import Finding
 
@@ -40,7 +39,7 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
     """One for each column that tables must be written anew for, then one for all else that happens to them."""
     if found is None:
         return
-    from schemactl.tables.words import MAX_TOLD, advice, said, summary, told
+    from schemactl.tables.messages import MAX_TOLD, advice, said, summary, told
 
     if not found.changes and not found.refusal:
         return

@@ -8,9 +8,8 @@ from dataclasses import replace
 from schemactl.check import policies, schemas, tables
 from schemactl.check.merging import declared as declared_in
 from schemactl.check.merging import is_same_schema
-from schemactl.check.proposal import Proposal
 from schemactl.check.report import Change, TopicCheck
-from schemactl.check.run import Run
+from schemactl.check.run import Proposal, Run
 from schemactl.formats import identity
 from schemactl.model import SchemaInfo, Topic, TopicName
 from schemactl.verdicts import Finding, Verdict
@@ -69,7 +68,7 @@ def _schema(
         change = "new version" if proposal.versions else "added"
     verdict = proposal.verdict(run.project)
     if change == "not stored" and before is not None:
-        verdict = schemas.beyond(verdict, proposal, before)
+        verdict = schemas.new_breakages(verdict, proposal, before)
     seen = replace(seen, change=change, version=proposal.number, latest=proposal.latest, verdict=verdict)
     return seen, _findings(run, proposal, verdict, change)
 

@@ -16,7 +16,7 @@ from schemactl.cli.parser import Parser
 from schemactl.cli.reading import add_numbers_of, add_strict, codec_of, reading, require_codec, schema_of
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.wording import cite
+from schemactl.messages import format_version
 
 if TYPE_CHECKING:
     from schemactl.codec import Options
@@ -132,9 +132,9 @@ def _writer(writer: TargetVersion | None, number: int, target: str | None) -> st
     """Return what wrote the message, with the commit that brought it."""
     git = writer.git if writer else None
     if target is None and git is not None:
-        return cite(git)
+        return format_version(git)
     if git is not None:
-        return f"number {number} of {target}: Git's {cite(git)}"
+        return f"number {number} of {target}: Git's {format_version(git)}"
     return f"number {number} of {target}" + (", a foreign one" if writer and writer.info else "")
 
 

@@ -15,8 +15,8 @@ from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
 from schemactl.json_values import json_text
+from schemactl.messages import day
 from schemactl.report.style import paint
-from schemactl.wording import day
 
 if TYPE_CHECKING:
     from schemactl.history import History

@@ -260,8 +260,8 @@ def _forgotten(found: _Found, name: TopicName) -> list[int]:
 
 def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
     """Print what was recorded, what was not, and what comes next."""
+    from schemactl.messages import versions
     from schemactl.printing import on_one_line
-    from schemactl.wording import versions
 
     path = found.numbers.path
     if found.changed:

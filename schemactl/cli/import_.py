@@ -229,7 +229,7 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
     """Yield the commits: first what has no versions, then each version."""
     from schemactl.history.commits import NewCommit
-    from schemactl.wording import moment
+    from schemactl.messages import moment
 
     now_s = int(time.time())
     if around:

@@ -13,8 +13,8 @@ from schemactl.cli.reading import reading
 from schemactl.cli.selection import VERSION_HELP, add_target, choose, number_of, recorded_numbers, target_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value, json_text
+from schemactl.messages import day, format_version
 from schemactl.report.style import paint, table, terminal_width
-from schemactl.wording import cite, day
 
 if TYPE_CHECKING:
     from schemactl.cli.selection import ChosenTarget
@@ -97,7 +97,7 @@ def _print_version(topic: Topic, version: SchemaVersion, form: str) -> int:
         print(json_text({"format_version": FORMAT_VERSION, "topic": str(topic.name), **_version(version)}))
     else:
         subject = version.commit.subject if version.commit else ""
-        print(f"{topic.name}: {cite(version)}: {subject}")
+        print(f"{topic.name}: {format_version(version)}: {subject}")
     return 0
 
 
@@ -115,7 +115,6 @@ def _print_on_target(
     from schemactl.plan import applicable, renamed, renamed_topic
     from schemactl.registry import Scope
     from schemactl.report import numbers_text
-    from schemactl.report.correspondence_text import render
     from schemactl.target_numbers import apart_values, find_apart
     from schemactl.target_numbers.pairs import pair_up, topic_value
 

@@ -16,8 +16,8 @@ from schemactl.cli.selection import add_target, find, target_of
 from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.outline import stored_text
 from schemactl.json_values import json_text
+from schemactl.messages import moment, numbers, versions
 from schemactl.printing import redirected
-from schemactl.wording import moment, numbers, versions
 
 if TYPE_CHECKING:
     from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName

@@ -13,8 +13,8 @@ from schemactl.cli import Context
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.errors import SchemactlError
 from schemactl.json_values import commit_value, json_text
+from schemactl.messages import format_version, versions
 from schemactl.printing import redirected
-from schemactl.wording import cite, versions
 
 if TYPE_CHECKING:
     from schemactl.history import History
@@ -97,11 +97,11 @@ def number(history: History, chosen: Chosen) -> int:
 def title(history: History, chosen: Chosen) -> str:
     """Return `version 3 (9f2c1abcd, 2026-03-02)`, or the definition in force."""
     if chosen.version:
-        return cite(chosen.version)
+        return format_version(chosen.version)
     number = history.current(chosen.topic.name)
     if chosen.topic.deleted or number is None:
-        return f"no longer declared; the last was {cite(chosen.topic.versions[-1])}"
-    return f"in force, {cite(chosen.topic.versions[number])}"
+        return f"no longer declared; the last was {format_version(chosen.topic.versions[-1])}"
+    return f"in force, {format_version(chosen.topic.versions[number])}"
 
 
 def _others(chosen: Chosen, broken: Sequence[Gap]) -> list[int]:
@@ -178,7 +178,7 @@ class Gap:
         row = f"{versions(self.numbers)}, {end} " if len(self.numbers) > 1 else ""
         subject = f' "{self.border.commit.subject}"' if self.border.commit else ""
         aside = "; Java can, strict readers cannot" if self.strict_only else ""
-        yield f"{row}{cite(self.border)}{subject}{aside}"
+        yield f"{row}{format_version(self.border)}{subject}{aside}"
         for each, text in zip(self.found[:_SHOWN], self.texts[:_SHOWN], strict=True):
             yield f"  {each.rule}: {text}"
         left = len(self.found) - _SHOWN

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
 
+from schemactl.messages import versions
 from schemactl.model import NamespaceName, SchemaVersion, TopicName
 from schemactl.plan import renamed_topic
-from schemactl.wording import versions
 
 
 class DriftKind(StrEnum):

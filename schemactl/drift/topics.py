@@ -15,10 +15,10 @@ from schemactl.changes import (
     find_changes,
 )
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
+from schemactl.messages import partitioned, policy_words
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
 from schemactl.plan import RegistryState
 from schemactl.target_numbers import twin_of
-from schemactl.wording import partitioned, policy_words
 
 
 class TopicAndPolicyDrift:

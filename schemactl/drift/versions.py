@@ -12,6 +12,7 @@ from schemactl.changes import unstamped, upload
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
 from schemactl.errors import InvalidSchema
 from schemactl.formats.outline import changes, lines
+from schemactl.messages import day, format_version, moment, numbers
 from schemactl.model import (
     Catalog,
     Commit,
@@ -27,7 +28,6 @@ from schemactl.plan import RegistryState
 from schemactl.target_numbers import TopicApart
 from schemactl.target_numbers.pairs import NumberPair, pair_up
 from schemactl.verdicts import Outcome
-from schemactl.wording import cite, day, moment, numbers
 
 
 class VersionDrift:
@@ -164,7 +164,7 @@ class VersionDrift:
             yield DriftItem(
                 name,
                 DriftKind.MISSING_VERSIONS,
-                f"the registry does not have Git's {', '.join(map(cite, missing))}",
+                f"the registry does not have Git's {', '.join(map(format_version, missing))}",
                 "they were never applied, or the broker lost them; its answers cannot tell which",
                 f"once Git explains what it does not know above, {self.advice.apply} registers them"
                 if is_refused

@@ -9,6 +9,7 @@ from schemactl.changes import content_identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.formats import declared as spelled
 from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
+from schemactl.messages import versions
 from schemactl.model import (
     WITHOUT_SCHEMA,
     Catalog,
@@ -20,7 +21,6 @@ from schemactl.model import (
     TopicName,
     live,
 )
-from schemactl.wording import versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from schemactl.changes import (
 )
 from schemactl.compat import breakages
 from schemactl.errors import UsageError
+from schemactl.messages import format_version, numbers, partitioned
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
@@ -59,7 +60,6 @@ from schemactl.plan.steps import (
 )
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
-from schemactl.wording import cite, numbers, partitioned
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
@@ -370,7 +370,7 @@ def _refused(
         fix = "change the strategy in Git, or register it all the same with --relax-while-replaying"
     else:
         fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
-    message = f"{cite(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
+    message = f"{format_version(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
     # A broker's message quotes both definitions in full.
     return PlanRefusal(
         name, version.number, replace(answer, message=answer.message[:_MAX_MESSAGE]), message, fix

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import cast
 
 from schemactl.changes import Contents, content_identity, upload
+from schemactl.messages import numbers as listed
+from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.planner import Permissions, Planner, applicable
 from schemactl.plan.registry_state import RegistryState, digest
@@ -18,8 +20,6 @@ from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, PlanRefusal, TakeNumber
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
-from schemactl.wording import numbers as listed
-from schemactl.wording import versions
 
 Lists = Mapping[TopicName, Sequence[NumberPair]]
 """What each topic's list in the registry was, by the target's names: pairs that have an entry, in order of number."""

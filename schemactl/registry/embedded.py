@@ -10,6 +10,7 @@ from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, polic
 from schemactl.broker.checkers import known_to
 from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.messages import partitioned
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
@@ -31,7 +32,6 @@ from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
 from schemactl.registry.storage import SchemaStorage, StoredSchema
 from schemactl.verdicts import Answer, Outcome
-from schemactl.wording import partitioned
 
 LARGEST_BYTES = 5_242_710
 """Of a definition with its properties: what still goes into an entry of a BookKeeper ledger."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# The hook comes by here, and `typing` takes longer than what it does.
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from schemactl.check import CheckReport
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 from urllib.parse import quote
 
 from schemactl.check import CheckReport
-from schemactl.report.fingerprint import fingerprint
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Finding
 
@@ -38,6 +38,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.why},
         "help": {"text": f"{rule.fix}\n\n{rule.example}"},
+        "helpUri": rule.link,
         "defaultConfiguration": {"level": rule.severity},
     }
 
@@ -51,10 +52,11 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "message": {"text": finding.message + fix},
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(finding)}:1"},
     }
-    if finding.only_at_tip:
-        result["properties"] = {"onlyAtTip": True}
+    properties: dict[str, Any] = {"onlyAtTip": True} if finding.only_at_tip else {}
     if finding.commit:
-        result["properties"] = {"commit": finding.commit.id}
+        properties["commit"] = finding.commit.id
+    if properties:
+        result["properties"] = properties
     if finding.source:
         result["locations"] = [
             {
@@ -70,3 +72,11 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 def _logical(finding: Finding) -> str:
     return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"
+
+
+def fingerprint(finding: Finding) -> str:
+    """Return 32 hex digits that stay the same in the next run, also where lines have moved."""
+    parts = [finding.rule, str(finding.topic), finding.pointer, str(finding.direction), str(finding.against)]
+    if finding.commit:
+        parts.append(finding.commit.id)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from schemactl.check import CheckReport, TopicCheck
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table
-from schemactl.verdicts import DataState
-
-# The hook prints with this, and imports neither `typing` nor what a report is made of.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from schemactl.check import CheckReport, TopicCheck
-    from schemactl.verdicts import Finding
+from schemactl.verdicts import DataState, Finding
 
 _SHOWN = 300
 """Of a counterexample: longer ones are whole in the JSON report."""
@@ -40,7 +35,7 @@ def _finding(finding: Finding, *, color: bool) -> str:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
         lines.append(
-            f"  Proof: {shown} ({size} byte{'' if size == 1 else 's'}): {on_one_line(finding.counterexample.result)}"
+            f"  Counterexample: {shown} ({size} byte{'' if size == 1 else 's'}): {on_one_line(finding.counterexample.result)}"
         )
     if finding.fix:
         lines.append(f"  Fix: {on_one_line(finding.fix)}")
@@ -109,12 +104,12 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
 
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
     errors, warnings = report.count("error"), report.count("warning")
-    refused = len({finding.topic for finding in report.findings if finding.severity == "error"})
+    failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
     sums = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
     text = (
         f"{plural(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
     )
-    text += f", {refused} refused" if refused else ""
+    text += f", {failed} failed" if failed else ""
     text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics else "."
     return paint(text, "red" if errors else "yellow" if warnings else "green", color=color)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.drift.versions import differences
+from schemactl.messages import day, format_version
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint
-from schemactl.wording import cite, day
 
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
@@ -71,7 +71,7 @@ def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:
     yield f"{paint(difference.kind, 'yellow', color=color)}: {difference.message}."
     entry, near = difference.version, difference.nearest
     if entry and entry.info and near and near.info:
-        yield f"  Against Git's {cite(near)}, the nearest:"
+        yield f"  Against Git's {format_version(near)}, the nearest:"
         told = differences(old=near.info, new=entry.info)
         for sign, what in told[:_SHOWN]:
             yield f"    {paint(sign, _SHADES[sign], color=color)} {on_one_line(what)}"

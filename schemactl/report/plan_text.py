@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemactl.apply import Result
+from schemactl.messages import day, numbers, policy_words
 from schemactl.model import NamespaceName, Policies, SchemaVersion, TopicName
 from schemactl.plan import (
     CreateNamespace,
@@ -22,7 +23,6 @@ from schemactl.plan import (
 )
 from schemactl.report import numbers_text
 from schemactl.report.style import paint
-from schemactl.wording import day, numbers, policy_words
 
 _SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final, Literal
 
+from schemactl.codegen import spark_type as spark
 from schemactl.codegen.former_names import Path
 from schemactl.codegen.spark_type import Array, Atomic, Decimal, Field, Map, SparkType, Struct
-from schemactl.tables.widening import widens
 
 Effect = Literal[
     "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"
@@ -22,6 +22,20 @@ _SHOWN: Final = 60
 """Of a type's text."""
 
 _SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+_WHOLE: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
+"""The whole numbers, each wider than those before."""
+
+_DIGITS: Final[dict[str, int]] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""How many digits before the point a decimal must have to take them; a byte lies in a file as an integer does."""
+
+_OTHERS: Final = frozenset(
+    {
+        *((Atomic(name), spark.DOUBLE) for name in ("byte", "short", "integer", "float")),
+        (spark.DATE, spark.TIMESTAMP_NTZ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +239,21 @@ def _sql(spark_type: SparkType) -> Iterator[str]:
                 yield f"{',' if number else ''}{field.name}:"
                 yield from _sql(field.type)
             yield ">"
+
+
+def widens(old: SparkType, new: SparkType) -> bool:
+    """Return whether `new` holds every value of `old`, and a file with `old` is read as `new`.
+
+    Spark's Parquet reader and Delta's type widening agree on these (ParquetVectorUpdaterFactory; delta.enableTypeWidening). The rest is
+    refused by both, or its bits are taken for something else, with two exceptions that only the Parquet reader knows: text and
+    bytes, and timestamps with and without zone.
+    """
+    match old, new:
+        case Decimal(), Decimal():
+            return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        case Atomic(), Decimal():
+            return old.name in _DIGITS and new.precision - new.scale >= _DIGITS[old.name]
+        case Atomic(), Atomic() if old.name in _WHOLE and new.name in _WHOLE:
+            return _WHOLE[old.name] < _WHOLE[new.name]
+        case _:
+            return (old, new) in _OTHERS

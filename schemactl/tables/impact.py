@@ -17,7 +17,7 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.model import Generate, Release, SchemaInfo
 from schemactl.tables.changes import Change, Past, changes
-from schemactl.tables.words import summary
+from schemactl.tables.messages import summary
 
 
 @dataclass(frozen=True, slots=True)

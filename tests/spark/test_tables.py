@@ -22,8 +22,8 @@ from schemactl.codegen.spark_type import SparkType, to_json
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import struct_of
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+from schemactl.tables.changes import widens
 from schemactl.tables.impact import Impact, impact
-from schemactl.tables.widening import widens
 
 GENERATE = Generate("shop_schemas")
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from schemactl.errors import RegistryError
+from schemactl.messages import partitioned
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
@@ -39,7 +40,6 @@ from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.replies import strategy_named
 from schemactl.verdicts import Answer
-from schemactl.wording import partitioned
 
 _Asked = TypeVar("_Asked")
 _Found = TypeVar("_Found")

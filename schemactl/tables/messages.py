@@ -1,13 +1,10 @@
-"""What becomes of tables, in sentences."""
+"""What a change does to tables, in sentences."""
 
 from __future__ import annotations
 
-# The hook comes by here, and imports neither `typing` nor what changes are made of.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
-    from schemactl.tables.changes import Change, Effect
+from schemactl.tables.changes import Change, Effect
 
 _READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
@@ -56,26 +53,20 @@ def said(change: Change) -> str:
             former = ".".join(change.former)
             return f"{column} {change.after}: renamed column, was {former}, where the rows that are there have it."
         case "type widened":
-            return f"{column}: type widened from {change.before} to {change.after}; Spark reads old files as that."
+            return f"{column}: type widened from {change.before} to {change.after}; Spark reads old files with the new type."
         case "may be null":
             return f"{column} {change.after}: may be null from now on."
         case "rewrite" if change.successor:
             other = ".".join(change.successor)
             return (
-                f"{column} was the name of what is {other} since. They must be written anew: older rows show the values of "
-                f"{other} under it. Or give the new field a name that none had before."
+                f"{column} was the name of what is {other} now. Rewrite these tables: older rows show the values of "
+                f"{other} under it. Or give the new field a name that no field had before."
             )
         case "rewrite":
             turned = f"{column} goes from {change.before} to {change.after}"
             if frozenset((change.before, change.after)) in _READ_AS:
-                return (
-                    f"{turned}. A Delta table must be written anew; old Parquet files are read as that where the StructType "
-                    "is given."
-                )
-            return (
-                f"{turned}. They must be written anew: Spark does not read the old files as that, or takes their bits for "
-                "other values."
-            )
+                return f"{turned}. Rewrite a Delta table; old Parquet files are read with the new type where the StructType is given."
+            return f"{turned}. Rewrite these tables: Spark fails on the old files or reads wrong values."
 
 
 def advice(changes: Sequence[Change]) -> str:

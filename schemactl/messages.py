@@ -28,7 +28,7 @@ def versions(values: Sequence[int]) -> str:
     return f"version{'s' if len(values) > 1 else ''} {numbers(values)}"
 
 
-def whence(level: Level) -> str:
+def policy_origin(level: Level) -> str:
     """Which level a policy comes from, as a reader of the files would say it."""
     return {
         "topic": "set by the topic",
@@ -58,14 +58,14 @@ def day(commit: Commit) -> str:
     return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
 
 
-def cite(version: SchemaVersion) -> str:
+def format_version(version: SchemaVersion) -> str:
     """`version 3 (9f2c1abcd, 2026-03-02)`; without a commit the number alone."""
     if version.commit is None:
         return f"version {version.number}"
     return f"version {version.number} ({version.commit.short}, {day(version.commit)})"
 
 
-def duty(
+def obligation(
     topic: TopicName,
     *,
     strategy: CompatibilityStrategy,
@@ -80,15 +80,15 @@ def duty(
     # A text that a registry takes for a version it has is still another text to readers.
     new = "the new schema" if number in (None, breakage.against) else f"version {number}"
     if breakage.direction == "old_reads_new":
-        must = f"consumers still on {cite(nearest)} must read messages of {new}"
+        must = f"consumers still on {format_version(nearest)} must read messages of {new}"
     elif breakage.direction == "both":
-        must = f"{new} and {cite(nearest)} must read each other's messages"
+        must = f"{new} and {format_version(nearest)} must read each other's messages"
     else:
-        must = f"{new} must read messages written with {cite(nearest)}"
-    sentence = f"{topic} is {strategy} ({whence(level)}): {must}."
+        must = f"{new} must read messages written with {format_version(nearest)}"
+    sentence = f"{topic} is {strategy} ({policy_origin(level)}): {must}."
     also = [value for value in against if value != breakage.against]
     if also:
-        sentence += f" The same holds for {versions(also)}."
+        sentence += f" {versions(also).capitalize()} break{'' if len(also) > 1 else 's'} too."
     if strategy.name.endswith("_TRANSITIVE"):
         fine = [
             version.number
@@ -100,6 +100,11 @@ def duty(
     return sentence
 
 
+def partitions(count: int | None) -> str:
+    """Return `3 partitions`, or `not partitioned`."""
+    return "not partitioned" if count is None else f"{count} partition{'' if count == 1 else 's'}"
+
+
 def partitioned(count: int | None) -> str:
-    """What a topic has: `has 3 partitions`, or `is not partitioned`."""
-    return "is not partitioned" if count is None else f"has {count} partition{'s' if count > 1 else ''}"
+    """Return what a topic has: `has 3 partitions`, or `is not partitioned`."""
+    return f"{'is' if count is None else 'has'} {partitions(count)}"
