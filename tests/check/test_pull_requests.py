@@ -203,7 +203,7 @@ def test_what_was_approved_meanwhile_may_settle_what_broke(
     switch(repository, "work")
     report = check(repository, capsys)
     assert (rules(report), report["topics"]) == ([], [])
-    assert "READER_FIELD_MISSING_DEFAULT_VALUE held at" in report["notes"][0]
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE was reported at" in report["notes"][0]
     assert repository.id(theirs)[:9] in report["notes"][0]
 
 
