@@ -151,7 +151,7 @@ def _print_on_target(
         values = [topic_value(name, each) for name, each in pairs.items()]
         print(json_text({**head, **where, "topics": values, "numbers_apart": apart_values(apart)}))
     else:
-        blocks = [render(name, each, color=context.color) for name, each in pairs.items()]
+        blocks = [numbers_text.render_pairs(name, each, color=context.color) for name, each in pairs.items()]
         if misread:
             blocks.append(numbers_text.render(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
