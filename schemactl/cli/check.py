@@ -27,14 +27,7 @@ from schemactl.topic_match import require_matches, select
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, Fork
     from schemactl.declare import Declared
-    from schemactl.history import (
-        ApprovedProject,
-        CommitFiles,
-        Forked,
-        HashedFiles,
-        History,
-        Repository,
-    )
+    from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, History, Repository
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.target_numbers import Judged
 
@@ -139,12 +132,7 @@ def report_of(args: argparse.Namespace, context: Context, deadline: Deadline) ->
         declared, numbers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
         forked = history.read_forked(
-            repository,
-            project,
-            repository.commit("HEAD"),
-            args.base,
-            stepwise=bool(args.base),
-            progress=told,
+            repository, project, repository.commit("HEAD"), args.base, stepwise=bool(args.base), progress=told
         )
         approved, base = forked.approved, forked.base
         context.note(approved.notes)

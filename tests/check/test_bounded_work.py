@@ -70,10 +70,7 @@ def doubling(levels: int, kind: str) -> str:
 def avro(folder: Path, old: str, new: str) -> Path:
     topic = {"namespaces/orders.yaml": AVRO_TOPIC}
     return repository(
-        folder,
-        {**topic, "namespaces/orders.avsc": old},
-        {"namespaces/orders.avsc": new},
-        project=GENERATE,
+        folder, {**topic, "namespaces/orders.avsc": old}, {"namespaces/orders.avsc": new}, project=GENERATE
     )
 
 
@@ -88,9 +85,7 @@ def columns_that_double(folder: Path, many: int) -> Path:
 
 def declared(folder: Path, text: str) -> Path:
     return repository(
-        folder,
-        {"namespaces/orders.yaml": "topic: shop/sales/orders\n"},
-        {"namespaces/orders.yaml": text},
+        folder, {"namespaces/orders.yaml": "topic: shop/sales/orders\n"}, {"namespaces/orders.yaml": text}
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +13,7 @@ import pytest
 from scratch import Files, Scratch, declared, record
 
 from schemactl import declare, history
+from schemactl.cli import main
 from schemactl.declare import Declared, catalog
 from schemactl.errors import InvalidSchema
 from schemactl.formats import problems
@@ -191,3 +194,59 @@ def test_any_sequence_of_edits_is_told_as_without_what_is_known(checks: Checks) 
         checks.write(path, edits.choice(contents[path]))
         found = checks.read(staged=edits.random() < 0.5)
         assert found.told == found.plain
+
+
+def test_a_check_answers_as_one_that_knows_nothing(
+    scratch: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A random walk of edits, commits and approvals, checked in every mode with and without what is kept."""
+    project = "version: 1\nroots: [topics]\napproved: main\n"
+    contents: dict[str, list[str | bytes | None]] = {
+        "schemactl.yaml": [project, project + "pulsar: '4.2'\n", project + "severities: {NOT_STORED: off}\n"],
+        "money.avsc": [record("amount", name="Money"), record("amount", unit=0, name="Money"), None],
+        "topics/sales.yaml": [
+            *(
+                f"namespace: shop/sales\nschema_compatibility_strategy: {each}\n"
+                for each in ("FULL", "BACKWARD")
+            ),
+            None,
+        ],
+        "topics/orders.avsc": [USES_MONEY, record("id", name="Order")],
+        "topics/orders.yaml": [ORDERS, ORDERS + "partitions: 3\n", None],
+        "topics/refunds.avsc": [record("id", name="Refund"), record("id", x=0, name="Refund"), BAD_DEFAULT],
+        "topics/twice.yaml": [None, declared("non-persistent://shop/sales/orders", "refunds.avsc")],
+    }
+    monkeypatch.chdir(scratch.path)
+    scratch.commit(
+        {"schemactl.yaml": project, "topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc")}
+    )
+    scratch.flush()
+    scratch.git("reset", "-q", "--hard", "main")
+    scratch.git("checkout", "-q", "-b", "work")
+
+    def check(arguments: list[str]) -> tuple[int, str, str]:
+        code = main(["check", *arguments, "--format", "json"])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    edits = random.Random(int(os.environ.get("SCHEMACTL_WALK_SEED", "1")))  # noqa: S311  no secret
+    codes = set()
+    for _ in range(int(os.environ.get("SCHEMACTL_WALK_STEPS", "16"))):
+        path = edits.choice(list(contents))
+        content = edits.choice(contents[path])
+        if content is not None or (scratch.path / path).exists():
+            scratch.write({path: content})
+        scratch.git("add", "--all")
+        if edits.random() < 0.4:
+            scratch.git("commit", "-q", "--allow-empty", "-m", "work")
+            if edits.random() < 0.4:
+                scratch.git("branch", "-f", "main", "work")
+        for arguments in ([], ["--staged"], ["--base", "main"]):
+            known = check(arguments)
+            kept = scratch.path / ".git" / "schemactl"
+            kept.rename(kept.with_name("aside"))
+            assert check(arguments) == known
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.with_name("aside").rename(kept)
+            codes.add(known[0])
+    assert {0, 1} <= codes

@@ -137,9 +137,7 @@ def _topics(report: Any) -> list[Any]:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    ours=st.lists(EDITS, min_size=1, max_size=4),
-    theirs=st.lists(EDITS, max_size=3),
-    updates=st.booleans(),
+    ours=st.lists(EDITS, min_size=1, max_size=4), theirs=st.lists(EDITS, max_size=3), updates=st.booleans()
 )
 def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     tmp_path: Path,

@@ -101,11 +101,7 @@ def test_a_commit_is_judged_against_those_before_it_on_the_branch(
     repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repository.commit(orders(note=0), "a number", branch="work", start=1)
-    repository.commit(
-        TEXT,
-        "a text",
-        branch="work",
-    )
+    repository.commit(TEXT, "a text", branch="work")
     switch(repository, "work")
     report = check(repository, capsys)
     (finding,) = report["findings"]
@@ -166,11 +162,7 @@ def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(
 def test_what_breaks_only_with_what_was_approved_meanwhile_is_told_apart(
     repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository.commit(
-        TEXT,
-        branch="work",
-        start=1,
-    )
+    repository.commit(TEXT, branch="work", start=1)
     switch(repository, "work")
     assert rules(check(repository, capsys)) == []
     theirs = repository.commit(orders(note=0), "A note in numbers")

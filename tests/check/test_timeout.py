@@ -85,12 +85,7 @@ def is_gone(folder: Path) -> bool:
 
 @pytest.mark.parametrize("ignores", ["", "trap '' TERM"], ids=["", "deaf"])
 @pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
-        ("log", ()),
-        ("cat-file", ("--base", "main")),
-        ("diff-index", ("--staged",)),
-    ],
+    ("command", "arguments"), [("log", ()), ("cat-file", ("--base", "main")), ("diff-index", ("--staged",))]
 )
 def test_a_git_that_hangs_is_given_up_and_ended(
     scratch: Scratch, tmp_path: Path, command: str, arguments: tuple[str, ...], ignores: str
@@ -106,7 +101,7 @@ def test_a_git_that_hangs_is_given_up_and_ended(
     assert is_gone(folder)
 
 
-def test_the_hook_s_look_at_the_index_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> None:
+def test_the_early_exit_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> None:
     assert run(scratch, check("--staged"))[0].returncode == FINE
     folder = slow_git(tmp_path / "slow", "diff-index")
     code = f"import schemactl.deadline\nschemactl.deadline.DEFAULT_S = 1.0\n{check('--staged')}"
@@ -122,9 +117,9 @@ def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> No
         "schemactl.deadline._HARD_S = 1.0\n"
         "schemactl.declare.read = lambda *_, **__: sum(range(10**13))\n"
     )
-    done, took_s = run(scratch, f"{deaf}{check('--timeout', '1')}")
+    done, took_s = run(scratch, f"{deaf}{check('--timeout', '4')}")
     assert done.returncode == ERROR
-    assert "Timeout (0:00:02)!" in done.stderr
+    assert "Timeout (0:00:05)!" in done.stderr
     assert took_s < LONG_S / 3
 
 
@@ -146,7 +141,7 @@ def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) ->
             assert "Traceback" not in done.stderr
         kept = scratch.path / ".git" / "schemactl"
         names = [path.name for path in kept.iterdir()] if kept.exists() else []
-        assert all(name.endswith((".db", ".sound")) for name in names)
+        assert all(name.startswith(("history-", "valid-")) for name in names)
     assert given_up
     again, _ = run(scratch, check())
     assert (again.returncode, again.stdout) == (whole.returncode, whole.stdout)
