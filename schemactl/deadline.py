@@ -1,4 +1,4 @@
-"""A budget of time for a whole command: it ends when that is used up, whatever it is waiting for or working on.
+"""A time limit for a whole command, whatever it is waiting for or working on.
 
 In the main thread an alarm interrupts whatever runs, also a wait for another process. A call that hears no alarm ends with the
 process. Elsewhere, and where there is no alarm, time is looked at between steps.
@@ -47,7 +47,7 @@ class OutOfTime(BaseException):
 
 
 def within(seconds: float, doing: str, work: Callable[[Deadline], T]) -> T:
-    """What `work` gives, which begins with `doing` and has so many seconds.
+    """Return what `work` returns, which begins with `doing` and has so many seconds.
 
     Raises:
         OutOfTime: they are used up.
@@ -80,21 +80,17 @@ class Deadline:
         self._before: Any = None
 
     def begin(self, doing: str) -> None:
-        """From now on that is done ("reading the declared files")."""
+        """Say what is done from now on ("reading the declared files")."""
         self._doing = doing
         self.look()
 
     def look(self) -> None:
-        """Nothing, where time is left.
-
-        Raises:
-            OutOfTime: there is none.
-        """
+        """Raise OutOfTime if no time is left."""
         if time.monotonic() >= self._ends_s:
             raise OutOfTime(self._seconds, self._doing)
 
     def set(self) -> None:
-        """It will ring, where it can."""
+        """Set the alarm, where there is one."""
         if not hasattr(_signal, "setitimer"):
             return
         try:
@@ -107,7 +103,7 @@ class Deadline:
         _signal.setitimer(_signal.ITIMER_REAL, max(1e-6, self._ends_s - time.monotonic()), _AGAIN_S)
 
     def end(self) -> None:
-        """It rings no more, and what rang before may again."""
+        """Remove the alarm, and restore the one before."""
         self.is_over = True
         if self._before is not None:
             _signal.setitimer(_signal.ITIMER_REAL, 0)
@@ -120,7 +116,7 @@ class Deadline:
 
 
 def _end_hard(after_s: float | None) -> None:
-    """The process ends with status 1 after so long, told on standard error, whatever it is doing; None: it does not."""
+    """End the process with status 1 after so long, with a message on standard error, whatever it is doing; None: do not."""
     import faulthandler
 
     if after_s is None:
@@ -129,5 +125,5 @@ def _end_hard(after_s: float | None) -> None:
     try:
         faulthandler.dump_traceback_later(after_s, exit=True, file=sys.__stderr__ or 2)
     except (OSError, ValueError):
-        # Nobody can be told.
+        # There is no standard error.
         return

@@ -1,4 +1,4 @@
-"""What is found about a branch: what breaks only with what others had approved meanwhile, and what breaks on the way."""
+"""Findings about a branch: what breaks only with what was approved since it began, and commits of it that break by themselves."""
 
 from __future__ import annotations
 
@@ -185,10 +185,10 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
             if each.severity == "error"
         ]
         if bad:
-            yield from _refused(run, bad[0], version.commit, stepwise)
+            yield from _failed_step(run, bad[0], version.commit, stepwise)
 
 
-def _refused(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> Iterator[Finding]:
+def _failed_step(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> Iterator[Finding]:
     topic = run.target.topics[bad.topic] if bad.topic else None
     if topic is None:
         return

@@ -14,7 +14,7 @@ from schemactl.verdicts import Finding, Verdict
 
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """A strategy changed together with a schema that the old strategy would have refused."""
+    """A strategy changed together with a schema that the old strategy would have rejected."""
     name = proposal.topic.name
     (old, _), _ = run.strategies(name)
     if run.former(name) is None or old == proposal.strategy or is_rejected(verdict):
@@ -23,7 +23,7 @@ def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]
         yield from run.find(
             "STRATEGY_RELAXED",
             proposal.topic,
-            f"{name} goes from {old} to {proposal.strategy} together with a schema that {old} refuses.",
+            f"{name} goes from {old} to {proposal.strategy} together with a schema that {old} rejects.",
             source=run.strategy_place(proposal.topic),
         )
 

@@ -34,9 +34,9 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         nearest = group[0]
         provable = number < _PROVED and not what.strict_only
         old = proposal.version(nearest.against)
-        told = explain(nearest, new=proposal.schema, old=old)
+        explanation = explain(nearest, new=proposal.schema, old=old)
         against = tuple(sorted(breakage.against for breakage in group))
-        source, older = _places(proposal, nearest, told, old)
+        source, older = _places(proposal, nearest, explanation, old)
         said = obligation(
             proposal.topic.name,
             strategy=proposal.strategy,
@@ -49,11 +49,11 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         yield from run.find(
             what.rule,
             proposal.topic,
-            f"{said}\n{on_one_line(told.reason)}",
+            f"{said}\n{on_one_line(explanation.reason)}",
             source=source,
-            fix=told.fix,
+            fix=explanation.fix,
             severity="warning" if what.strict_only else None,
-            field=told.field,
+            field=explanation.field,
             pointer=what.pointer,
             direction=direction,
             against=against,
@@ -71,14 +71,14 @@ def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> V
 
 
 def _places(
-    proposal: Proposal, breakage: Breakage, told: Explanation, old: SchemaInfo
+    proposal: Proposal, breakage: Breakage, explanation: Explanation, old: SchemaInfo
 ) -> tuple[Source | None, Source | None]:
     """Where to look in the declared definition, and in the older one where the pointer is that one's."""
     found = breakage.incompatibility
     if found.rule in ("SCHEMA_TYPE_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
         return proposal.topic.locate(f"/schema{found.pointer}/type"), None
     new, old = on_the_wire(proposal.schema, old)
-    return new.locate(told.place), None if told.older is None else old.locate(told.older)
+    return new.locate(explanation.place), None if explanation.older is None else old.locate(explanation.older)
 
 
 def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
@@ -107,9 +107,9 @@ def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Findin
     if category is None or not latest or latest[0].info is None:
         return
     new, old = on_the_wire(proposal.schema, latest[0].info)
-    told = {(each.incompatibility.rule, each.incompatibility.pointer) for each in verdict.data}
+    known = {(each.incompatibility.rule, each.incompatibility.pointer) for each in verdict.data}
     for found in spec(new).buf_violations(category, new=new, old=old):
-        if (found.rule, found.pointer) not in told:
+        if (found.rule, found.pointer) not in known:
             yield from run.weigh(
                 Finding(
                     rule=found.rule,
@@ -126,7 +126,7 @@ def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Findin
 
 
 def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """A refusal by the brokers of the release that the project names."""
+    """Yield a finding if the brokers of the project's release reject the schema."""
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
@@ -135,7 +135,7 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
     yield from run.find(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
-        f"Pulsar {run.project.release} will refuse version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
+        f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
         f"{proposal.strategy} ({policy_origin(proposal.level)}).{says}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_broker_fix(run, proposal, verdict),

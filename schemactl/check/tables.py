@@ -36,40 +36,40 @@ def _reader(proposal: Proposal, topic: Topic) -> SchemaInfo | None:
 
 
 def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Finding]:
-    """One for each column that tables must be written anew for, then one for all else that happens to them."""
+    """Yield a finding for each column that tables must be rewritten for, then one for all other effects."""
     if found is None:
         return
-    from schemactl.tables.messages import MAX_TOLD, advice, said, summary, told
+    from schemactl.tables.messages import MAX_SHOWN, advice, effects_on, sentence, summary
 
     if not found.changes and not found.refusal:
         return
     topic = proposal.topic
     places = _places(run, proposal) if found.changes else None
     rewrites = [change for change in found.changes if change.effect == "rewrite"]
-    for number, change in enumerate(rewrites[:MAX_TOLD]):
+    for number, change in enumerate(rewrites[:MAX_SHOWN]):
         at = places.of(change.path) if places else ""
-        more = len(rewrites) - MAX_TOLD if number == MAX_TOLD - 1 else 0
-        and_more = f" So it is with {more:,} more columns." if more > 0 else ""
+        more = len(rewrites) - MAX_SHOWN if number == MAX_SHOWN - 1 else 0
+        and_more = f" The same for {more:,} more columns." if more > 0 else ""
         yield from run.find(
             "TABLE_REWRITE",
             topic,
-            f"Tables fed by {topic.name}: {said(change)}{and_more}",
+            f"Tables fed by {topic.name}: {sentence(change)}{and_more}",
             source=proposal.schema.locate(at),
             field=change.column,
             pointer=at,
         )
     changes = [change for change in found.changes if change.effect != "rewrite"]
     if changes or found.refusal:
-        lines = [said(change) for change in changes[:MAX_TOLD]] or [
+        lines = [sentence(change) for change in changes[:MAX_SHOWN]] or [
             f"Spark has no columns for it any more: {found.refusal}."
         ]
-        if len(changes) > MAX_TOLD:
-            lines.append(f"So it is with {len(changes) - MAX_TOLD:,} more columns: {summary(changes)}.")
+        if len(changes) > MAX_SHOWN:
+            lines.append(f"The same for {len(changes) - MAX_SHOWN:,} more columns: {summary(changes)}.")
         at = places.of(changes[0].path) if places and changes else ""
         yield from run.find(
             "TABLE_CHANGED",
             topic,
-            told(str(topic.name), lines),
+            effects_on(str(topic.name), lines),
             source=proposal.schema.locate(at),
             fix=advice(changes),
         )

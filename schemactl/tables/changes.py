@@ -86,7 +86,7 @@ def changes(
 ) -> tuple[Change, ...]:
     """What is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
 
-    Columns are found by their names as Spark finds them, without regard to case; their order is of no account.
+    Columns are found by their names as Spark finds them, without regard to case; their order does not count.
 
     Args:
         old: of the rows that tables have.

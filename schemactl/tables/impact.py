@@ -34,7 +34,7 @@ class Impact:
 
     @property
     def summary(self) -> str:
-        """What happens in a few words, the gravest first."""
+        """What happens in a few words, the worst first."""
         if self.refusal:
             return "no columns any more"
         return summary(self.changes)

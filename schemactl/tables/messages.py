@@ -9,8 +9,8 @@ from schemactl.tables.changes import Change, Effect
 _READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
 
-MAX_TOLD = 100
-"""Columns of one topic: of so many it is told what happens to them, the others are counted."""
+MAX_SHOWN = 100
+"""As many columns of one topic are listed; the others are counted."""
 
 ADVICE: dict[Effect, str] = {
     "rewrite": "",
@@ -26,23 +26,23 @@ _PARQUET = "Read folders of Parquet through the generated view, or with the Stru
 
 
 def summary(changes: Sequence[Change]) -> str:
-    """What happens in a few words, the gravest first."""
+    """What happens in a few words, the worst first."""
     return ", ".join(effects(changes)) or "nothing"
 
 
 def effects(changes: Sequence[Change]) -> tuple[Effect, ...]:
-    """What happens, each once, the gravest first."""
+    """What happens, each once, the worst first."""
     there = {change.effect for change in changes}
     return tuple(effect for effect in ADVICE if effect in there)
 
 
-def told(topic: str, lines: Sequence[str]) -> str:
-    """What is said of the tables that a topic feeds, in lines."""
+def effects_on(topic: str, lines: Sequence[str]) -> str:
+    """Return what happens to the tables that a topic feeds, in lines."""
     return "\n".join([f"Tables fed by {topic}:", *lines])
 
 
-def said(change: Change) -> str:
-    """What becomes of one column, in a line."""
+def sentence(change: Change) -> str:
+    """Return what becomes of one column, in a line."""
     column = change.column
     match change.effect:
         case "added column":

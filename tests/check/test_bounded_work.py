@@ -126,8 +126,8 @@ def missing_files(folder: Path, many: int) -> Path:
 @pytest.mark.parametrize(
     ("attack", "many", "code", "said"),
     [
-        (columns, 2_000, 100, "So it is with 1,900 more columns."),
-        (columns_that_double, 2**14, 100, "So it is with 16,284 more columns."),
+        (columns, 2_000, 100, "The same for 1,900 more columns."),
+        (columns_that_double, 2**14, 100, "The same for 16,284 more columns."),
         (wrong_properties, 90_000, 1, ":2:833: 89,900 more problems in this file from here on"),
         (unknown_keys, 90_000, 1, ":102:1: 89,900 more problems in this file from here on"),
         (wrong_documents, 8_000, 1, ":303:1: 7,900 more problems in this file from here on"),

@@ -21,7 +21,7 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import Effect, changes, widens
 from schemactl.tables.impact import Impact, impact, pointer
-from schemactl.tables.messages import ADVICE, advice, said
+from schemactl.tables.messages import ADVICE, advice, sentence
 
 GENERATE = Generate("shop_schemas")
 
@@ -182,7 +182,7 @@ def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:
     taken = avro(record(field("total", "double", "amount"), field("amount", "double")))
     (change,) = look(renamed, taken, renamed, first).changes
     assert (change.effect, change.column, change.successor) == ("rewrite", "amount", ("total",))
-    assert said(change).startswith("amount was the name of what is total now.")
+    assert sentence(change).startswith("amount was the name of what is total now.")
 
 
 def test_former_names_are_found_at_every_depth() -> None:
@@ -244,7 +244,7 @@ def test_the_release_of_spark_decides_on_times() -> None:
     later = impact(old, new, generate=Generate("p", spark="4.2"), release=Release.R4_0)
     assert later is not None
     assert [each.effect for each in later.changes] == ["rewrite"]
-    assert said(later.changes[0]).startswith("at goes from bigint to time(6). Rewrite these tables")
+    assert sentence(later.changes[0]).startswith("at goes from bigint to time(6). Rewrite these tables")
 
 
 def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
@@ -286,7 +286,7 @@ def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
     old = avro(record(field("a", "int"), field("b", "string"), field("c", "int")))
     new = avro(record(field("x", "int"), field("a", ["null", "long"]), field("d", "int", "c")))
     found = look(old, new).changes
-    assert [said(each) for each in found] == [
+    assert [sentence(each) for each in found] == [
         "x int: added column, null in the rows that are there.",
         "a: type widened from int to bigint; Spark reads old files with the new type.",
         "a bigint: may be null from now on.",
