@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--auto", action="store_true", help="the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one"
     )
-    add_target(parser, "the registry whose topic is asked about")
+    add_target(parser, "the registry whose topic is asked about", from_environment=False)
     parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
     parser.add_argument(
         "--consumers", type=int, default=0, metavar="N", help="likewise, without AUTO_CONSUME ones"

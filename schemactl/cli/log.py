@@ -44,7 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--version-bytes", metavar="HEX", help="the schema version of a message: which commit brought it"
     )
     add_target(
-        parser, "as this target's registry has them: its numbers beside Git's, where something else took one"
+        parser,
+        "as this target's registry has them: its numbers beside Git's, where something else took one",
+        from_environment=False,
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
 

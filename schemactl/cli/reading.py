@@ -29,11 +29,16 @@ class NumbersContradicted(SchemactlError):
     exit_code = MISREAD
 
 
-def add_numbers_of(parser: argparse.ArgumentParser, default: str = "Git's numbers") -> None:
-    """Add the argument that says which target the messages come from."""
+def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """Add the argument that says which target the messages come from.
+
+    `default` describes what a command uses that takes no target from the environment.
+    """
+    known = default or "$SCHEMACTL_TARGET, or Git's numbers"
     add_target(
         parser,
-        f"the target that the messages come from: its version numbers are meant (default: $SCHEMACTL_TARGET, or {default})",
+        f"the target that the messages come from: its version numbers are meant (default: {known})",
+        from_environment=not default,
     )
 
 

@@ -36,9 +36,14 @@ class EnvironmentTarget(str):
 def add_target(
     parser: argparse.ArgumentParser,
     help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
+    *,
+    from_environment: bool = True,
 ) -> None:
-    """Add the argument that names a target, and the one that takes it from the files at hand."""
-    named = os.environ.get(TARGET_VARIABLE)
+    """Add the argument that names a target, and the one that takes it from the files at hand.
+
+    A command that needs no target takes none from the environment: no registry is contacted without being asked for.
+    """
+    named = os.environ.get(TARGET_VARIABLE) if from_environment else None
     parser.add_argument(
         "--target", metavar="NAME", default=EnvironmentTarget(named) if named else None, help=help_text
     )
