@@ -38,7 +38,7 @@ def policy_origin(level: Level) -> str:
 
 
 def policy_words(policies: Policies) -> dict[str, str]:
-    """The policies that are managed, by name, each as the YAML files spell it."""
+    """Return the policies that are managed, by name, each as the YAML files spell it."""
     managed = {name: value for name, value in asdict(policies).items() if value is not None}
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in managed.items()
@@ -46,14 +46,14 @@ def policy_words(policies: Policies) -> dict[str, str]:
 
 
 def moment(timestamp_ms: int | None) -> str:
-    """A registry's time of upload in UTC, to the second: 2026-03-02 09:15:00; a dash where it gives none."""
+    """Return a registry's time of upload in UTC, to the second: 2026-03-02 09:15:00; a dash where it gives none."""
     if timestamp_ms is None or not 0 <= timestamp_ms < _YEAR_10000_MS:
         return "-"
     return f"{datetime.fromtimestamp(timestamp_ms // 1000, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def day(commit: Commit) -> str:
-    """The commit's day in UTC: 2026-03-02; of a time beyond the calendar its first or last."""
+    """Return the commit's day in UTC: 2026-03-02; of a time beyond the calendar its first or last."""
     seconds = min(max(commit.time_s, 0), _YEAR_10000_MS // 1000 - 1)
     return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
 

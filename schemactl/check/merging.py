@@ -51,7 +51,7 @@ def merged(
 
 
 def declared(catalog: Catalog, name: TopicName) -> Topic | None:
-    """The topic, if it is declared there and not only known from before."""
+    """Return the topic, if it is declared there and not only known from before."""
     topic = catalog.topics.get(name)
     return None if topic is None or topic.deleted else topic
 

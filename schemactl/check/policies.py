@@ -14,7 +14,7 @@ from schemactl.verdicts import Finding, Verdict
 
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """A strategy changed together with a schema that the old strategy would have rejected."""
+    """Yield a strategy changed together with a schema that the old strategy would have rejected."""
     name = proposal.topic.name
     (old, _), _ = run.strategies(name)
     if run.former(name) is None or old == proposal.strategy or is_rejected(verdict):
@@ -29,7 +29,7 @@ def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]
 
 
 def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """A strategy changed without a schema, and approved versions do not satisfy it."""
+    """Yield a strategy changed without a schema, and approved versions do not satisfy it."""
     name = proposal.topic.name
     (old, _), _ = run.strategies(name)
     if old == proposal.strategy:
@@ -68,7 +68,7 @@ def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Find
 
 
 def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """A reader pinned to a version that there is not."""
+    """Yield a reader pinned to a version that there is not."""
     pinned = proposal.topic.reader
     numbers = {version.number for version in proposal.versions} | {proposal.number}
     if pinned != "latest" and pinned not in numbers:

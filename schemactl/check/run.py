@@ -40,7 +40,7 @@ class Run:
     rules: Mapping[str, Rule] = field(default_factory=rules)
 
     def former(self, name: TopicName) -> Topic | None:
-        """The topic as it was approved, or its namesake in the other domain, with which it shares one list of versions.
+        """Return the topic as it was approved, or its namesake in the other domain, with which it shares one list of versions.
 
         Of two that both were, the one that is declared still; None: neither was.
         """
@@ -51,14 +51,14 @@ class Run:
         return next((topic for topic in known if not topic.deleted), known[0] if known else None)
 
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """The approved versions of a topic, also of one that is declared no longer."""
+        """Return the approved versions of a topic, also of one that is declared no longer."""
         known = self.former(name)
         return known.versions if known else ()
 
     def strategies(
         self, name: TopicName
     ) -> tuple[tuple[CompatibilityStrategy, Level], tuple[CompatibilityStrategy, Level]]:
-        """The strategy in force before and now, each with the level that sets it."""
+        """Return the strategy in force before and now, each with the level that sets it."""
         defaults = self.project.defaults
         former = self.former(name)
         before = self.approved.strategy(former.name if former else name, defaults)
@@ -82,7 +82,7 @@ class Run:
         severity: Severity | None = None,
         **details: Any,
     ) -> Iterator[Finding]:
-        """The finding, weighed."""
+        """Yield the finding, weighed."""
         known = self.rules[rule]
         yield from self.weigh(
             Finding(
@@ -98,7 +98,7 @@ class Run:
         )
 
     def weigh(self, finding: Finding) -> Iterator[Finding]:
-        """The finding with the severity that the project gives its rule; nothing when the project turns it off."""
+        """Yield the finding with the severity that the project gives its rule; nothing when the project turns it off."""
         severity = self.project.severities.get(finding.rule) or finding.severity
         if finding.topic is not None:
             severity = (
@@ -139,7 +139,7 @@ class Proposal:
         strategy: CompatibilityStrategy,
         level: Level,
     ) -> Proposal:
-        """The proposal of `schema` to a topic with these `versions`."""
+        """Return the proposal of `schema` to a topic with these `versions`."""
         key = identity(schema)
         same = (version.number for version in versions if version.info and identity(version.info) == key)
         number = next(same, None)
@@ -160,7 +160,7 @@ class Proposal:
         return self.versions[-1].number if self.versions else None
 
     def version(self, number: int) -> SchemaInfo:
-        """The content of the version with this number."""
+        """Return the content of the version with this number."""
         return next(each.info for each in self.versions if each.number == number and each.info is not None)
 
     def verdict(self, project: Project) -> Verdict:

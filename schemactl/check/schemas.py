@@ -82,7 +82,7 @@ def _places(
 
 
 def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """The schema must satisfy the strategy against the old topic's versions, too."""
+    """Judge the schema against the old topic's versions, too."""
     topic, old = proposal.topic, proposal.topic.renamed_from
     if old is None:
         return
@@ -190,7 +190,7 @@ def _short(words: str) -> str:
 
 
 def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """An edit that Pulsar does not see."""
+    """Yield an edit that Pulsar does not see."""
     yield from run.find(
         "NOT_STORED",
         proposal.topic,
@@ -201,7 +201,7 @@ def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def reverted(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """A return to older content, which does not become the latest again."""
+    """Yield a return to older content, which does not become the latest again."""
     known = proposal.number
     if known == proposal.latest:
         return

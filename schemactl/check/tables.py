@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
-    """What becomes of tables whose rows were read as `before` says; None: the project generates no columns to read with."""
+    """Return what happens to tables whose rows were read as `before` says; None: the project generates no columns to read with."""
     generate = run.project.generate
     now, then = _reader(proposal, proposal.topic), _reader(proposal, before)
     if generate is None or now is None or then is None:
@@ -27,7 +27,7 @@ def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
 
 
 def _reader(proposal: Proposal, topic: Topic) -> SchemaInfo | None:
-    """What the generated package reads messages as; None: the version that is pinned does not exist."""
+    """Return what the generated package reads messages as; None: the version that is pinned does not exist."""
     if topic.reader == "latest":
         return topic.schema
     if topic is proposal.topic and topic.reader == proposal.number:

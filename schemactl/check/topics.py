@@ -16,7 +16,7 @@ from schemactl.verdicts import Finding, Verdict
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
-    """What is to be said of one topic (None: it has not changed), and its findings."""
+    """Return the report on one topic (None: it has not changed), and its findings."""
     declared = declared_in(run.target, name)
     before = declared_in(run.approved, name)
     if declared is None:

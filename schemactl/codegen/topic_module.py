@@ -40,7 +40,7 @@ HEADER = f"""\
 def topic_module(
     approved: Approved, *, runtime: str, options: Options, release: Release, json_defaults: bool = False
 ) -> str:
-    """The module's text, as `ruff format` leaves it.
+    """Return the module's text, as `ruff format` leaves it.
 
     Args:
         approved: the topic.
@@ -181,7 +181,7 @@ def _schema(info: SchemaInfo) -> Expression:
 
 
 def _text(info: SchemaInfo) -> tuple[Expression, ...]:
-    """The definition as a literal that people can read: JSON over several lines, without comments."""
+    """Return the definition as a literal that people can read: JSON over several lines, without comments."""
     if spec(info).language not in ("avro", "protobuf"):
         return ()
     value = text.read(text.without_comments(text.decode(info.schema)))

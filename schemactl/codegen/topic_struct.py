@@ -17,7 +17,7 @@ _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
 
 
 def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:
-    """The columns of messages: a record's fields (see `is_record`); `key` and `value` of a KEY_VALUE; else one column `value`.
+    """Return the columns of messages: a record's fields (see `is_record`); `key` and `value` of a KEY_VALUE; else one column `value`.
 
     None: there is no codec for the type, so nothing would fill them.
 
@@ -52,7 +52,7 @@ def is_record(info: SchemaInfo, options: Options, release: Release) -> bool:
 
 
 def _columns(info: SchemaInfo, found: SparkType, release: Release) -> Struct | None:
-    """The fields of the type that was found for a value, if they are columns of their own."""
+    """Return the fields of the type that was found for a value, if they are columns of their own."""
     if not isinstance(found, Struct):
         return None
     if spec(info).payload in ("avro", "json") and not isinstance(parse(info.schema, release), Record):
@@ -61,7 +61,7 @@ def _columns(info: SchemaInfo, found: SparkType, release: Release) -> Struct | N
 
 
 def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:
-    """The PROTOBUF_NATIVE schema that describes the payloads of `info`; None: they are no protobuf, or nothing does."""
+    """Return the PROTOBUF_NATIVE schema that describes the payloads of `info`; None: they are no protobuf, or nothing does."""
     if spec(info).payload != "protobuf":
         return None
     return info if spec(info).language == "protobuf" else info.proto

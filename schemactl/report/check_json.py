@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """The report as indented JSON."""
+    """Return the report as indented JSON."""
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,

@@ -30,7 +30,7 @@ _LIMIT = 60_000
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """The sum, a table of the changed topics with both verdicts, and a folded block for each finding."""
+    """Return the sum, a table of the changed topics with both verdicts, and a folded block for each finding."""
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [

@@ -53,17 +53,17 @@ def _topics(report: CheckReport) -> str:
 
 
 def tables_head(report: CheckReport) -> tuple[str, ...]:
-    """The head of a last column, for what becomes of tables; () where no topic feeds any."""
+    """Return the head of the last column, which says what happens to tables; () where no topic feeds any."""
     return ("tables",) if any(topic.tables for topic in report.topics) else ()
 
 
 def tables(topic: TopicCheck, report: CheckReport) -> tuple[str, ...]:
-    """The cell in that column."""
+    """Return the cell in that column."""
     return tuple(topic.tables.summary if topic.tables else "-" for _ in tables_head(report))
 
 
 def change(topic: TopicCheck) -> str:
-    """What happens to the topic, in few words."""
+    """Return what happens to the topic, in few words."""
     match topic.change:
         case "added" if topic.version is not None:
             return f"new topic, will be version {topic.version}{_stepwise(topic)}"
@@ -82,7 +82,7 @@ def _stepwise(topic: TopicCheck) -> str:
 
 
 def verdicts(topic: TopicCheck) -> tuple[str, str]:
-    """The broker's verdict and the data's, a word or two each."""
+    """Return the broker's verdict and the data's, a word or two each."""
     if topic.verdict is None:
         return "-", "-"
     match topic.verdict.state:
@@ -97,7 +97,7 @@ def verdicts(topic: TopicCheck) -> tuple[str, str]:
 
 
 def summary(report: CheckReport, *, color: bool = False) -> str:
-    """The sum of the report in one line."""
+    """Return the sum of the report in one line."""
 
     def plural(count: int, noun: str) -> str:
         return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -20,7 +20,7 @@ _SHADES = {"+": "green", "-": "red", "~": "yellow"}
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:
-    """A block for each namespace and topic that differs, then the sum."""
+    """Return a block for each namespace and topic that differs, then the sum."""
     blocks = [_head(report)]
     for name, found in _by_name([each for each in report.differences if each.kind not in _UNMANAGED]).items():
         kind = "namespace" if isinstance(name, NamespaceName) else "topic"

@@ -12,7 +12,7 @@ from schemactl.target_numbers.pairs import NumberPair
 
 
 def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, color: bool = False) -> str:
-    """The topics whose messages would be misread, and what to do.
+    """Return the topics whose messages would be misread, and what to do.
 
     Args:
         misread: the topics of which some number is neither Git's nor recorded.
@@ -38,7 +38,7 @@ def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, c
 
 
 def advice(target: str, *, after: bool = False) -> str:
-    """What to do about numbers that are not recorded."""
+    """Return what to do about numbers that are not recorded."""
     first = "apply this; then " if after else ""
     return f"{first}schemactl drift --target {target} --accept --reason TEXT; commit what it writes, and have it approved"
 
@@ -51,7 +51,7 @@ _STATES = {
 
 
 def render_pairs(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:
-    """The topic and its entries, newest first: the registry's number, Git's, what it is and where it came from."""
+    """Return the topic and its entries, newest first: the registry's number, Git's, what it is and where it came from."""
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
     rows += [_row(pair) for pair in reversed(pairs)]
     lines = [paint(str(name), "bold", color=color)]

@@ -9,12 +9,12 @@ from schemactl.plan.file import FORMAT_VERSION, document, step_document
 
 
 def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """The plan as indented JSON: what `plan --out` writes, and `apply` takes."""
+    """Return the plan as indented JSON: what `plan --out` writes, and `apply` takes."""
     return json_text(document(plan))
 
 
 def result_document(result: Result, topics: list[Json] | None = None) -> Json:
-    """What `apply --result` writes: the plan's digest, what was done, what was not, and why.
+    """Return what `apply --result` writes: the plan's digest, what was done, what was not, and why.
 
     The outcome is `applied`, `partly applied`, `failed` (nothing was done), or `started`: not ended, or killed.
     `topics` has the version numbers afterwards (see `target_numbers.pairs`); None: the registry could not be read.

@@ -28,7 +28,7 @@ _SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 
 
 def render(plan: Plan, *, color: bool = False) -> str:
-    """A block for each namespace and topic, then what stays different, what would be refused, and the sum."""
+    """Return a block for each namespace and topic, then what stays different, what would be refused, and the sum."""
     blocks = [_head(plan)]
     blocks += ["\n".join(_block(name, steps, color=color)) for name, steps in _by_name(plan.steps).items()]
     if plan.notes:
@@ -88,7 +88,7 @@ def describe(step: PlanStep) -> str:
 
 
 def render_result(result: Result, *, color: bool = False) -> str:
-    """What was done; where it stopped early, why, and what is left."""
+    """Return what was done; where it stopped early, why, and what is left."""
     if result.failure is None:
         done = _sums(result.plan.steps, "registered", "deleted")
         return paint(f"Applied: {done}.", "green", color=color)
@@ -128,7 +128,7 @@ def _block(name: NamespaceName | TopicName, steps: list[PlanStep], *, color: boo
 
 
 def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
-    """The lines of one step below its block's head, each with its sign."""
+    """Yield the lines of one step below its block's head, each with its sign."""
     match step:
         case SetPolicies(_, before, after):
             yield from _policies(before, after)

@@ -84,7 +84,7 @@ def changes(
     former_names: Mapping[Path, Sequence[str]],
     past: Callable[[], Past] = lambda: _NOTHING,
 ) -> tuple[Change, ...]:
-    """What is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
+    """Return what is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
 
     Columns are found by their names as Spark finds them, without regard to case; their order does not count.
 
@@ -107,7 +107,7 @@ class _Comparison:
         self._older_types = cache(self._older_types_at)
 
     def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[Change]:
-        """What is different between the struct at `was` and what it has become, at `at`."""
+        """Yield what is different between the struct at `was` and what it has become, at `at`."""
         fold = _fold(old, new)
         left = {fold(field.name): field for field in old.fields}
         pairs = [(field, left.pop(fold(field.name), None)) for field in new.fields]
@@ -127,7 +127,7 @@ class _Comparison:
             yield Change("column no longer written", (*was, field.name), sql(field.type), "")
 
     def _added(self, was: Path, path: Path, field: Field) -> Iterator[Change]:
-        """A column that the struct at `was` lacks. Rows that are older yet may have one under that name."""
+        """Yield a column that the struct at `was` lacks. Rows that are older yet may have one under that name."""
         name = field.name.casefold()
         successor = self._successors.get((was, name))
         if successor is not None:
@@ -149,7 +149,7 @@ class _Comparison:
         return {(path[:-1], name.casefold()): path for path in names for name in names[path]}
 
     def _older_types_at(self, was: Path) -> list[dict[str, SparkType]]:
-        """The columns that older rows have in the struct there."""
+        """Return the columns that older rows have in the struct there."""
         structs = [_inside(struct, was) for struct in self._past().structs]
         return [
             {field.name.casefold(): field.type for field in struct.fields}
@@ -158,11 +158,11 @@ class _Comparison:
         ]
 
     def _renamed(self, names: Iterable[str], left: dict[str, Field]) -> Field | None:
-        """The column that is called otherwise now, taken from those that are left."""
+        """Return the column that is called otherwise now, taken from those that are left."""
         return next((left.pop(name) for name in names if name in left), None)
 
     def types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[Change]:
-        """What is different between the type of the column at `was` and that of what it has become, at `at`."""
+        """Yield what is different between the type of the column at `was` and that of what it has become, at `at`."""
         match old, new:
             case Struct(), Struct():
                 yield from self.structs(was, at, old, new)
@@ -184,7 +184,7 @@ class _Comparison:
 
 
 def _inside(spark_type: SparkType | None, path: Path) -> SparkType | None:
-    """The type of the column there; None: there is none."""
+    """Return the type of the column there; None: there is none."""
     for name in path:
         match spark_type:
             case Struct(fields):
@@ -200,13 +200,13 @@ def _inside(spark_type: SparkType | None, path: Path) -> SparkType | None:
 
 
 def _fold(*structs: Struct) -> Callable[[str], str]:
-    """What makes the same of names that are the same: case counts only where names of a struct differ in nothing else."""
+    """Return what makes the same of names that are the same: case counts only where names of a struct differ in nothing else."""
     names = [[field.name.casefold() for field in struct.fields] for struct in structs]
     return str.casefold if all(len(set(each)) == len(each) for each in names) else str
 
 
 def sql(spark_type: SparkType) -> str:
-    """The type as SQL has it; of a long one the beginning."""
+    """Return the type as SQL has it; of a long one the beginning."""
     text = ""
     for piece in _sql(spark_type):
         text += piece
@@ -217,7 +217,7 @@ def sql(spark_type: SparkType) -> str:
 
 
 def _sql(spark_type: SparkType) -> Iterator[str]:
-    """The pieces of the text."""
+    """Yield the pieces of the text."""
     match spark_type:
         case Atomic(name):
             yield _SQL_NAMES.get(name, name)

@@ -48,7 +48,7 @@ def impact(
     generate: Generate,
     release: Release,
 ) -> Impact | None:
-    """The impact of reading with `new` what was read with `old`; None where there are no columns to compare.
+    """Return the impact of reading with `new` what was read with `old`; None where there are no columns to compare.
 
     Columns are those of the generated StructType. There are none for a type without codec, or where Spark has no type
     for the old schema.
@@ -91,7 +91,7 @@ class Pointers:
     """Where the columns of a definition stand in it. It is read once, however many of its columns are looked for."""
 
     def __init__(self, info: SchemaInfo, release: Release) -> None:
-        """Raises InvalidSchema and SparkRefuses as `struct_of`."""
+        """Read the definition; raise InvalidSchema and SparkRefuses as `struct_of` does."""
         self._parts: dict[str, avro.Schema | None] = {}
         if both := pair_of(info):
             self._parts = {"key": _schema(both.key, release), "value": _schema(both.value, release)}
@@ -101,7 +101,7 @@ class Pointers:
         self._numbers: dict[int, dict[str, int]] = {}
 
     def of(self, path: Path) -> str:
-        """The JSON pointer to the place of a column, or to the last place on the way there that the definition has.
+        """Return the JSON pointer to the place of a column, or to the last place on the way there that the definition has.
 
         Avro's definitions alone have such places: in others it is the whole.
         """
@@ -137,7 +137,7 @@ def _schema(info: SchemaInfo, release: Release) -> avro.Schema | None:
 def _inside(
     schema: avro.Schema, name: str, number_of: Callable[[avro.Record, str], int]
 ) -> tuple[str, avro.Schema] | None:
-    """The pointer from a schema to what is called `name` in its StructType, and the schema there; None: there is none."""
+    """Return the pointer from a schema to what is called `name` in its StructType, and the schema there; None: there is none."""
     token = ""
     if isinstance(schema, avro.Union):
         branches = [each for each in enumerate(schema.branches) if each[1].type != "null"]

@@ -26,12 +26,12 @@ _PARQUET = "Read folders of Parquet through the generated view, or with the Stru
 
 
 def summary(changes: Sequence[Change]) -> str:
-    """What happens in a few words, the worst first."""
+    """Return what happens in a few words, the worst first."""
     return ", ".join(effects(changes)) or "nothing"
 
 
 def effects(changes: Sequence[Change]) -> tuple[Effect, ...]:
-    """What happens, each once, the worst first."""
+    """Return what happens, each once, the worst first."""
     there = {change.effect for change in changes}
     return tuple(effect for effect in ADVICE if effect in there)
 
@@ -70,6 +70,6 @@ def sentence(change: Change) -> str:
 
 
 def advice(changes: Sequence[Change]) -> str:
-    """What the owner of a table is to do about the changes."""
+    """Return what the owner of a table is to do about the changes."""
     asked = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
     return f"{_PARQUET}; {'; '.join(asked)}." if asked else ""
