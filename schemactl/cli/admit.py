@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
@@ -52,18 +53,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("role", nargs="?", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
     add_schema_arguments(parser)
-    parser.add_argument("--without-schema", action="store_true", help="the client brings none, as BYTES does")
-    parser.add_argument(
-        "--auto", action="store_true", help="the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one"
+    add_options(
+        parser,
+        "--without-schema: the client brings none, as BYTES does",
+        "--auto: the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one",
     )
     add_target(parser, "the registry whose topic is asked about", from_environment=False)
     parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
-    parser.add_argument(
-        "--consumers", type=int, default=0, metavar="N", help="likewise, without AUTO_CONSUME ones"
-    )
-    parser.add_argument("--has-data", action="store_true", help="the topic holds messages")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
-    parser.add_argument("--jsonl", action="store_true", help="answer questions on standard input")
+    add_options(parser, "--consumers N: likewise, without AUTO_CONSUME ones", type=int, default=0)
+    add_options(parser, "--has-data: the topic holds messages")
+    add_format(parser)
+    add_options(parser, "--jsonl: answer questions on standard input")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

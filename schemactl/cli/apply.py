@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.cli.plan import REFUSED, add_arguments, planned
 from schemactl.cli.reviewed_plan import reviewed
 from schemactl.cli.selection import output_file, target_of
@@ -39,23 +40,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
     add_arguments(parser)
-    parser.add_argument(
-        "--auto-approve", "--yes", action="store_true", help="do not ask before applying a new plan"
-    )
-    parser.add_argument(
-        "--require-approved",
-        metavar="DIGEST",
-        help="apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; nobody is asked",
+    add_options(
+        parser,
+        "--auto-approve, --yes: do not ask before applying a new plan",
+        "--require-approved DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; nobody is asked",
     )
     add_result(parser)
 
 
 def add_result(parser: argparse.ArgumentParser) -> None:
     """Add the argument that `carry_out` obeys."""
-    parser.add_argument(
-        "--result",
-        metavar="FILE",
-        help="write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)",
+    add_options(
+        parser,
+        "--result FILE: write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)",
     )
 
 

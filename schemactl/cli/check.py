@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
 from schemactl.early_exit import in_ci
@@ -51,26 +52,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --topic 'shop/sales/*'\n"
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--staged", action="store_true", help="the index, not the working tree")
-    what.add_argument(
-        "--base",
-        metavar="REF",
-        help="judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
+    add_options(
+        what,
+        "--staged: the index, not the working tree",
+        "--base REF: judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
     )
-    parser.add_argument(
-        "--format",
+    add_options(
+        parser,
+        f"--format FORMAT[=FILE]: {', '.join(CHECK_FORMATS)}; may be given several times, each but one with a file (default: text)",
         action="append",
-        metavar="FORMAT[=FILE]",
-        help=f"{', '.join(CHECK_FORMATS)}; may be given several times, each but one with a file (default: text)",
     )
     add_filters(parser)
-    parser.add_argument("--strict", action="store_true", help="warnings fail, too")
-    parser.add_argument(
-        "--timeout",
+    add_options(parser, "--strict: warnings fail, too")
+    add_options(
+        parser,
+        f"--timeout SECONDS: give up after so long, with exit code 1 (default: {DEFAULT_S:g})",
         type=_seconds,
         default=DEFAULT_S,
-        metavar="SECONDS",
-        help=f"give up after so long, with exit code 1 (default: {DEFAULT_S:g})",
     )
 
 

@@ -15,6 +15,7 @@ from schemactl.broker.checkers import checkers
 from schemactl.cli import Context
 from schemactl.cli.json_definitions import definition_of, proto_of
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.parser import add_options
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
@@ -61,22 +62,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=Release.R4_0.value,
         help="whose answers to predict (default: 4.0)",
     )
-    parser.add_argument(
-        "--checker",
-        action="append",
-        default=[],
+    add_options(
+        parser,
+        f"--checker CLASS...: an optional checker that the broker is configured with: {', '.join(f'{name} (from {first} on)' for name, first in OPTIONAL_CHECKERS.items())}",
         choices=list(OPTIONAL_CHECKERS),
-        metavar="CLASS",
-        help=f"an optional checker that the broker is configured with: {', '.join(f'{name} (from {first} on)' for name, first in OPTIONAL_CHECKERS.items())}",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--identity", action="store_true", help="only: which of `existing` is the same version as `new`?"
-    )
-    what.add_argument(
-        "--fingerprint",
-        action="store_true",
-        help="only: parsing canonical form and fingerprints of Avro schemas",
+    add_options(
+        what,
+        "--identity: only: which of `existing` is the same version as `new`?",
+        "--fingerprint: only: parsing canonical form and fingerprints of Avro schemas",
     )
     what.add_argument(
         "--proto-rules",

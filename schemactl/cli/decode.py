@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
-from schemactl.cli.parser import Parser
+from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import add_numbers_of, add_strict, codec_of, reading, require_codec, schema_of
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
@@ -57,22 +57,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"{TOPIC_HELP}; @N: read into the schema of Git's version N (default: the writer's own)",
     )
     written = parser.add_mutually_exclusive_group()
-    written.add_argument(
-        "--version", type=int, metavar="N", help="the version number in the message: which schema wrote it"
-    )
-    written.add_argument("--version-bytes", metavar="HEX", help="the same, as the message carries it")
+    add_options(written, "--version N: the version number in the message: which schema wrote it", type=int)
+    add_options(written, "--version-bytes HEX: the same, as the message carries it")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--base64", metavar="TEXT", help="the payload")
-    source.add_argument(
-        "--file", metavar="FILE", help="the file that holds the payload (default: standard input)"
+    add_options(
+        source,
+        "--base64 TEXT: the payload",
+        "--file FILE: the file that holds the payload (default: standard input)",
     )
-    parser.add_argument("--key-base64", metavar="TEXT", help="the message's key, of a SEPARATED KEY_VALUE")
+    add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
     add_strict(parser)
-    parser.add_argument(
-        "--json-defaults", action="store_true", help="fields that a JSON payload lacks have their defaults"
+    add_options(
+        parser,
+        "--json-defaults: fields that a JSON payload lacks have their defaults",
+        "--jsonl: any definitions and messages, on JSON lines",
     )
-    parser.add_argument("--jsonl", action="store_true", help="any definitions and messages, on JSON lines")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

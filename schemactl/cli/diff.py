@@ -11,6 +11,7 @@ from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("old", metavar="TOPIC[@N]", help=VERSION_HELP)
     parser.add_argument("new", metavar="TOPIC[@M]", nargs="?", help="the same")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    add_format(parser)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schemactl import topic_match
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.plan import CHANGES, REFUSED
 from schemactl.cli.selection import add_selection, origin_of, target_of
 from schemactl.errors import UsageError
@@ -41,19 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl drift --target prod --format json > numbers.json    keep it: `schemactl rebuild` reads it\n"
     )
     add_selection(parser)
-    parser.add_argument(
-        "--unmanaged", action="store_true", help="also namespaces and topics that Git never declared"
+    add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
+    add_format(parser)
+    add_options(
+        parser,
+        "--detailed-exitcode: exit with 2 when something differs",
+        "--accept: record what its version numbers stand for in the target's numbers file, to be committed",
+        "--reason TEXT: why the numbers differ; belongs to --accept",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the report (default: text)"
-    )
-    parser.add_argument("--detailed-exitcode", action="store_true", help="exit with 2 when something differs")
-    parser.add_argument(
-        "--accept",
-        action="store_true",
-        help="record what its version numbers stand for in the target's numbers file, to be committed",
-    )
-    parser.add_argument("--reason", metavar="TEXT", help="why the numbers differ; belongs to --accept")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

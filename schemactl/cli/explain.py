@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.errors import UsageError, did_you_mean
 from schemactl.rules import Rule, rules
 
@@ -22,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("rule", nargs="?", metavar="RULE", help="the rule's id, as reports print it")
-    which.add_argument("--all", action="store_true", help="one line for every rule")
+    add_options(which, "--all: one line for every rule")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

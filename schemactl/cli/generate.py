@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.cli.reading import add_numbers_of, add_recursion_depth, check_recursion_depth, reading
 from schemactl.cli.selection import add_filters, output_file, output_folder
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
@@ -40,30 +41,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl generate --wheel                   dist/shop_schemas-2026.3.1.220509-py3-none-any.whl, for pip\n"
         "  schemactl generate --out build --wheel build/wheels --wheel-version 1.4.0\n"
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 100 if a file would change")
-    parser.add_argument(
-        "--vendor",
-        action="store_true",
-        help="the package carries the run-time, and needs no schemactl where it is used",
+    add_options(
+        parser,
+        "--check: write nothing; exit 100 if a file would change",
+        "--vendor: the package carries the run-time, and needs no schemactl where it is used",
+        "--out DIR: write the package here (default: `generate.out`)",
+        "--zip FILE: also pack the package, for spark-submit --py-files (in a folder: PACKAGE.zip)",
     )
-    parser.add_argument("--out", metavar="DIR", help="write the package here (default: `generate.out`)")
-    parser.add_argument(
-        "--zip",
-        metavar="FILE",
-        help="also pack the package, for spark-submit --py-files (in a folder: PACKAGE.zip)",
-    )
-    parser.add_argument(
-        "--wheel",
+    add_options(
+        parser,
+        "--wheel DIR: also make a wheel of the package in this folder (default: dist)",
         nargs="?",
         const="dist",
-        metavar="DIR",
-        help="also make a wheel of the package in this folder (default: dist)",
     )
-    parser.add_argument(
-        "--wheel-version",
+    add_options(
+        parser,
+        "--wheel-version VERSION: the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
         default="",
-        metavar="VERSION",
-        help="the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
     )
     add_numbers_of(parser, "`generate.target`, else Git's numbers")
     add_recursion_depth(parser)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.output import write
@@ -40,24 +41,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl import --target prod --registry https://pulsar.example.com:8443    in a repository without project file\n"
     )
     add_selection(parser)
-    parser.add_argument(
-        "--registry",
-        metavar="URL",
-        help="where there is no project file: the target's registry, written into a new one",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="the folder for declarations, inside one of the project's roots (default: the first of them)",
+    add_options(
+        parser,
+        "--registry URL: where there is no project file: the target's registry, written into a new one",
+        "--out DIR: the folder for declarations, inside one of the project's roots (default: the first of them)",
     )
     commits = parser.add_mutually_exclusive_group()
-    commits.add_argument(
-        "--one-commit", action="store_true", help="commit the latest version of everything at once"
-    )
-    commits.add_argument(
-        "--commit-each-version",
-        action="store_true",
-        help="a commit for each version that can be read, in order of their upload and with its time",
+    add_options(
+        commits,
+        "--one-commit: commit the latest version of everything at once",
+        "--commit-each-version: a commit for each version that can be read, in order of their upload and with its time",
     )
 
 

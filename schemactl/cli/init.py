@@ -9,6 +9,7 @@ from pathlib import Path
 
 from schemactl import output
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.errors import SchemactlError, UsageError
 
 PROJECT = """\
@@ -69,9 +70,7 @@ repos:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `init`."""
     parser.epilog = "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n"
-    parser.add_argument(
-        "--bare", action="store_true", help="the project file alone, without a first namespace and topic"
-    )
+    add_options(parser, "--bare: the project file alone, without a first namespace and topic")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reading import reading
 from schemactl.cli.selection import VERSION_HELP, add_target, choose, number_of, recorded_numbers, target_of
 from schemactl.errors import SchemactlError, UsageError
@@ -39,16 +40,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl log orders --target prod                        with the numbers that its registry gave\n"
     )
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
-    parser.add_argument("--all", action="store_true", help="every topic that was ever approved")
-    parser.add_argument(
-        "--version-bytes", metavar="HEX", help="the schema version of a message: which commit brought it"
+    add_options(
+        parser,
+        "--all: every topic that was ever approved",
+        "--version-bytes HEX: the schema version of a message: which commit brought it",
     )
     add_target(
         parser,
         "as this target's registry has them: its numbers beside Git's, where something else took one",
         from_environment=False,
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    add_format(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -203,6 +203,26 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
     return parser
 
 
+def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) -> None:
+    """Add options, each with its help: `--strict: HELP` is a flag, `--out FILE: HELP` takes a value, `--topic GLOB...: HELP` any number.
+
+    `settings` are argparse's, for each of them.
+    """
+    for option in options:
+        written, _, text = option.partition(": ")
+        *names, last = written.split(", ")
+        last, _, metavar = last.partition(" ")
+        more: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
+        if metavar.endswith("..."):
+            more = {"metavar": metavar.removesuffix("..."), "action": "append", "default": []}
+        to.add_argument(*names, last, help=text, **more, **settings)
+
+
+def add_format(to: argparse._ActionsContainer) -> None:
+    """Add the option that says whether the report is for people or for programs."""
+    to.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+
+
 def _overview() -> Iterator[str]:
     """Yield the groups of commands, as `--help` shows them."""
     columns = int(os.environ.get("COLUMNS") or 0) or _terminal_columns()

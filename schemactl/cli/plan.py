@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import (
     EnvironmentTarget,
     add_selection,
@@ -47,38 +48,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("show",), metavar="show", help="show a plan file")
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="the file to show")
     add_arguments(parser)
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        help="write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`",
+    add_options(
+        parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`"
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="form of the report (default: text)"
-    )
-    parser.add_argument("--detailed-exitcode", action="store_true", help="exit with 2 when there are changes")
+    add_format(parser)
+    add_options(parser, "--detailed-exitcode: exit with 2 when there are changes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `plan` and `apply` share."""
     add_selection(parser)
-    parser.add_argument(
-        "--allow-delete",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="delete the schema of a topic that is no longer declared: a tombstone takes the next number",
-    )
-    parser.add_argument(
-        "--force-delete",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="likewise, leaving nothing: numbering starts again at 0",
-    )
-    parser.add_argument(
-        "--relax-while-replaying",
-        action="store_true",
-        help="register approved versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
+    add_options(
+        parser,
+        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number",
+        "--force-delete TOPIC...: likewise, leaving nothing: numbering starts again at 0",
+        "--relax-while-replaying: register approved versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.cli.selection import ChosenTarget, add_target, approved_target
 from schemactl.errors import SchemactlError, UsageError
 
@@ -197,19 +198,16 @@ def reading(
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
     """Add the argument that a codec's `strict` is."""
-    parser.add_argument(
-        "--strict", action="store_true", help="reject bytes behind the value, and text that is not UTF-8"
-    )
+    add_options(parser, "--strict: reject bytes behind the value, and text that is not UTF-8")
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
     """Add the argument that says how deep columns go; `check_recursion_depth` judges it."""
-    parser.add_argument(
-        "--recursion-depth",
+    add_options(
+        parser,
+        "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are refused)",
         type=int,
         default=0,
-        metavar="N",
-        help="maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are refused)",
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
+from schemactl.cli.parser import add_options
 from schemactl.cli.plan import REFUSED
 from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.selection import (
@@ -53,25 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(default: the target's approved numbers file)",
     )
     add_selection(parser)
-    parser.add_argument(
-        "--force-delete",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="delete what the topic's schema is now, first: what was written with it can then not be read",
-    )
-    parser.add_argument(
-        "--relax-while-replaying",
-        action="store_true",
-        help="register versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        help="write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
-    )
-    parser.add_argument(
-        "--auto-approve", "--yes", action="store_true", help="do not ask before the plan is applied"
+    add_options(
+        parser,
+        "--force-delete TOPIC...: delete what the topic's schema is now, first: what was written with it can then not be read",
+        "--relax-while-replaying: register versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
+        "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
+        "--auto-approve, --yes: do not ask before the plan is applied",
     )
     add_result(parser)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import add_target, find, target_of
@@ -50,18 +51,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=summary, description=summary, epilog=epilog)
         action.add_argument("topic", metavar="TOPIC", help=_HELP)
         add_target(action)
-        action.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+        add_format(action)
         if name == "get":
             action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
         if name in ("put", "test"):
             add_schema_arguments(action)
         if name == "delete":
             how = action.add_mutually_exclusive_group()
-            how.add_argument(
-                "--allow-delete", action="store_true", help="put a tombstone: it takes the next number"
-            )
-            how.add_argument(
-                "--force-delete", action="store_true", help="leave nothing: numbering starts again at 0"
+            add_options(
+                how,
+                "--allow-delete: put a tombstone: it takes the next number",
+                "--force-delete: leave nothing: numbering starts again at 0",
             )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.formats import SPECS
 from schemactl.model import SchemaInfo, SchemaType, TopicName
@@ -23,24 +24,23 @@ _DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that bring a schema."""
-    parser.add_argument(
-        "--file",
-        metavar="FILE",
-        help="the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it",
+    add_options(
+        parser,
+        "--file FILE: the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it",
     )
-    parser.add_argument(
-        "--type",
+    add_options(
+        parser,
+        "--type TYPE: of an .avsc: AVRO (the default), JSON or PROTOBUF; without a file: STRING, INT64, ...",
         choices=[
             kind.name
             for kind, each in SPECS.items()
             if each.payload == "value" or each.declared_as in ("avro", "protobuf", "proto")
         ],
-        metavar="TYPE",
-        help="of an .avsc: AVRO (the default), JSON or PROTOBUF; without a file: STRING, INT64, ...",
     )
-    parser.add_argument("--message", metavar="NAME", help="of a .proto: the root message's full name")
-    parser.add_argument(
-        "--reference", action="append", default=[], metavar="FILE", help="a file that FILE takes types from"
+    add_options(
+        parser,
+        "--message NAME: of a .proto: the root message's full name",
+        "--reference FILE...: a file that FILE takes types from",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.errors import UsageError, did_you_mean
 from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic
 from schemactl.topic_match import find_one, matching
@@ -44,14 +45,11 @@ def add_target(
     A command that needs no target takes none from the environment: no registry is contacted without being asked for.
     """
     named = os.environ.get(TARGET_VARIABLE) if from_environment else None
-    parser.add_argument(
-        "--target", metavar="NAME", default=EnvironmentTarget(named) if named else None, help=help_text
-    )
-    parser.add_argument(
-        "--trust-working-tree",
-        action="store_true",
-        help="take the target from the project file here, not from the approved one: it may name any registry, and any "
-        "variable or file as its secret",
+    add_options(parser, f"--target NAME: {help_text}", default=EnvironmentTarget(named) if named else None)
+    add_options(
+        parser,
+        "--trust-working-tree: take the target from the project file here, not from the approved one: it may name any "
+        "registry, and any variable or file as its secret",
     )
 
 
@@ -63,15 +61,10 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which topics a command is about."""
-    parser.add_argument(
-        "--topic",
-        action="append",
-        default=[],
-        metavar="GLOB",
-        help="only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
-    )
-    parser.add_argument(
-        "--namespace", action="append", default=[], metavar="NS", help="only this namespace; may be repeated"
+    add_options(
+        parser,
+        "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
+        "--namespace NS...: only this namespace; may be repeated",
     )
 
 

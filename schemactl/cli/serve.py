@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_options
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -31,27 +32,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl serve --registry sqlite:.schemactl/registry.db         what `plan --target local` speaks of\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
-    parser.add_argument(
-        "--port", type=_port, default=DEFAULT_PORT, metavar="N", help="0: any that is free (default: 8080)"
-    )
-    parser.add_argument(
-        "--registry",
+    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=_port, default=DEFAULT_PORT)
+    add_options(
+        parser,
+        "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
         default=MEMORY,
-        metavar="URL",
-        help="sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
     )
-    parser.add_argument(
-        "--host",
+    add_options(
+        parser,
+        "--host ADDRESS: address to listen on (default: 127.0.0.1); any but this machine's own needs --allow-host",
         default="127.0.0.1",
-        metavar="ADDRESS",
-        help="address to listen on (default: 127.0.0.1); any but this machine's own needs --allow-host",
     )
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name or address, besides localhost, by which clients may call the server; can be given several times",
+    add_options(
+        parser,
+        "--allow-host NAME...: a name or address, besides localhost, by which clients may call the server; can be given several times",
     )
 
 

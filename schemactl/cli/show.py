@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.errors import SchemactlError
 from schemactl.json_values import commit_value, json_text
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl show orders --format json      the same for programs, with type, properties and commit\n"
     )
     parser.add_argument("topic", metavar="TOPIC[@N]", help=VERSION_HELP)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    add_format(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import schemactl
 from schemactl.cli import Context
-from schemactl.cli.parser import Command, Parser
+from schemactl.cli.parser import Command, Parser, add_options
 from schemactl.cli.reading import (
     add_numbers_of,
     add_recursion_depth,
@@ -74,24 +74,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="TOPIC[@N]",
             help=f"{TOPIC_HELP}; @N: read with the schema of Git's version N (default: the one in force)",
         )
-        action.add_argument(
-            "--messages",
-            metavar="PATH",
+        add_options(
+            action,
+            "--messages PATH: a file or folder of messages, local or remote; or pulsar://HOST:6650, to read the topic itself",
             required=True,
-            help="a file or folder of messages, local or remote; or pulsar://HOST:6650, to read the topic itself",
         )
-        action.add_argument(
-            "--messages-format",
-            metavar="NAME",
+        add_options(
+            action,
+            "--messages-format NAME: their format, as Spark names it: parquet, orc, json, ... (default: parquet)",
             default="parquet",
-            help="their format, as Spark names it: parquet, orc, json, ... (default: parquet)",
         )
-        action.add_argument(
-            "--option",
-            metavar="NAME=VALUE",
-            action="append",
-            default=[],
-            help="an option of that format's reader, or of pulsar-schemactl; may be repeated",
+        add_options(
+            action,
+            "--option NAME=VALUE...: an option of that format's reader, or of pulsar-schemactl; may be repeated",
         )
         versions = action.add_mutually_exclusive_group()
         for where, option, columns in (
@@ -102,14 +97,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             where.add_argument(
                 f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)"
             )
-        versions.add_argument(
-            "--unversioned",
-            action="store_true",
-            help="no message has a version: each is read as written with the reader's own schema",
+        add_options(
+            versions,
+            "--unversioned: no message has a version: each is read as written with the reader's own schema",
         )
-        action.add_argument(
-            "--master", metavar="URL", default="local[*]", help="the Spark to use (default: local[*])"
-        )
+        add_options(action, "--master URL: the Spark to use (default: local[*])", default="local[*]")
         add_numbers_of(action)
         add_strict(action)
         add_recursion_depth(action)

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import json_text
@@ -35,33 +36,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "stops the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
     )
     parser.add_argument("--out", metavar="PATH", required=True, help="the folder of the Parquet files")
-    parser.add_argument(
-        "--rejected",
-        metavar="PATH",
-        help="the folder of rejected messages (default: the folder _rejected in --out)",
-    )
-    parser.add_argument(
-        "--partition-by",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="a column whose values become folders; may be repeated",
+    add_options(
+        parser,
+        "--rejected PATH: the folder of rejected messages (default: the folder _rejected in --out)",
+        "--partition-by COLUMN...: a column whose values become folders; may be repeated",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
     parser.add_argument("--rows-per-file", type=int, metavar="N", help="at most so many rows in a file")
-    parser.add_argument(
-        "--files-at-once",
+    add_options(
+        parser,
+        "--files-at-once N: maximum files of messages in a step, after which the job can be resumed (default: 64)",
         type=int,
         default=64,
-        metavar="N",
-        help="maximum files of messages in a step, after which the job can be resumed (default: 64)",
     )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="PATH",
-        help="where Spark keeps what was landed of --messages (default: a folder in --out)",
+    add_options(
+        parser,
+        "--checkpoint PATH: where Spark keeps what was landed of --messages (default: a folder in --out)",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    add_format(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.json_values import json_text
@@ -31,24 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the report also says which of the unreadable ones the approved schema cannot read either. Exit code 100: there is "
         "a message that would be lost."
     )
-    parser.add_argument(
-        "--candidate",
-        action="store_true",
-        help="read with the schema that the files declare, not the approved one",
+    add_options(
+        parser,
+        "--candidate: read with the schema that the files declare, not the approved one",
+        "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
     )
-    parser.add_argument(
-        "--only-new-loss",
-        action="store_true",
-        help="with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
-    )
-    parser.add_argument(
-        "--shown",
-        type=int,
-        default=10,
-        metavar="N",
-        help="how many unreadable messages to show (default: 10)",
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    add_options(parser, "--shown N: how many unreadable messages to show (default: 10)", type=int, default=10)
+    add_format(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.parser import add_options
 from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Spark's type for definitions in bulk, as Spark's own SchemaConverters makes it, refusals included."
     )
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--spark", default="4.1", metavar="MAJOR.MINOR", help="the release of Spark to follow (default: 4.1)"
-    )
+    add_options(parser, "--spark MAJOR.MINOR: the release of Spark to follow (default: 4.1)", default="4.1")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
