@@ -9,17 +9,24 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from schemactl import history
+from schemactl.broker import TopicState, admit, policies_in_force
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
+from schemactl.compat import judge
 from schemactl.errors import UsageError
+from schemactl.formats import explain
 from schemactl.json_values import json_text
+from schemactl.model import SchemaInfo, SchemaType, Topic, live
+from schemactl.plan import renamed_topic
+from schemactl.registry import Scope
 
 if TYPE_CHECKING:
     from schemactl.broker import Decision, PoliciesInForce
-    from schemactl.model import Catalog, Release, SchemaInfo, Topic
+    from schemactl.model import Catalog, Release
 
 FORMAT_VERSION = 1
 REFUSED = 100
@@ -111,8 +118,6 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
 
 def _client(args: argparse.Namespace, context: Context, chosen: Chosen) -> tuple[SchemaInfo | None, str]:
     """Return the schema that the client brings, and what to call it."""
-    from schemactl.model import SchemaInfo, SchemaType
-
     if args.without_schema:
         return None, "no schema"
     if args.auto:
@@ -131,12 +136,6 @@ def _state(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic as history or a registry has it, and what is in force there."""
-    from schemactl import history
-    from schemactl.broker import policies_in_force
-    from schemactl.model import Topic
-    from schemactl.plan import renamed_topic
-    from schemactl.registry import Scope
-
     if args.target is None:
         project, _ = history.load_project(context.directory, context.config)
         strategy, _ = approved.strategy(topic.name, project.defaults)
@@ -160,7 +159,6 @@ def _state(
 
 
 def _decided(question: _Question, args: argparse.Namespace) -> Decision:
-    from schemactl.broker import TopicState, admit
 
     state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
     return admit(args.role, question.client, state, question.policies, question.release)
@@ -186,9 +184,6 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
 
 def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
     """Say what the broker's message means, where it only has the definitions that it compared."""
-    from schemactl.compat import judge
-    from schemactl.formats import explain
-
     if question.client is None or "\n" not in decision.message:
         return
     topic, policies = question.topic, question.policies
@@ -206,7 +201,6 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
 
 
 def _fix(question: _Question, decision: Decision) -> str:
-    from schemactl.model import live
 
     if question.client is None:
         return "give the client the topic's schema, or take schema_validation_enforced back"

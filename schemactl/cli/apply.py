@@ -10,12 +10,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from schemactl import history
+from schemactl.apply import Result, apply_plan, as_planned, restore_left, told_restored
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import REFUSED, add_arguments, planned
 from schemactl.cli.reviewed_plan import reviewed
 from schemactl.cli.selection import output_file, target_of
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
+from schemactl.model import Catalog
+from schemactl.plan import RestoreStrategy, renamed
+from schemactl.plan.file import plan_digest, write_json
+from schemactl.report.plan_json import result_document
+from schemactl.report.plan_text import describe, render_result
+from schemactl.target_numbers.pairs import topic_values
 
 if TYPE_CHECKING:
     from schemactl.cli.reviewed_plan import Review
@@ -76,16 +84,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def print_restored(plan: Plan, registry: Registry) -> None:
     """Restore, and report, the topics that a killed `apply` left relaxed: that is done whatever becomes of the rest."""
-    from schemactl.apply import restore_left, told_restored
-    from schemactl.plan import RestoreStrategy
-
     names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
     for name, own in restore_left(registry, names):
         print(told_restored(name, own))
 
 
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
-    from schemactl.plan.file import plan_digest
 
     found = plan_digest(plan)
     if found != approved:
@@ -111,10 +115,6 @@ def carry_out(
     plan: Plan, registry: Registry, args: argparse.Namespace, context: Context, review: Review | None = None
 ) -> int:
     """Carry out the plan, write its result to the file that --result names, and return the exit code of `apply`."""
-    from schemactl.apply import Result, apply_plan, as_planned
-    from schemactl.plan.file import write_json
-    from schemactl.report.plan_json import result_document
-    from schemactl.report.plan_text import describe, render_result
 
     def progress(number: int, step: PlanStep) -> None:
         context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
@@ -155,11 +155,6 @@ def _without_failure(plan: Plan, context: Context) -> int:
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
     """Return what asks, whenever it is called, which numbers the registry gave to Git's versions."""
-    from schemactl import history
-    from schemactl.model import Catalog
-    from schemactl.plan import renamed
-    from schemactl.target_numbers.pairs import topic_values
-
     git = Catalog()
     if plan.origin.tip is not None:
         # Warnings about the target have been printed before.

@@ -10,20 +10,39 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from schemactl import topic_match
+from schemactl import history, topic_match
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.plan import CHANGES, REFUSED
 from schemactl.cli.selection import add_selection, origin_of, target_of
+from schemactl.declare import WorktreeFiles
+from schemactl.declare.catalog import in_roots
+from schemactl.drift import DriftReport, find
 from schemactl.errors import UsageError
+from schemactl.messages import versions
+from schemactl.plan import applicable, observe, renamed, renamed_numbers, renamed_topic, scope_of, select
+from schemactl.printing import on_one_line
+from schemactl.registry import Scope
+from schemactl.report import drift_json, drift_text
+from schemactl.target_numbers import (
+    TargetNumbers,
+    accept,
+    find_apart,
+    lost_numbers,
+    numbers_of,
+    numbers_path,
+    read_numbers,
+    topic_apart,
+    twin_of,
+)
+from schemactl.target_numbers.writing import write_numbers
 
 if TYPE_CHECKING:
     from schemactl.cli.selection import ChosenTarget
-    from schemactl.drift import DriftReport
     from schemactl.history import History, Repository
     from schemactl.model import Catalog, Target, TopicName
-    from schemactl.registry import Registry, Scope
-    from schemactl.target_numbers import TargetNumbers, TopicApart, TopicNumbers
+    from schemactl.registry import Registry
+    from schemactl.target_numbers import TopicApart, TopicNumbers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +77,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return _accept(args, context)
     if args.reason is not None:
         raise UsageError("--reason belongs to --accept")
-    from schemactl.report import drift_json, drift_text
 
     report = _report(args, context)
     if args.format == "json":
@@ -82,8 +100,6 @@ class _Opened(NamedTuple):
 
 @contextmanager
 def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Opened]:
-    from schemactl import history
-    from schemactl.target_numbers import numbers_of
 
     place = target_of(args.target, context)
     with (
@@ -97,10 +113,6 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Opened]:
 
 
 def _report(args: argparse.Namespace, context: Context) -> DriftReport:
-    from schemactl.drift import DriftReport, find
-    from schemactl.plan import applicable, observe, renamed, renamed_numbers, scope_of, select
-    from schemactl.registry import Scope
-    from schemactl.target_numbers import find_apart, lost_numbers
 
     with _opened(args, context) as (place, repository, registry, approved, numbers):
         target = place.target
@@ -127,9 +139,6 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
 
 def _others(registry: Registry, git: Catalog) -> Scope:
     """Return what the registry has and Git never declared."""
-    from schemactl.plan import scope_of
-    from schemactl.registry import Scope
-
     declared, there = scope_of(git), registry.everything()
     managed = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in there.topics if name.schema_id not in managed)
@@ -138,8 +147,6 @@ def _others(registry: Registry, git: Catalog) -> Scope:
 
 def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
     """Return `scope`, and of `others` what was asked for."""
-    from schemactl.registry import Scope
-
     topics = topic_match.select(others.topics, args.topic, args.namespace)
     spaces = frozenset(
         name
@@ -151,9 +158,6 @@ def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
 
 def _accept(args: argparse.Namespace, context: Context) -> int:
     """Record what the numbers stand for. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
-    from schemactl.plan import observe, renamed, scope_of, select
-    from schemactl.target_numbers.writing import write_numbers
-
     if not (args.reason or "").strip():
         raise UsageError("--accept needs the reason, for whoever reads the record later: --reason TEXT")
     with _opened(args, context) as (place, repository, registry, approved, recorded):
@@ -190,10 +194,6 @@ class _Found:
 
 def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
     """Return the record so far: what the working tree has, which may not be approved yet, else what was approved."""
-    from schemactl.declare import WorktreeFiles
-    from schemactl.declare.catalog import in_roots
-    from schemactl.target_numbers import TargetNumbers, numbers_path, read_numbers
-
     target, project = place.target, place.project
     try:
         path = numbers_path(project, target)
@@ -214,8 +214,6 @@ def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumber
 def _acceptable(
     git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, reason: str
 ) -> _Found:
-    from schemactl.plan import applicable, renamed_topic
-    from schemactl.target_numbers import accept, topic_apart, twin_of
 
     topics: dict[TopicName, TopicNumbers] = dict(before.topics)
     found = _Found(before, before)
@@ -256,9 +254,6 @@ def _forgotten(found: _Found, name: TopicName) -> list[int]:
 
 def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
     """Print what was recorded, what was not, and what comes next."""
-    from schemactl.messages import versions
-    from schemactl.printing import on_one_line
-
     path = found.numbers.path
     if found.changed:
         print(f"Recorded in {path} what the numbers of {target.name} stand for:")

@@ -11,18 +11,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schemactl import declare, history, registry_url
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
+from schemactl.history.approved import approved
+from schemactl.history.commits import NewCommit, add_commits
+from schemactl.importing import import_catalog, project_text
+from schemactl.messages import moment
+from schemactl.model import Catalog, Project, Target
 from schemactl.output import write
+from schemactl.plan import renamed
+from schemactl.printing import on_one_line
+from schemactl.registry import Scope
+from schemactl.report.numbers_text import advice
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
-    from schemactl.history.commits import NewCommit
     from schemactl.history.repository import Repository
     from schemactl.importing import ImportResult
-    from schemactl.model import Catalog, Commit, Project, Target, TopicName
+    from schemactl.model import Commit, TopicName
     from schemactl.registry import Registry
 
 
@@ -56,9 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after everything that can be declared is declared."""
-    from schemactl import history
-    from schemactl.importing import import_catalog
-
     with history.Repository.open(context.directory) as repository:
         if repository.top is None:
             raise UsageError(
@@ -89,9 +95,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
     """Return the project, and whether its file is still to be written."""
-    from schemactl import declare, registry_url
-    from schemactl.model import Project, Target
-
     folder = Path(context.directory).resolve()
     found = context.config or any(
         (parent / declare.PROJECT_FILE).exists()
@@ -147,9 +150,6 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 
 def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
     """Return what the working tree declares; nothing of it is touched."""
-    from schemactl import declare
-    from schemactl.model import Catalog
-
     if is_new:
         return Catalog()
     return declare.load(declare.WorktreeFiles(str(top), folders=project.roots), project)
@@ -157,9 +157,6 @@ def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
 
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return what was asked for of the registry, by the names it is to be declared under."""
-    from schemactl.plan import renamed
-    from schemactl.registry import Scope
-
     there = registry.everything()
     known = frozenset(there.topics)
     require_matches(
@@ -178,7 +175,6 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
 
 
 def _project_text(project: Project, target: Target, registry: Registry) -> bytes:
-    from schemactl.importing import project_text
 
     root = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
     return project_text(root=root, target=target.name, registry=target.registry, release=registry.release)
@@ -193,8 +189,6 @@ def _write(
     target: Target,
 ) -> Commit | None:
     """Write everything: as commits, of which the last is returned, or as files alone."""
-    from schemactl.history.commits import NewCommit, add_commits
-
     if args.commit_each_version:
         return add_commits(repository, _commits({**around, **imported.namespace_files}, imported, target))
     files = {**around, **imported.latest}
@@ -210,8 +204,6 @@ def _write(
 
 def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
     """Return the approved ref, where that is not at `tip` now."""
-    from schemactl.history.approved import approved
-
     try:
         ref, found = approved(repository, project)
     except HistoryError:
@@ -221,9 +213,6 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
     """Yield the commits: first what has no versions, then each version."""
-    from schemactl.history.commits import NewCommit
-    from schemactl.messages import moment
-
     now_s = int(time.time())
     if around:
         yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, around)
@@ -252,9 +241,6 @@ def _create(path: Path, data: bytes, *, top: str) -> None:
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
     """Print what was declared, what one should know about it, and what comes next."""
-    from schemactl.printing import on_one_line
-    from schemactl.report.numbers_text import advice
-
     if imported.notes:
         print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
     done = "Nothing to import: everything there is declared." if not any(imported.counts) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -225,7 +226,7 @@ def add_format(to: argparse._ActionsContainer) -> None:
 
 def _overview() -> Iterator[str]:
     """Yield the groups of commands, as `--help` shows them."""
-    columns = int(os.environ.get("COLUMNS") or 0) or _terminal_columns()
+    columns = int(os.environ.get("COLUMNS") or 0) or shutil.get_terminal_size().columns
     for group, purpose in GROUPS.items():
         yield f"{group}: {purpose}"
         for name, entry in COMMANDS.items():
@@ -238,46 +239,24 @@ def _overview() -> Iterator[str]:
         yield ""
 
 
-def _terminal_columns() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
-
-
 def add_global_options(parser: argparse._ActionsContainer, default: str | None = None) -> None:
     """Add the options that every command has."""
-    off: Any = default or False
-    parser.add_argument(
-        "-C", dest="directory", metavar="DIR", default=default or ".", help="work as if started in DIR"
-    )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
+    add_options(parser, "-C DIR: work as if started in DIR", dest="directory", default=default or ".")
+    add_options(
+        parser,
+        "--config FILE: the project file (default: schemactl.yaml, looked for upwards)",
         default=default,
-        help="the project file (default: schemactl.yaml, looked for upwards)",
     )
-    parser.add_argument(
-        "--quiet",
-        "-q",
-        action="store_true",
-        default=off,
-        help="no progress and no warnings on standard error",
+    add_options(
+        parser,
+        "--quiet, -q: no progress and no warnings on standard error",
+        "--verbose, -v: say on standard error what is being done",
+        "--debug: likewise, with every git command and its time, and with the traceback of a problem",
+        default=default or False,
     )
-    parser.add_argument(
-        "--verbose", "-v", action="store_true", default=off, help="say on standard error what is being done"
-    )
-    parser.add_argument(
-        "--debug",
-        action="store_true",
-        default=off,
-        help="likewise, with every git command and its time, and with the traceback of a problem",
-    )
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default=default or "auto",
-        help="colours in reports (auto: on a terminal)",
-    )
+    colors = ("auto", "always", "never")
+    text = "colours in reports (auto: on a terminal)"
+    parser.add_argument("--color", choices=colors, default=default or "auto", help=text)
 
 
 def global_options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.selection import (
     EnvironmentTarget,
     add_selection,
@@ -20,6 +21,9 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import UsageError
+from schemactl.plan import Permissions, make_plan, observe, renamed, renamed_topic, scope_of, select
+from schemactl.plan.file import plan_digest, read, write
+from schemactl.report import plan_json, plan_text
 
 if TYPE_CHECKING:
     from schemactl.model import TopicName
@@ -70,8 +74,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused, or messages misread."""
     if args.action:
         return _show(args, context)
-    from schemactl.cli.reviewed_plan import command_for
-    from schemactl.plan.file import write
 
     with planned(args, context) as (plan, _):
         out = output_file(args.out, context, name="plan.json") if args.out else None
@@ -85,8 +87,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _show(args: argparse.Namespace, context: Context) -> int:
     """Print the plan of a file."""
-    from schemactl.plan.file import read
-
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
     explicit = None if isinstance(args.target, EnvironmentTarget) else args.target
@@ -101,9 +101,6 @@ def _show(args: argparse.Namespace, context: Context) -> int:
 
 def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
     """Print the plan and return the exit code of `plan`."""
-    from schemactl.plan.file import plan_digest
-    from schemactl.report import plan_json, plan_text
-
     if args.format == "json":
         print(plan_json.render(plan))
     else:
@@ -118,16 +115,6 @@ def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
     """Yield the plan from approved history to the target's registry, and that registry, open."""
-    from schemactl.plan import (
-        Permissions,
-        make_plan,
-        observe,
-        renamed,
-        renamed_topic,
-        scope_of,
-        select,
-    )
-
     chosen = target_of(args.target, context)
     target = chosen.target
     approved = context.approved(chosen.project)

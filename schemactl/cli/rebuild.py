@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from schemactl import plan as planning
 from schemactl.cli import Context
 from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
 from schemactl.cli.parser import add_options
@@ -22,6 +23,11 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.plan import Permissions, applicable, observe, renamed, renamed_topic, scope_of
+from schemactl.plan.file import plan_digest, write
+from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
+from schemactl.report.plan_text import render
+from schemactl.target_numbers.pairs import read_lists
 from schemactl.topic_match import select
 
 if TYPE_CHECKING:
@@ -66,9 +72,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
-    from schemactl.plan.file import plan_digest, write
-    from schemactl.report.plan_text import render
-
     with _planned(args, context) as (plan, registry, sources):
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if plan.refusals:
@@ -90,10 +93,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
     """Yield the plan, the registry it is for, and where its numbers come from."""
-    from schemactl import plan as planning
-    from schemactl.plan import Permissions, applicable, observe, renamed, renamed_topic, scope_of
-    from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
-
     found = target_of(args.target, context)
     target = found.target
     approved = context.approved(found.project)
@@ -139,7 +138,6 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
 
 def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
-    from schemactl.target_numbers.pairs import read_lists
 
     return read_lists(relative_path(args.numbers, context), target=target, git=git) if args.numbers else {}
 
@@ -156,8 +154,6 @@ def _chosen(lists: Lists, git: Catalog, everything: Catalog, args: argparse.Name
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
     """Say where the numbers come from, and how far they can be trusted; `files` are those that the lists come from."""
-    from schemactl.plan import applicable
-
     listed = [name for name, pairs in lists.items() if pairs]
     others = [
         topic.name

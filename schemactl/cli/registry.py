@@ -9,19 +9,27 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from schemactl import formats
+from schemactl.apply import restore_left, told_restored
+from schemactl.changes import Contents, stamp
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import add_target, find, target_of
-from schemactl.errors import RegistryError, SchemactlError, SchemaRefused, UsageError
+from schemactl.compat import judge
+from schemactl.errors import InvalidSchema, RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.outline import stored_text
 from schemactl.json_values import json_text
 from schemactl.messages import moment, numbers, versions
+from schemactl.model import TopicName
+from schemactl.plan import renamed_topic
 from schemactl.printing import redirected
+from schemactl.registry import Scope
+from schemactl.verdicts import Outcome
 
 if TYPE_CHECKING:
-    from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName
+    from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic
     from schemactl.registry import Registry
     from schemactl.verdicts import Answer, Breakage
 
@@ -161,8 +169,6 @@ def _put(place: _Place, args: argparse.Namespace, context: Context) -> int:
 
 
 def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    from schemactl.compat import judge
-    from schemactl.verdicts import Outcome
 
     info = read_schema(args, context, place.declared)
     asked = place.registry.test_schema(place.name, info)
@@ -200,7 +206,6 @@ def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
 
 
 def _refusal(place: _Place, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
-    from schemactl.verdicts import Outcome
 
     no = upload if upload.version is None else asked
     lines = [
@@ -228,8 +233,6 @@ def _broken(breakage: Breakage) -> str:
 
 def _restore(place: _Place, context: Context) -> None:
     """Restore the topic's own strategy where a killed `apply` left another."""
-    from schemactl.apply import restore_left, told_restored
-
     for name, own in restore_left(place.registry, [place.name]):
         context.say(told_restored(name, own))
 
@@ -276,8 +279,6 @@ ACTIONS: Final[dict[str, tuple[Callable[[_Place, argparse.Namespace, Context], i
 
 @contextmanager
 def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
-    from schemactl.plan import renamed_topic
-    from schemactl.registry import Scope
 
     chosen = target_of(args.target, context)
     target = chosen.target
@@ -290,8 +291,6 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
 
 def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
     """Return the topic that is named in full, or, of those that Git declares, by less; what writes takes no globs."""
-    from schemactl.model import TopicName
-
     text, globs = args.topic, args.action not in ("put", "delete")
     if ("://" in text or text.count("/") == 2) and not (globs and set(text) & set("*?[")):
         try:
@@ -303,10 +302,6 @@ def _name(args: argparse.Namespace, project: Project, context: Context) -> Topic
 
 def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
     """Warn on standard error where Git does not declare what is being put."""
-    from schemactl import formats
-    from schemactl.changes import Contents
-    from schemactl.errors import InvalidSchema
-
     topic = context.approved().catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
         context.say(
@@ -343,7 +338,6 @@ def _version(place: _Place, number: int | None) -> SchemaVersion:
 
 
 def _headline(version: SchemaVersion) -> str:
-    from schemactl.changes import stamp
 
     what = version.info.type.name if version.info else "tombstone"
     commit = stamp(version.info)

@@ -22,6 +22,12 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
+from schemactl.model import Catalog
+from schemactl.plan import DeleteSchema, Permissions, RelaxStrategy, make_plan, renamed, renamed_topic
+from schemactl.plan.file import read, step_document
+from schemactl.plan.rebuild import make_rebuild
+from schemactl.report.plan_text import describe
+from schemactl.target_numbers.pairs import lists_of
 from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
@@ -29,8 +35,8 @@ if TYPE_CHECKING:
 
     from schemactl.history import History
     from schemactl.history.repository import Repository
-    from schemactl.model import Catalog, Commit, Project, TopicName
-    from schemactl.plan import Permissions, Plan
+    from schemactl.model import Commit, Project, TopicName
+    from schemactl.plan import Plan
     from schemactl.plan.registry_state import RegistryState
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
@@ -64,7 +70,6 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         SchemactlError: the plan is another repository's or another registry's.
     """
     from schemactl.history import Repository
-    from schemactl.plan.file import read
 
     for option in ("topic", "namespace"):
         if getattr(args, option):
@@ -105,8 +110,6 @@ def _again(plan: Plan, args: argparse.Namespace) -> str:
 
 def _needed(plan: Plan) -> Permissions:
     """Return what the user has to have allowed for the steps of `plan`."""
-    from schemactl.plan import DeleteSchema, Permissions, RelaxStrategy
-
     deletions = [step for step in plan.steps if isinstance(step, DeleteSchema)]
     return Permissions(
         delete=frozenset(step.name for step in deletions if not step.force),
@@ -202,10 +205,6 @@ def _expect_same(
     context: Context,
 ) -> None:
     """Raise StalePlan or SchemactlError unless Git and the registry give the steps of `plan` again."""
-    from schemactl.plan import renamed
-    from schemactl.plan.file import step_document
-    from schemactl.report.plan_text import describe
-
     if plan.origin.release != registry.release:
         raise StalePlan(
             f"{registry.url} answers as Pulsar {registry.release} now, and the plan was made for {plan.origin.release}; nothing was changed",
@@ -277,11 +276,6 @@ def _derived(
     numbers: TargetNumbers | None,
 ) -> Plan | None:
     """Return the plan that Git gives for what `plan` speaks of; None: Git does not have that."""
-    from schemactl.model import Catalog
-    from schemactl.plan import make_plan, renamed, renamed_topic
-    from schemactl.plan.rebuild import make_rebuild
-    from schemactl.target_numbers.pairs import lists_of
-
     everything = renamed(history.catalog, chosen.target.namespaces) if history else Catalog()
     git = Catalog(
         {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
