@@ -84,8 +84,7 @@ def parse_schema(
     Raises:
         InvalidSchema: the definition does not parse; `pointer` says where.
     """
-    from schemactl.cli.json_definitions import described
-    from schemactl.cli.json_lines import Unreadable
+    from schemactl.cli.json_lines import Unreadable, described
     from schemactl.formats import problems
 
     schema = {"proto": definition, "message": message} if message else definition

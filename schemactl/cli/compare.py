@@ -13,8 +13,7 @@ from functools import partial
 from schemactl import formats
 from schemactl.broker.checkers import checkers
 from schemactl.cli import Context
-from schemactl.cli.json_definitions import definition_of, proto_of
-from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines, definition_of, proto_of
 from schemactl.cli.parser import add_options
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError

@@ -157,7 +157,7 @@ def _bytes(text: str, option: str) -> bytes:
 
 
 def _lines(request: Request) -> Answer:
-    from schemactl.cli.json_definitions import described, options_of, recursion_depth
+    from schemactl.cli.json_lines import described, options_of, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.json_definitions import described, options_of
+    from schemactl.cli.json_lines import described, options_of
     from schemactl.codegen.spark_type import SparkRefuses, to_json
     from schemactl.codegen.struct import convert
     from schemactl.codegen.topic_struct import struct_of
@@ -87,7 +87,7 @@ def _refusal(error: str, message: str, *, condition: str | None = None) -> Answe
 
 
 def _options(given: dict[str, Any], spark: str) -> Options:
-    from schemactl.cli.json_definitions import recursion_depth
+    from schemactl.cli.json_lines import recursion_depth
     from schemactl.codegen.struct import Options
 
     return Options(

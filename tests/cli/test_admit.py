@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import shop
 
-from schemactl.cli.admit_lines import connect
+from schemactl.cli.admit import connect
 from schemactl.model import Release
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "connect_public.jsonl.gz"
