@@ -15,21 +15,23 @@ from schemactl.apply import Result, apply_plan, as_planned, restore_left, told_r
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import REFUSED, add_arguments, planned
-from schemactl.cli.reviewed_plan import reviewed
+from schemactl.cli.reviewed_plan import Review, reviewed
 from schemactl.cli.selection import output_file, target_of
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog
-from schemactl.plan import RestoreStrategy, renamed
+from schemactl.plan import Plan, PlanStep, RestoreStrategy, renamed
 from schemactl.plan.file import plan_digest, write_json
+from schemactl.report import numbers_text
 from schemactl.report.plan_json import result_document
-from schemactl.report.plan_text import describe, render_result
+from schemactl.report.plan_text import describe, render, render_result
 from schemactl.target_numbers.pairs import topic_values
 
 if TYPE_CHECKING:
-    from schemactl.cli.reviewed_plan import Review
     from schemactl.json_values import Json
-    from schemactl.plan import Plan, PlanStep
     from schemactl.registry import Registry
+
+
+RESULT_OPTION = "--result FILE: write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,23 +54,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--auto-approve, --yes: do not ask before applying a new plan",
         "--require-approved DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; nobody is asked",
-    )
-    add_result(parser)
-
-
-def add_result(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that `carry_out` obeys."""
-    add_options(
-        parser,
-        "--result FILE: write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)",
+        RESULT_OPTION,
     )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be refused."""
-    from schemactl.report.plan_text import render
-
-    with _planned(args, context) as (plan, registry, review):
+    with (reviewed if args.plan else planned)(args, context) as (plan, registry, review):
         if plan.refusals or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color))
         if plan.refusals:
@@ -100,17 +92,6 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
         )
 
 
-@contextmanager
-def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, Review | None]]:
-    """Yield the plan to carry out, from its file or new, the registry it is for, and the review of one from a file."""
-    if args.plan is None:
-        with planned(args, context) as found:
-            yield *found, None
-        return
-    with reviewed(args, context) as found:
-        yield found
-
-
 def carry_out(
     plan: Plan, registry: Registry, args: argparse.Namespace, context: Context, review: Review | None = None
 ) -> int:
@@ -137,20 +118,14 @@ def carry_out(
     record(result)
     if plan.steps:
         context.report(render_result(result, color=context.color))
-    if result.failure is None:
-        return _without_failure(plan, context)
-    return PartlyApplied.exit_code if result.done else result.failure.exit_code
-
-
-def _without_failure(plan: Plan, context: Context) -> int:
-    """Return 0; or, where messages would be misread now, 3 after steps and 100 without any."""
-    from schemactl.report.numbers_text import render
-
-    if not plan.misread:
-        return 0
-    if plan.steps:
-        context.report("\n" + render(plan.misread, target=plan.origin.target, color=context.color))
-    return PartlyApplied.exit_code if plan.steps else REFUSED
+    if result.failure is not None:
+        return PartlyApplied.exit_code if result.done else result.failure.exit_code
+    if plan.misread and plan.steps:
+        context.report(
+            "\n" + numbers_text.render(plan.misread, target=plan.origin.target, color=context.color)
+        )
+        return PartlyApplied.exit_code
+    return REFUSED if plan.misread else 0
 
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:

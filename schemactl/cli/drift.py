@@ -14,7 +14,7 @@ from schemactl import history, topic_match
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.plan import CHANGES, REFUSED
-from schemactl.cli.selection import add_selection, origin_of, target_of
+from schemactl.cli.selection import ChosenTarget, add_selection, origin_of, target_of
 from schemactl.declare import WorktreeFiles
 from schemactl.declare.catalog import in_roots
 from schemactl.drift import DriftReport, find
@@ -22,10 +22,12 @@ from schemactl.errors import UsageError
 from schemactl.messages import versions
 from schemactl.plan import applicable, observe, renamed, renamed_numbers, renamed_topic, scope_of, select
 from schemactl.printing import on_one_line
-from schemactl.registry import Scope
+from schemactl.registry import Registry, Scope
 from schemactl.report import drift_json, drift_text
 from schemactl.target_numbers import (
     TargetNumbers,
+    TopicApart,
+    TopicNumbers,
     accept,
     find_apart,
     lost_numbers,
@@ -38,11 +40,8 @@ from schemactl.target_numbers import (
 from schemactl.target_numbers.writing import write_numbers
 
 if TYPE_CHECKING:
-    from schemactl.cli.selection import ChosenTarget
     from schemactl.history import History, Repository
     from schemactl.model import Catalog, Target, TopicName
-    from schemactl.registry import Registry
-    from schemactl.target_numbers import TopicApart, TopicNumbers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.reading import add_numbers_of, add_recursion_depth, check_recursion_depth, reading
+from schemactl.cli.reading import Reading, add_numbers_of, add_recursion_depth, check_recursion_depth, reading
 from schemactl.cli.selection import add_filters, output_file, output_folder
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
-    from schemactl.cli.reading import Reading
     from schemactl.codegen.approved import Approved
     from schemactl.codegen.wheel import Wheel
     from schemactl.model import Commit

@@ -18,21 +18,18 @@ from schemactl.cli.selection import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.history.approved import approved
 from schemactl.history.commits import NewCommit, add_commits
-from schemactl.importing import import_catalog, project_text
+from schemactl.importing import ImportResult, import_catalog, project_text
 from schemactl.messages import moment
-from schemactl.model import Catalog, Project, Target
+from schemactl.model import Catalog, Commit, Project, Target, TopicName
 from schemactl.output import write
 from schemactl.plan import renamed
 from schemactl.printing import on_one_line
-from schemactl.registry import Scope
+from schemactl.registry import Registry, Scope
 from schemactl.report.numbers_text import advice
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.history.repository import Repository
-    from schemactl.importing import ImportResult
-    from schemactl.model import Commit, TopicName
-    from schemactl.registry import Registry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

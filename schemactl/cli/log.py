@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reading import reading
-from schemactl.cli.selection import VERSION_HELP, add_target, choose, number_of, recorded_numbers, target_of
+from schemactl.cli.selection import (
+    VERSION_HELP,
+    ChosenTarget,
+    add_target,
+    choose,
+    number_of,
+    recorded_numbers,
+    target_of,
+)
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value, json_text
 from schemactl.messages import day, format_version
 from schemactl.report.style import paint, table, terminal_width
 
 if TYPE_CHECKING:
-    from schemactl.cli.selection import ChosenTarget
     from schemactl.history import History
     from schemactl.model import SchemaVersion, Topic
 

@@ -21,13 +21,12 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import UsageError
-from schemactl.plan import Permissions, make_plan, observe, renamed, renamed_topic, scope_of, select
+from schemactl.plan import Permissions, Plan, make_plan, observe, renamed, renamed_topic, scope_of, select
 from schemactl.plan.file import plan_digest, read, write
 from schemactl.report import plan_json, plan_text
 
 if TYPE_CHECKING:
     from schemactl.model import TopicName
-    from schemactl.plan import Plan
     from schemactl.registry import Registry
 
 CHANGES = 2
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.action:
         return _show(args, context)
 
-    with planned(args, context) as (plan, _):
+    with planned(args, context) as (plan, *_):
         out = output_file(args.out, context, name="plan.json") if args.out else None
         if out:
             write(plan, out, below=context.top)
@@ -113,8 +112,8 @@ def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
 
 
 @contextmanager
-def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry]]:
-    """Yield the plan from approved history to the target's registry, and that registry, open."""
+def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, None]]:
+    """Yield the plan from approved history to the target's registry, and that registry, open; a new plan needs no review."""
     chosen = target_of(args.target, context)
     target = chosen.target
     approved = context.approved(chosen.project)
@@ -142,7 +141,5 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog))
         origin = origin_of(chosen, registry, approved)
-        yield (
-            make_plan(state, catalog, origin=origin, permissions=permissions, numbers=numbers),
-            registry,
-        )
+        plan = make_plan(state, catalog, origin=origin, permissions=permissions, numbers=numbers)
+        yield plan, registry, None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemactl import plan as planning
 from schemactl.cli import Context
-from schemactl.cli.apply import add_result, carry_out, confirmed, print_restored
+from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_restored
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import REFUSED
 from schemactl.cli.reviewed_plan import command_for
@@ -23,17 +23,15 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.plan import Permissions, applicable, observe, renamed, renamed_topic, scope_of
+from schemactl.plan import Permissions, Plan, applicable, observe, renamed, renamed_topic, scope_of
 from schemactl.plan.file import plan_digest, write
-from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
+from schemactl.plan.rebuild import Lists, make_rebuild, recorded_lists, without_versions
 from schemactl.report.plan_text import render
 from schemactl.target_numbers.pairs import read_lists
 from schemactl.topic_match import select
 
 if TYPE_CHECKING:
     from schemactl.model import Catalog, TopicName
-    from schemactl.plan import Plan
-    from schemactl.plan.rebuild import Lists
     from schemactl.registry import Registry
 
 
@@ -66,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--relax-while-replaying: register versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes: do not ask before the plan is applied",
+        RESULT_OPTION,
     )
-    add_result(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -98,10 +96,17 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     approved = context.approved(found.project)
     context.note(approved.notes)
     everything = renamed(approved.catalog, target.namespaces)
-    lists = _lists(args, context, target.name, everything)
+    path = relative_path(args.numbers, context) if args.numbers else None
+    lists = read_lists(path, target=target.name, git=everything) if path else {}
     chosen = planning.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.namespaces)
-    listed = _chosen(lists, git, everything, args)
+    asked = select(lists, args.topic, args.namespace)
+    # Git's topics are asked for by their declared names, others by the registry's.
+    listed = {
+        name: pairs
+        for name, pairs in lists.items()
+        if name in git.topics or (name not in everything.topics and name in asked)
+    }
     numbers = recorded_numbers(found, approved, context)
     lists = {**recorded_lists(applicable(git), numbers), **listed}
     # What is only in the file goes by its name there.
@@ -135,21 +140,6 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             for name in lists
         }
         yield plan, registry, list(_sources(git, lists, files, plan))
-
-
-def _lists(args: argparse.Namespace, context: Context, target: str, git: Catalog) -> Lists:
-
-    return read_lists(relative_path(args.numbers, context), target=target, git=git) if args.numbers else {}
-
-
-def _chosen(lists: Lists, git: Catalog, everything: Catalog, args: argparse.Namespace) -> Lists:
-    """Return the lists of the topics that were asked for: Git's by their declared names, others by the registry's."""
-    asked = select(lists, args.topic, args.namespace)
-    return {
-        name: pairs
-        for name, pairs in lists.items()
-        if name in git.topics or (name not in everything.topics and name in asked)
-    }
 
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from schemactl import formats
 from schemactl.apply import restore_left, told_restored
@@ -22,16 +22,11 @@ from schemactl.errors import InvalidSchema, RegistryError, SchemactlError, Schem
 from schemactl.formats.outline import stored_text
 from schemactl.json_values import json_text
 from schemactl.messages import moment, numbers, versions
-from schemactl.model import TopicName
+from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.plan import renamed_topic
 from schemactl.printing import redirected
-from schemactl.registry import Scope
-from schemactl.verdicts import Outcome
-
-if TYPE_CHECKING:
-    from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic
-    from schemactl.registry import Registry
-    from schemactl.verdicts import Answer, Breakage
+from schemactl.registry import Registry, Scope
+from schemactl.verdicts import Answer, Breakage, Outcome
 
 FORMAT_VERSION = 1
 REFUSED = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from shlex import quote
@@ -22,8 +22,8 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
-from schemactl.model import Catalog
-from schemactl.plan import DeleteSchema, Permissions, RelaxStrategy, make_plan, renamed, renamed_topic
+from schemactl.model import Catalog, Project
+from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed, renamed_topic
 from schemactl.plan.file import read, step_document
 from schemactl.plan.rebuild import make_rebuild
 from schemactl.report.plan_text import describe
@@ -31,17 +31,10 @@ from schemactl.target_numbers.pairs import lists_of
 from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from schemactl.history import History
     from schemactl.history.repository import Repository
-    from schemactl.model import Commit, Project, TopicName
-    from schemactl.plan import Plan
     from schemactl.plan.registry_state import RegistryState
     from schemactl.registry import Registry
-    from schemactl.target_numbers import TargetNumbers
-
-    Review = Callable[[RegistryState], None]
 
 
 def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
@@ -93,14 +86,9 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         )
     approved = context.approved(chosen.project)
     with Repository.open(context.directory) as repository:
-        history = _at(plan, args, repository, chosen.project, approved, context)
+        then = _at(plan, args, repository, chosen.project, approved, context)
     with closing(chosen.open(context)) as registry:
-
-        def review(state: RegistryState) -> None:
-            _expect_allowed(plan, args)
-            _expect_same(plan, args, registry, state, history, approved, chosen, context)
-
-        yield plan, registry, review
+        yield plan, registry, Review(plan, args, context, chosen, approved, then, registry)
 
 
 def _again(plan: Plan, args: argparse.Namespace) -> str:
@@ -123,7 +111,7 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
     needed = _needed(plan)
     for option, names in (("allow_delete", needed.delete), ("force_delete", needed.force_delete)):
         for text in getattr(args, option):
-            if not any(_is_called(name, text) for name in names):
+            if not matching(text, names, globs=False):
                 raise UsageError(
                     f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; it belongs to the making of a plan"
                 )
@@ -131,11 +119,6 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
         raise UsageError(
             f"--relax-while-replaying: {args.plan} does not do that; it belongs to the making of a plan"
         )
-
-
-def _is_called(name: TopicName, text: str) -> bool:
-    """Return whether `text` names the topic."""
-    return bool(matching(text, [name], globs=False))
 
 
 def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
@@ -150,7 +133,7 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
             ("force_delete", needed.force_delete, " by force"),
         )
         for name in sorted(names)
-        if not any(_is_called(name, text) for text in getattr(args, option))
+        if not any(matching(text, [name], globs=False) for text in getattr(args, option))
     ]
     if needed.relax and not args.relax_while_replaying:
         missing.append("registers versions under ALWAYS_COMPATIBLE")
@@ -175,130 +158,113 @@ def _at(
     made_at = plan.origin.tip
     if made_at is None:
         return None
-    if not _is_on_line(made_at, repository, approved.tip):
+    found, tip = repository.commit(made_at.id), approved.tip
+    is_on_line = (
+        tip is not None
+        and found is not None
+        and found.id == made_at.id
+        and made_at.id.encode() in repository.run("rev-list", "--first-parent", tip.id, "--").split()
+    )
+    if not is_on_line:
         raise SchemactlError(
             f"{args.plan} was made at commit {made_at.short}, which is not on the approved line of this repository ({approved.ref}): it is "
             "another repository's, or this clone is behind, or history was rewritten",
             fix=f"git fetch; or {_again(plan, args)}",
         )
-    if approved.tip and approved.tip.id == made_at.id:
+    if tip and tip.id == made_at.id:
         return approved
     return history.read(repository, project, made_at.id, progress=context.reading_history())
 
 
-def _is_on_line(commit: Commit, repository: Repository, tip: Commit | None) -> bool:
-    """Return whether the first-parent line that ends at `tip` has the commit of that id, which no other has."""
-    found = repository.commit(commit.id)
-    if tip is None or found is None or found.id != commit.id:
-        return False
-    return commit.id.encode() in repository.run("rev-list", "--first-parent", tip.id, "--").split()
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The judgement of a plan from a file, once its registry has been read.
 
+    Attributes:
+        approved: the approved history as it is now.
+        then: the same as it was when the plan was made; None: there was none yet.
+    """
 
-def _expect_same(
-    plan: Plan,
-    args: argparse.Namespace,
-    registry: Registry,
-    state: RegistryState,
-    history: History | None,
-    approved: History,
-    chosen: ChosenTarget,
-    context: Context,
-) -> None:
-    """Raise StalePlan or SchemactlError unless Git and the registry give the steps of `plan` again."""
-    if plan.origin.release != registry.release:
-        raise StalePlan(
-            f"{registry.url} answers as Pulsar {registry.release} now, and the plan was made for {plan.origin.release}; nothing was changed",
-            fix=_again(plan, args),
-        )
-    _expect_undeclared(plan, renamed(approved.catalog, chosen.target.namespaces), args)
-    derived = _derived(
-        plan,
-        state,
-        registry,
-        history,
-        approved,
-        chosen,
-        path=relative_path(args.plan, context),
-        numbers=recorded_numbers(chosen, history, context) if history else None,
-    )
-    if derived is not None and derived.scope == plan.scope:
-        sides = zip_longest(plan.steps, derived.steps)
-        differs = next(
-            (
-                (number, ours, theirs)
-                for number, (ours, theirs) in enumerate(sides, 1)
-                if ours is None or theirs is None or step_document(ours) != step_document(theirs)
-            ),
-            None,
-        )
-        if differs is None and not derived.refusals and derived.apart == plan.apart:
-            return
-        number, ours, theirs = differs or (len(plan.steps), None, None)
-        what = (
-            f"its step {number} ({describe(ours)})"
-            if ours
-            else f"it leaves out ({describe(theirs)})"
-            if theirs
-            else "it"
-        )
-    else:
-        what = "it names what the approved history never had, and it"
-    raise SchemactlError(
-        f"{args.plan} is not what Git and the registry say: {what} does not follow from {approved.ref} at "
-        f"{plan.origin.tip.short if plan.origin.tip else 'no commit'}. It was altered, or another schemactl made it; nothing was changed",
-        fix=_again(plan, args),
-    )
+    plan: Plan
+    args: argparse.Namespace
+    context: Context
+    chosen: ChosenTarget
+    approved: History
+    then: History | None
+    registry: Registry
 
-
-def _expect_undeclared(plan: Plan, now: Catalog, args: argparse.Namespace) -> None:
-    """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
-    if plan.lists is not None:
-        return
-    needed = _needed(plan)
-    for name in sorted(needed.delete | needed.force_delete):
-        topic = now.topics.get(name)
-        if topic and topic.schema is not None:
+    def __call__(self, state: RegistryState) -> None:
+        """Raise StalePlan or SchemactlError unless the plan is allowed, and Git and the registry give its steps again."""
+        plan, args, origin = self.plan, self.args, self.plan.origin
+        _expect_allowed(plan, args)
+        if origin.release != self.registry.release:
             raise StalePlan(
-                f"{args.plan} deletes the schema of {name}, which is declared; nothing was changed",
+                f"{self.registry.url} answers as Pulsar {self.registry.release} now, and the plan was made for {origin.release}; nothing was changed",
                 fix=_again(plan, args),
             )
+        self._expect_undeclared()
+        derived = self._derived(state)
+        if derived is not None and derived.scope == plan.scope:
+            differs = next(
+                (
+                    (number, ours, theirs)
+                    for number, (ours, theirs) in enumerate(zip_longest(plan.steps, derived.steps), 1)
+                    if ours is None or theirs is None or step_document(ours) != step_document(theirs)
+                ),
+                None,
+            )
+            if differs is None and not derived.refusals and derived.apart == plan.apart:
+                return
+            number, ours, theirs = differs or (len(plan.steps), None, None)
+            missing = f"it leaves out ({describe(theirs)})" if theirs else "it"
+            what = f"its step {number} ({describe(ours)})" if ours else missing
+        else:
+            what = "it names what the approved history never had, and it"
+        raise SchemactlError(
+            f"{args.plan} is not what Git and the registry say: {what} does not follow from {self.approved.ref} at "
+            f"{origin.tip.short if origin.tip else 'no commit'}. It was altered, or another schemactl made it; nothing was changed",
+            fix=_again(plan, args),
+        )
 
+    def _expect_undeclared(self) -> None:
+        """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
+        if self.plan.lists is not None:
+            return
+        now = renamed(self.approved.catalog, self.chosen.target.namespaces)
+        needed = _needed(self.plan)
+        for name in sorted(needed.delete | needed.force_delete):
+            topic = now.topics.get(name)
+            if topic and topic.schema is not None:
+                raise StalePlan(
+                    f"{self.args.plan} deletes the schema of {name}, which is declared; nothing was changed",
+                    fix=_again(self.plan, self.args),
+                )
 
-def _derived(
-    plan: Plan,
-    state: RegistryState,
-    registry: Registry,
-    history: History | None,
-    approved: History,
-    chosen: ChosenTarget,
-    *,
-    path: Path,
-    numbers: TargetNumbers | None,
-) -> Plan | None:
-    """Return the plan that Git gives for what `plan` speaks of; None: Git does not have that."""
-    everything = renamed(history.catalog, chosen.target.namespaces) if history else Catalog()
-    git = Catalog(
-        {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
-        {name: topic for name, topic in everything.topics.items() if name in plan.scope.topics},
-    )
-    origin = replace(origin_of(chosen, registry, approved), tip=plan.origin.tip)
-    permissions = _needed(plan)
-    if plan.lists is None:
-        if not permissions.delete | permissions.force_delete <= git.topics.keys():
-            return None
-        return make_plan(state, git, origin=origin, permissions=permissions, numbers=numbers)
-    declared = (
-        {renamed_topic(name, chosen.target.namespaces): name for name in history.catalog.topics}
-        if history
-        else {}
-    )
-    interrupted = {name for name in git.topics if history and history.interruptions[declared[name]]}
-    return make_rebuild(
-        state,
-        git,
-        lists_of(plan.lists, path=path, git=everything),
-        interrupted=interrupted,
-        origin=origin,
-        permissions=permissions,
-        numbers=numbers,
-    )
+    def _derived(self, state: RegistryState) -> Plan | None:
+        """Return the plan that Git gives for what the plan speaks of; None: Git does not have that."""
+        plan, then, namespaces = self.plan, self.then, self.chosen.target.namespaces
+        everything = renamed(then.catalog, namespaces) if then else Catalog()
+        git = Catalog(
+            {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
+            {name: topic for name, topic in everything.topics.items() if name in plan.scope.topics},
+        )
+        origin = replace(origin_of(self.chosen, self.registry, self.approved), tip=plan.origin.tip)
+        permissions = _needed(plan)
+        numbers = recorded_numbers(self.chosen, then, self.context) if then else None
+        if plan.lists is None:
+            if not permissions.delete | permissions.force_delete <= git.topics.keys():
+                return None
+            return make_plan(state, git, origin=origin, permissions=permissions, numbers=numbers)
+        topics = then.catalog.topics if then else {}
+        interrupted = {
+            renamed_topic(name, namespaces) for name in topics if then and then.interruptions[name]
+        }
+        return make_rebuild(
+            state,
+            git,
+            lists_of(plan.lists, path=relative_path(self.args.plan, self.context), git=everything),
+            interrupted=interrupted & git.topics.keys(),
+            origin=origin,
+            permissions=permissions,
+            numbers=numbers,
+        )

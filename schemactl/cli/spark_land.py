@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.spark import columns, located, running, subject, table
+from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import json_text
 from schemactl.output import refuse_links
 
 if TYPE_CHECKING:
-    from schemactl.cli.spark import Subject
     from schemactl.spark import Landed
 
 FORMAT_VERSION: Final = 1
