@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "Context", "Progress", "build_parser", "main"]
 
+CHANGES = 2
+REFUSED = 100
+"""Exit codes: there are changes, where --detailed-exitcode asks; and every "no" of a command that could decide."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -58,6 +62,12 @@ class Context:
     def report(self, text: str) -> None:
         """Print a report for people to standard output, within the terminal's width."""
         print(fit(text, terminal_width()))
+
+    def report_json(self, **values: Any) -> None:
+        """Print a report for programs to standard output."""
+        from schemactl.json_values import json_text
+
+        print(json_text({"format_version": 1, **values}))
 
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
         """Return what shows "so many of so many" on the terminal, or, with --verbose elsewhere, once at the end."""

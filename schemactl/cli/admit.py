@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, get_args
 from schemactl import history
 from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force
 from schemactl.broker.connect import Role
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines, properties_of
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
@@ -22,7 +22,6 @@ from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, ta
 from schemactl.compat import judge
 from schemactl.errors import RegistryError, SchemaRefused, UsageError
 from schemactl.formats import explain
-from schemactl.json_values import json_text
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
@@ -42,8 +41,6 @@ from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.storage import MemoryStorage
 
-FORMAT_VERSION = 1
-REFUSED = 100
 _MOST_SHOWN = 3
 ROLES: Final = get_args(Role)
 _SPACE = NamespaceName("tenant", "namespace")
@@ -102,7 +99,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
     decision = admit(args.role, question.client, state, question.policies, question.release)
     if args.format == "json":
-        print(json_text(_facts(question, decision, args.role)))
+        context.report_json(**_facts(question, decision, args.role))
     else:
         context.report(_text(question, decision, args.role))
     return 0 if decision.allowed else REFUSED
@@ -216,7 +213,6 @@ def _fix(question: _Question, decision: Decision) -> str:
 
 def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
     return {
-        "format_version": FORMAT_VERSION,
         "role": role,
         "topic": str(question.topic.name),
         "client": question.client.type.name if question.client else None,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from schemactl import history
 from schemactl.apply import Result, apply_plan, as_planned, restore_left, told_restored
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.plan import REFUSED, add_arguments, planned
+from schemactl.cli.plan import add_arguments, planned
 from schemactl.cli.reviewed_plan import Review, reviewed
 from schemactl.cli.selection import output_file, target_of
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError

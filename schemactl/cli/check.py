@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, History, Repository
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.target_numbers import Judged
-
-FINDINGS = 100
 
 _LONGEST_S = 1e6
 
@@ -107,7 +105,7 @@ def _run(
         else:
             _write(Path(context.directory) / path, text + "\n", context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)
-    return FINDINGS if failing else 0
+    return REFUSED if failing else 0
 
 
 def report_of(args: argparse.Namespace, context: Context, deadline: Deadline) -> CheckReport:

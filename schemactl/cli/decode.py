@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import add_numbers_of, add_strict, codec_of, reading, require_codec, schema_of
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from schemactl.codec import Options
     from schemactl.model import SchemaInfo
     from schemactl.target_numbers import TargetVersion
-
-UNREADABLE = 100
-"""Exit code for a message that cannot be read."""
 
 _EPILOG = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
@@ -120,7 +117,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
         print(f"schemactl: {message}: {error.reason}", file=sys.stderr)
-        return UNREADABLE
+        return REFUSED
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
     context.say(f"{topic.name}, written with {_writer(writer, number, args.target)}")

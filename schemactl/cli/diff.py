@@ -15,15 +15,12 @@ from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
-from schemactl.json_values import json_text
 from schemactl.messages import day
 from schemactl.report.style import paint
 
 if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import SchemaInfo, Topic
-
-FORMAT_VERSION = 1
 
 _SMALLEST_DIFF_LINES = 5_000
 
@@ -73,7 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     history = context.approved()
     old, new = _sides(history, args.old, args.new)
     if args.format == "json":
-        print(_json(old, new))
+        context.report_json(**_facts(old, new))
     else:
         print(_text(old, new, color=context.color))
     return 0
@@ -165,20 +162,17 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
         yield f"  {each.rule}: {explained.reason}"
 
 
-def _json(old: Side, new: Side) -> str:
+def _facts(old: Side, new: Side) -> dict[str, Any]:
     from schemactl.formats.outline import changes
 
-    return json_text(
-        {
-            "format_version": FORMAT_VERSION,
-            "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
-            "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
-            "text": _text_changes(old, new),
-            "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
-            "new_reads_old": _reasons(reader=new.info, writer=old.info),
-            "old_reads_new": _reasons(reader=old.info, writer=new.info),
-        }
-    )
+    return {
+        "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
+        "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
+        "text": _text_changes(old, new),
+        "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
+        "new_reads_old": _reasons(reader=new.info, writer=old.info),
+        "old_reads_new": _reasons(reader=old.info, writer=new.info),
+    }
 
 
 def _reasons(*, reader: SchemaInfo, writer: SchemaInfo) -> list[dict[str, Any]]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from schemactl import history, topic_match
-from schemactl.cli import Context
+from schemactl.cli import CHANGES, REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.plan import CHANGES, REFUSED
 from schemactl.cli.selection import ChosenTarget, add_selection, origin_of, target_of
 from schemactl.declare import WorktreeFiles
 from schemactl.declare.catalog import in_roots

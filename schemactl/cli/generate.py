@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.reading import Reading, add_numbers_of, add_recursion_depth, check_recursion_depth, reading
 from schemactl.cli.selection import add_filters, output_file, output_folder
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from schemactl.codegen.approved import Approved
     from schemactl.codegen.wheel import Wheel
     from schemactl.model import Commit
-
-STALE = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +99,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         for name in sorted(stale):
             print(f"stale: {generate.out if args.out is None else args.out}/{name}")
         print(_summary(len(files), len(stale), checked=True))
-        return STALE if stale else 0
+        return REFUSED if stale else 0
     made = _wheel(args, files, generate.package, topics, approved.tip) if args.wheel else None
     difference = on_disk.write(files, out, below=context.top)
     if args.zip:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reading import reading
 from schemactl.cli.selection import (
@@ -21,15 +21,13 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import commit_value, json_text
+from schemactl.json_values import commit_value
 from schemactl.messages import day, format_version
 from schemactl.report.style import paint, table, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import SchemaVersion, Topic
-
-FORMAT_VERSION = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -80,12 +78,20 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if target:
         return _print_on_target(args, context, history, topics, target, asked)
     if asked:
-        return _print_version(topics[0], asked, args.format)
+        return _print_version(topics[0], asked, args.format, context)
     if args.version_bytes is not None:
         reading(context, None).require_target(topics)
-        return _print_version(topics[0], _writer(topics[0], number_of(args.version_bytes)), args.format)
+        return _print_version(
+            topics[0], _writer(topics[0], number_of(args.version_bytes)), args.format, context
+        )
     if args.format == "json":
-        print(_json(history, topics))
+        context.report_json(
+            ref=history.ref,
+            tip=commit_value(history.tip),
+            topics=[_topic(history, topic) for topic in topics],
+            notes=[str(note) for note in history.notes],
+            repaired=[str(note) for note in history.repaired],
+        )
     else:
         context.report("\n\n".join(_text(history, topic, color=context.color) for topic in topics))
     return 0
@@ -103,9 +109,9 @@ def _writer(topic: Topic, number: int) -> SchemaVersion:
     return found
 
 
-def _print_version(topic: Topic, version: SchemaVersion, form: str) -> int:
+def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> int:
     if form == "json":
-        print(json_text({"format_version": FORMAT_VERSION, "topic": str(topic.name), **_version(version)}))
+        context.report_json(topic=str(topic.name), **_version(version))
     else:
         subject = version.commit.subject if version.commit else ""
         print(f"{topic.name}: {format_version(version)}: {subject}")
@@ -121,7 +127,6 @@ def _print_on_target(
     asked: SchemaVersion | None,
 ) -> int:
     """Print the topics' numbers in Git and in the target's registry; of one message's, or one of Git's versions, only that."""
-    from schemactl.cli.plan import REFUSED
     from schemactl.model import Catalog
     from schemactl.plan import applicable, renamed, renamed_topic
     from schemactl.registry import Scope
@@ -157,10 +162,14 @@ def _print_on_target(
         pairs = {name: tuple(pair for pair in found if pair.git and pair.git.number == asked.number)}
     misread = [topic for topic in apart if not topic.recorded]
     if args.format == "json":
-        head = {"format_version": FORMAT_VERSION, "ref": history.ref, "tip": commit_value(history.tip)}
-        where = {"target": target.name, "registry": target.registry}
-        values = [topic_value(name, each) for name, each in pairs.items()]
-        print(json_text({**head, **where, "topics": values, "numbers_apart": apart_values(apart)}))
+        context.report_json(
+            ref=history.ref,
+            tip=commit_value(history.tip),
+            target=target.name,
+            registry=target.registry,
+            topics=[topic_value(name, each) for name, each in pairs.items()],
+            numbers_apart=apart_values(apart),
+        )
     else:
         blocks = [numbers_text.render_pairs(name, each, color=context.color) for name, each in pairs.items()]
         if misread:
@@ -201,27 +210,15 @@ def _notes(history: History, topic: Topic) -> Iterable[str]:
         yield f"  version {current} is in force again {when}; a registry's latest stays {latest}"
 
 
-def _json(history: History, topics: Iterable[Topic]) -> str:
-    return json_text(
-        {
-            "format_version": FORMAT_VERSION,
-            "ref": history.ref,
-            "tip": commit_value(history.tip),
-            "topics": [
-                {
-                    "topic": str(topic.name),
-                    "deleted": topic.deleted,
-                    "current": history.current(topic.name),
-                    "since": commit_value(history.since(topic.name)),
-                    "latest": topic.versions[-1].number if topic.versions else None,
-                    "versions": [_version(version) for version in topic.versions],
-                }
-                for topic in topics
-            ],
-            "notes": [str(note) for note in history.notes],
-            "repaired": [str(note) for note in history.repaired],
-        }
-    )
+def _topic(history: History, topic: Topic) -> dict[str, Any]:
+    return {
+        "topic": str(topic.name),
+        "deleted": topic.deleted,
+        "current": history.current(topic.name),
+        "since": commit_value(history.since(topic.name)),
+        "latest": topic.versions[-1].number if topic.versions else None,
+        "versions": [_version(version) for version in topic.versions],
+    }
 
 
 def _version(version: SchemaVersion) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli import CHANGES, REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.selection import (
@@ -28,9 +28,6 @@ from schemactl.report import plan_json, plan_text
 if TYPE_CHECKING:
     from schemactl.model import TopicName
     from schemactl.registry import Registry
-
-CHANGES = 2
-REFUSED = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

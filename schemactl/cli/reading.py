@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import ChosenTarget, add_target, approved_target
 from schemactl.errors import SchemactlError, UsageError
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from schemactl.model import Project, SchemaInfo, Target, Topic, TopicName
     from schemactl.target_numbers import TargetNumbers, TargetVersion
 
-MISREAD = 100
-"""Exit code where a target's registry contradicts what is recorded of its numbers."""
-
 
 class NumbersContradicted(SchemactlError):
     """A registry holds something else than the record says: messages would be misread."""
 
-    exit_code = MISREAD
+    exit_code = REFUSED
 
 
 def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:

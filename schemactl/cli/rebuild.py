@@ -8,10 +8,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl import plan as planning
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_restored
 from schemactl.cli.parser import add_options
-from schemactl.cli.plan import REFUSED
 from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.selection import (
     add_selection,

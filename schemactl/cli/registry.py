@@ -12,7 +12,7 @@ from typing import Any, Final
 from schemactl import formats
 from schemactl.apply import restore_left, told_restored
 from schemactl.changes import Contents, stamp
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
@@ -20,7 +20,6 @@ from schemactl.cli.selection import add_target, find, target_of
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, RegistryError, SchemactlError, SchemaRefused, UsageError
 from schemactl.formats.outline import stored_text
-from schemactl.json_values import json_text
 from schemactl.messages import moment, numbers, versions
 from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.plan import renamed_topic
@@ -28,8 +27,6 @@ from schemactl.printing import redirected
 from schemactl.registry import Registry, Scope
 from schemactl.verdicts import Answer, Breakage, Outcome
 
-FORMAT_VERSION = 1
-REFUSED = 100
 _MOST_SHOWN = 8
 
 _HELP = "the topic, in full (shop/sales/orders), or as much of a declared one's name as is unambiguous"
@@ -102,8 +99,7 @@ class _Place:
         if args.format == "text":
             context.report(text)
         else:
-            head = {"format_version": FORMAT_VERSION, "target": self.target, "topic": str(self.name)}
-            print(json_text({**head, **facts}))
+            context.report_json(target=self.target, topic=str(self.name), **facts)
 
 
 def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:

@@ -13,7 +13,7 @@ from schemactl.cli import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.errors import SchemactlError
-from schemactl.json_values import commit_value, json_text
+from schemactl.json_values import commit_value
 from schemactl.messages import format_version, versions
 from schemactl.printing import redirected
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from schemactl.model import SchemaInfo, SchemaVersion
     from schemactl.verdicts import Direction, Incompatibility
 
-FORMAT_VERSION = 1
 Role = Literal["reader", "writer"]
 
 _SHOWN: Final = 20
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if info is None:
         raise SchemactlError(f"{chosen.topic.name} declares no schema, and never did")
     if args.format == "json":
-        print(json_text(_facts(history, chosen, info)))
+        context.report_json(**_facts(history, chosen, info))
         return 0
     context.say(headline(history, chosen, info))
     from schemactl.formats.outline import stored_text
@@ -120,7 +119,6 @@ def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]
     unread_by = gaps(info, number(history, chosen), topic.versions, role="writer")
     commit = chosen.version.commit if chosen.version else history.since(topic.name)
     return {
-        "format_version": FORMAT_VERSION,
         "topic": str(topic.name),
         "version": chosen.version.number if chosen.version else history.current(topic.name),
         "in_force": history.current(topic.name),

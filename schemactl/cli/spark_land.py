@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import json_text
 from schemactl.output import refuse_links
 
 if TYPE_CHECKING:
     from schemactl.spark import Landed
-
-FORMAT_VERSION: Final = 1
 
 _MEANT: Final = (
     "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
@@ -112,7 +109,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if before is None and not landed.rows + landed.rejected:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
     if args.format == "json":
-        print(_json(read, landed, out, took_s))
+        context.report_json(
+            topic=str(read.topic.name),
+            reader=read.number,
+            out=out,
+            **landed.to_json(),
+            seconds=round(took_s, 3),
+            messages_per_second=round((landed.rows + landed.rejected) / took_s),
+        )
     else:
         context.report(_text(read, landed, out, took_s, rejected=rejected_path))
     return 0
@@ -156,16 +160,3 @@ def _text(read: Subject, landed: Landed, out: str, took_s: float, *, rejected: s
             *([f"The rejected messages are in {rejected}, with their reasons."] if landed.rejected else []),
         ]
     )
-
-
-def _json(read: Subject, landed: Landed, out: str, took_s: float) -> str:
-    value: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "topic": str(read.topic.name),
-        "reader": read.number,
-        "out": out,
-        **landed.to_json(),
-        "seconds": round(took_s, 3),
-        "messages_per_second": round((landed.rows + landed.rejected) / took_s),
-    }
-    return json_text(value)

@@ -7,19 +7,14 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import Context
+from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.json_values import json_text
 
 if TYPE_CHECKING:
     from schemactl.model import SchemaInfo
     from schemactl.spark.verifying import Count, Unread, Verified
-
-FORMAT_VERSION: Final = 1
-LOSS: Final = 100
-"""Exit code where a message would be lost."""
 
 _SHOWN_BYTES: Final = 48
 
@@ -71,10 +66,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
     lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
     if args.format == "json":
-        print(_json(read, verified, args))
+        context.report_json(**_facts(read, verified, candidate=args.candidate))
     else:
         context.report(_text(read, verified, args))
-    return LOSS if lost else 0
+    return REFUSED if lost else 0
 
 
 def _candidate(read: Subject, context: Context) -> SchemaInfo:
@@ -156,9 +151,7 @@ def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
     return lines
 
 
-def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
-    candidate = args.candidate
-
+def _facts(read: Subject, verified: Verified, *, candidate: bool) -> dict[str, Any]:
     def counted(count: Count) -> dict[str, Any]:
         known = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
         return {"messages": count.messages, "unreadable": count.unreadable, **known}
@@ -174,20 +167,16 @@ def _json(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
             "payload_base64": payload,
         }
 
-    value = {
-        "format_version": FORMAT_VERSION,
+    def commit(count: Count) -> str | None:
+        version = read.writer(count.version)
+        return version.commit.id if version and version.commit else None
+
+    return {
         "topic": str(read.topic.name),
         "candidate": candidate,
         **counted(verified.total),
         "versions": [
-            {"version": count.version, "commit": _commit(read, count), **counted(count)}
-            for count in verified.counts
+            {"version": count.version, "commit": commit(count), **counted(count)} for count in verified.counts
         ],
         "first_unreadable": [shown(unread) for unread in verified.first],
     }
-    return json_text(value)
-
-
-def _commit(read: Subject, count: Count) -> str | None:
-    version = read.writer(count.version)
-    return version.commit.id if version and version.commit else None
