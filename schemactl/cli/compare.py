@@ -15,6 +15,7 @@ from schemactl.broker.checkers import checkers
 from schemactl.cli import Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines, definition_of, proto_of
 from schemactl.cli.parser import add_options
+from schemactl.cli.show import breakage_value
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
@@ -148,12 +149,7 @@ def _shown(verdict: Verdict) -> Answer:
         "test": verdict.test.outcome.value,
         "data": verdict.state.json,
         "incompatibilities": [
-            {
-                "rule": breakage.incompatibility.rule,
-                "pointer": breakage.incompatibility.pointer,
-                "direction": breakage.direction,
-                "against": breakage.against,
-            }
+            breakage_value(breakage)
             for breakage in verdict.data
             # Java throws there instead of listing anything; `data` is breaking all the same.
             if breakage.incompatibility.rule != "AMBIGUOUS_ALIAS"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,13 +16,12 @@ from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import add_target, find, target_of
+from schemactl.cli.show import breakage_value, definition_value, print_definition
 from schemactl.compat import judge
-from schemactl.errors import InvalidSchema, RegistryError, SchemactlError, SchemaRefused, UsageError
-from schemactl.formats.outline import stored_text
+from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused, UsageError
 from schemactl.messages import moment, numbers, versions
 from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.plan import renamed_topic
-from schemactl.printing import redirected
 from schemactl.registry import Registry, Scope
 from schemactl.verdicts import Answer, Breakage, Outcome
 
@@ -68,8 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0; 100: the registry says no, or would."""
     with _opened(args, context) as place:
-        answer, _ = ACTIONS[args.action]
-        return answer(place, args, context)
+        return ACTIONS[args.action][0](place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +79,8 @@ class _Place:
         topic: None where the registry has neither the topic nor a schema.
     """
 
+    args: argparse.Namespace
+    context: Context
     registry: Registry
     target: str
     declared: TopicName
@@ -94,78 +93,75 @@ class _Place:
 
         return live(self.topic.versions) if self.topic else ()
 
-    def show(self, args: argparse.Namespace, context: Context, text: str, **facts: Any) -> None:
+    @property
+    def stored(self) -> tuple[SchemaVersion, ...]:
+        return self.topic.versions if self.topic else ()
+
+    def show(self, text: str, **facts: Any) -> None:
         """Print the report, as `text` or the `facts` as JSON."""
-        if args.format == "text":
-            context.report(text)
+        if self.args.format == "text":
+            self.context.report(text)
         else:
-            context.report_json(target=self.target, topic=str(self.name), **facts)
+            self.context.report_json(target=self.target, topic=str(self.name), **facts)
 
 
-def _get(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    found = _version(place, args.version)
+def _get(place: _Place) -> int:
+    found = _version(place, place.args.version)
     info = found.info
     if info is None:
         raise RegistryError(
             f"version {found.number} of {place.name} is a tombstone: it marks a deletion, and has no schema"
         )
-    text = stored_text(info)
-    if args.format == "json":
-        place.show(args, context, "", **_facts(found))
+    if place.args.format == "json":
+        place.show("", **_facts(found))
         return 0
-    context.say(f"{place.name}: {_headline(found)}")
-    if text is None:
-        raise SchemactlError(
-            f"the definition of {place.name} is no text", fix="`--format json` shows its bytes in Base64"
-        )
-    print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
+    place.context.say(f"{place.name}: {_headline(found)}")
+    print_definition(info, place.name)
     return 0
 
 
-def _list(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    stored = place.topic.versions if place.topic else ()
+def _list(place: _Place) -> int:
     current = {version.number for version in place.live}
     lines = [f"{place.name} in {place.target}"]
-    for version in reversed(stored):
+    for version in reversed(place.stored):
         hidden = "" if version.number in current or version.info is None else ", hidden by a later tombstone"
         lines.append(f"  {_headline(version)}{hidden}")
-    if not stored:
+    if not place.stored:
         lines.append("  no schema")
     place.show(
-        args,
-        context,
         "\n".join(lines),
-        versions=[_facts(version) for version in stored],
+        versions=[_facts(version) for version in place.stored],
         live=sorted(current),
     )
     return 0
 
 
-def _put(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    info = read_schema(args, context, place.declared)
-    _warn(place, info, context)
-    _restore(place, context)
-    before = {version.number for version in place.topic.versions} if place.topic else set()
+def _put(place: _Place) -> int:
+    info = read_schema(place.args, place.context, place.declared)
+    _warn(place, info)
+    _restore(place)
+    before = {version.number for version in place.stored}
     try:
         number = place.registry.put_schema(place.name, info)
     except SchemaRefused as refused:
-        return _refused(place, args, context, refused.outcome, refused.what)
+        text = f"{place.name}: {refused.outcome}, nothing was stored\n  the registry says: {_first_line(refused.what)}"
+        place.show(text, stored=False, version=None, outcome=refused.outcome, message=refused.what)
+        return REFUSED
     stored = number not in before
     done = "stored as" if stored else "nothing was stored: it equals"
     text = f"{place.name}: {done} version {number} in {place.target}"
     if not stored and place.live and place.live[-1].number != number:
         text += f"; latest is still version {place.live[-1].number}"
-    place.show(args, context, text, stored=stored, version=number, outcome="ok" if stored else "unchanged")
+    place.show(text, stored=stored, version=number, outcome="ok" if stored else "unchanged")
     return 0
 
 
-def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
+def _test(place: _Place) -> int:
 
-    info = read_schema(args, context, place.declared)
+    info = read_schema(place.args, place.context, place.declared)
     asked = place.registry.test_schema(place.name, info)
     strategy = place.registry.strategy(place.name)
-    stored = place.topic.versions if place.topic else ()
-    verdict = judge(stored, info, strategy, place.registry.release)
+    verdict = judge(place.stored, info, strategy, place.registry.release)
     upload, breakages = verdict.broker, verdict.data
     good = upload.version is not None and asked.outcome is Outcome.OK
     if good:
@@ -177,21 +173,11 @@ def _test(place: _Place, args: argparse.Namespace, context: Context) -> int:
     if len(breakages) > _MOST_SHOWN:
         lines.append(f"  and {len(breakages) - _MOST_SHOWN} more; --format json has them all")
     place.show(
-        args,
-        context,
         "\n".join(lines),
         strategy=strategy.value,
         compatibility=_answer(asked),
         upload=_answer(upload),
-        data=[
-            {
-                "rule": breakage.incompatibility.rule,
-                "pointer": breakage.incompatibility.pointer,
-                "direction": breakage.direction,
-                "against": breakage.against,
-            }
-            for breakage in breakages
-        ],
+        data=[breakage_value(breakage) for breakage in breakages],
     )
     return 0 if good else REFUSED
 
@@ -222,34 +208,34 @@ def _broken(breakage: Breakage) -> str:
     return f"{found.rule} at {found.pointer or 'the whole'}: {who}"
 
 
-def _restore(place: _Place, context: Context) -> None:
+def _restore(place: _Place) -> None:
     """Restore the topic's own strategy where a killed `apply` left another."""
     for name, own in restore_left(place.registry, [place.name]):
-        context.say(told_restored(name, own))
+        place.context.say(told_restored(name, own))
 
 
-def _delete(place: _Place, args: argparse.Namespace, context: Context) -> int:
-    if args.allow_delete or args.force_delete:
-        _restore(place, context)
-    stored = place.topic.versions if place.topic else ()
+def _delete(place: _Place) -> int:
+    if place.args.allow_delete or place.args.force_delete:
+        _restore(place)
+    stored = place.stored
     if not stored:
         # A delete of nothing is not nothing: a broker writes a tombstone, and the first version would be 1.
         raise RegistryError(f"{place.name} has no schema in {place.target}; nothing was deleted")
     held = versions([version.number for version in stored])
     current = [version.number for version in place.live]
-    if args.force_delete:
+    if place.args.force_delete:
         place.registry.delete_schema(place.name, force=True)
         text = f"{place.name}: {held} destroyed in {place.target}; the next upload is version 0"
-        place.show(args, context, text, destroyed=[version.number for version in stored], tombstone=None)
+        place.show(text, destroyed=[version.number for version in stored], tombstone=None)
         return 0
-    if args.allow_delete:
+    if place.args.allow_delete:
         if not current:
             raise RegistryError(
                 f"the schemas of {place.name} are deleted already, by tombstone {stored[-1].number}"
             )
         number = place.registry.delete_schema(place.name)
         text = f"{place.name}: {versions(current)} hidden by tombstone {number} in {place.target}"
-        place.show(args, context, text, hidden=current, tombstone=number)
+        place.show(text, hidden=current, tombstone=number)
         return 0
     raise UsageError(
         f"deleting the schema of {place.name} in {place.target} needs a flag: its live versions are "
@@ -259,7 +245,7 @@ def _delete(place: _Place, args: argparse.Namespace, context: Context) -> int:
     )
 
 
-ACTIONS: Final[dict[str, tuple[Callable[[_Place, argparse.Namespace, Context], int], str]]] = {
+ACTIONS: Final[dict[str, tuple[Callable[[_Place], int], str]]] = {
     "get": (_get, "one version's definition"),
     "list": (_list, "every version that is stored, tombstones among them"),
     "put": (_put, "upload a schema"),
@@ -277,7 +263,7 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     name = renamed_topic(declared, target.namespaces)
     with closing(chosen.open(context)) as registry:
         found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-        yield _Place(registry, target.name, declared, name, found)
+        yield _Place(args, context, registry, target.name, declared, name, found)
 
 
 def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
@@ -291,11 +277,11 @@ def _name(args: argparse.Namespace, project: Project, context: Context) -> Topic
     return find(text, context.approved(project).catalog, globs=globs).name
 
 
-def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
+def _warn(place: _Place, info: SchemaInfo) -> None:
     """Warn on standard error where Git does not declare what is being put."""
-    topic = context.approved().catalog.topics.get(place.declared)
+    topic = place.context.approved().catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
-        context.say(
+        place.context.say(
             f"warning: Git does not declare {place.declared}: `apply` leaves it alone, and only `drift --unmanaged` shows it"
         )
         return
@@ -304,14 +290,14 @@ def _warn(place: _Place, info: SchemaInfo, context: Context) -> None:
     except InvalidSchema:
         return  # the registry will say so
     if Contents(topic.versions).find(info) is None:
-        context.say(
+        place.context.say(
             f"warning: this schema is no approved version of {place.declared}; if it is stored, numbers part from Git's. "
             "Declare it, have it approved, and `schemactl apply` does the rest"
         )
 
 
 def _version(place: _Place, number: int | None) -> SchemaVersion:
-    stored = place.topic.versions if place.topic else ()
+    stored = place.stored
     if not stored:
         raise RegistryError(f"{place.name} has no schema in {place.target}")
     if number is None:
@@ -337,26 +323,8 @@ def _headline(version: SchemaVersion) -> str:
 
 
 def _facts(version: SchemaVersion) -> dict[str, Any]:
-    import base64
-
-    info = version.info
-    if info is None:
-        return {"version": version.number, "deleted": True, "timestamp_ms": version.timestamp_ms}
-    text = stored_text(info)
-    return {
-        "version": version.number,
-        "type": info.type.name,
-        "schema": text,
-        **({"schema_b64": base64.b64encode(info.schema).decode()} if text is None else {}),
-        "properties": dict(info.properties),
-        "timestamp_ms": version.timestamp_ms,
-    }
-
-
-def _refused(place: _Place, args: argparse.Namespace, context: Context, outcome: str, message: str) -> int:
-    text = f"{place.name}: {outcome}, nothing was stored\n  the registry says: {_first_line(message)}"
-    place.show(args, context, text, stored=False, version=None, outcome=outcome, message=message)
-    return REFUSED
+    what = definition_value(version.info) if version.info else {"deleted": True}
+    return {"version": version.number, **what, "timestamp_ms": version.timestamp_ms}
 
 
 def _answer(answer: Answer) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from schemactl.printing import redirected
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import SchemaInfo, SchemaVersion
-    from schemactl.verdicts import Direction, Incompatibility
+    from schemactl.model import SchemaInfo, SchemaVersion, TopicName
+    from schemactl.verdicts import Breakage, Direction, Incompatibility
 
 Role = Literal["reader", "writer"]
 
@@ -56,17 +56,33 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.report_json(**_facts(history, chosen, info))
         return 0
     context.say(headline(history, chosen, info))
+    print_definition(info, chosen.topic.name)
+    return 0
+
+
+def print_definition(info: SchemaInfo, of: TopicName) -> None:
+    """Print the definition as it is stored: its own last newline is not doubled. Raises SchemactlError if it is no text."""
     from schemactl.formats.outline import stored_text
 
     text = stored_text(info)
     if text is None:
         raise SchemactlError(
-            f"the definition of {chosen.topic.name} is no text",
-            fix="`--format json` shows its bytes in Base64",
+            f"the definition of {of} is no text", fix="`--format json` shows its bytes in Base64"
         )
-    # Text goes out as it is stored: a definition's own last newline is not doubled.
     print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
-    return 0
+
+
+def definition_value(info: SchemaInfo) -> dict[str, Any]:
+    """Return the JSON value of a definition."""
+    from schemactl.formats.outline import stored_text
+
+    text = stored_text(info)
+    return {
+        "type": info.type.name,
+        "schema": text,
+        **({"schema_b64": base64.b64encode(info.schema).decode()} if text is None else {}),
+        "properties": dict(info.properties),
+    }
 
 
 def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
@@ -111,9 +127,6 @@ def _others(chosen: Chosen, broken: Sequence[Gap]) -> list[int]:
 
 
 def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]:
-    from schemactl.formats.outline import stored_text
-
-    text = stored_text(info)
     topic = chosen.topic
     unreadable = gaps(info, number(history, chosen), topic.versions, role="reader")
     unread_by = gaps(info, number(history, chosen), topic.versions, role="writer")
@@ -124,10 +137,7 @@ def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]
         "in_force": history.current(topic.name),
         "latest": topic.versions[-1].number if topic.versions else None,
         "deleted": topic.deleted,
-        "type": info.type.name,
-        "schema": text,
-        **({"schema_b64": base64.b64encode(info.schema).decode()} if text is None else {}),
-        "properties": dict(info.properties),
+        **definition_value(info),
         "source": str(info.source) if info.source else None,
         "commit": commit_value(commit),
         "reads": _others(chosen, unreadable),
@@ -192,6 +202,17 @@ def reason_value(each: Incompatibility) -> dict[str, Any]:
         "pointer": each.pointer,
         "message": each.message,
         "strict_only": each.strict_only,
+    }
+
+
+def breakage_value(breakage: Breakage) -> dict[str, Any]:
+    """Return the JSON value of an incompatibility with a stored version."""
+    found = breakage.incompatibility
+    return {
+        "rule": found.rule,
+        "pointer": found.pointer,
+        "direction": breakage.direction,
+        "against": breakage.against,
     }
 
 
