@@ -225,7 +225,7 @@ class Contents:
         self._by_spelling: dict[Hashable, SchemaVersion] = {}
         for version in self.live:
             if version.info is not None:
-                self._by_text.setdefault(_text(version.info), version)
+                self._by_text.setdefault(_text(version.info.load()), version)
 
     @property
     def latest(self) -> SchemaVersion | None:

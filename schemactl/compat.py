@@ -61,6 +61,9 @@ def judge(
         checkers: class names of Pulsar's optional checkers that the broker is configured with.
         by_any_release: data is judged also where only an older release accepts a definition's names.
     """
+    new.load()
+    for version in existing:
+        version.load()
     state, found = _judge_data(existing, new, strategy, by_any_release=by_any_release)
     return Verdict(
         broker=broker.put(existing, new, strategy, release, optional=checkers),

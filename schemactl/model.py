@@ -98,7 +98,7 @@ class SchemaInfo:
         return self.locator(pointer) if self.locator else self.source
 
     def load(self) -> SchemaInfo:
-        """Return the definition itself, which is read now where it is read lazily: before two are compared."""
+        """Return the definition itself, read from Git now where it was not yet: before it is compared or judged."""
         return self
 
 
@@ -124,6 +124,12 @@ class SchemaVersion:
     info: SchemaInfo | None
     commit: Commit | None = None
     timestamp_ms: int | None = None
+
+    def load(self) -> SchemaVersion:
+        """Return the version itself, its definition read from Git now where it was not yet."""
+        if self.info:
+            self.info.load()
+        return self
 
 
 def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
@@ -291,6 +297,14 @@ class Topic:
         """Return the nearest place to `pointer` in the declaration: `/partitions`, `/schema/type`; None when it came from no file."""
         return self.locator(pointer) if self.locator else self.source
 
+    def load(self) -> Topic:
+        """Return the topic itself, the definitions of its schema and versions read from Git now where they were not yet."""
+        if self.schema:
+            self.schema.load()
+        for version in self.versions:
+            version.load()
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
@@ -303,15 +317,17 @@ class Catalog:
         """Return the strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""
         known = self.topics.get(topic)
         space = self.namespaces.get(topic.namespace_name)
-        levels: tuple[tuple[Policies | None, Level], ...] = (
-            (known.policies if known else None, "topic"),
-            (space.policies if space else None, "namespace"),
-        )
-        for policies, level in levels:
-            strategy = policies.schema_compatibility_strategy if policies else None
-            if strategy not in (None, CompatibilityStrategy.UNDEFINED):
-                return strategy, level
+        if known and (strategy := strategy_of(known.policies)):
+            return strategy, "topic"
+        if space and (strategy := strategy_of(space.policies)):
+            return strategy, "namespace"
         return defaults.schema_compatibility_strategy, "default"
+
+    def load(self) -> Catalog:
+        """Return the catalog itself, every definition read from Git now where it was not yet."""
+        for topic in self.topics.values():
+            topic.load()
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
         return
     known, line = run.versions(name), _line(name, stepwise)
     _, (strategy, level) = run.strategies(name)
-    end = identity(topic.schema)
+    end = identity(topic.schema.load())
     is_end_bad = any(
         finding.severity == "error" and finding.verdict in ("broker", "data") for finding in found
     )
@@ -172,7 +172,7 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
         version = line[position]
         if version.info is None or version.commit is None:
             continue
-        if identity(version.info) == end and (position == len(known) or is_end_bad):
+        if identity(version.info.load()) == end and (position == len(known) or is_end_bad):
             # The end itself, which has been judged.
             continue
         # Places are those of the end: that is what is at hand.
@@ -213,9 +213,9 @@ def number(seen: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
     topic = declared(run.target, seen.topic)
     if seen.version is None or topic is None or topic.schema is None:
         return None
-    key = identity(topic.schema)
+    key = identity(topic.schema.load())
     for version in reversed(_line(seen.topic, stepwise)):
-        if version.info and identity(version.info) == key:
+        if version.info and identity(version.info.load()) == key:
             return version.number if version.number != seen.version else None
     return None
 

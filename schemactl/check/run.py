@@ -139,9 +139,10 @@ class Proposal:
         strategy: CompatibilityStrategy,
         level: Level,
     ) -> Proposal:
-        """Return the proposal of `schema` to a topic with these `versions`."""
-        key = identity(schema)
-        same = (version.number for version in versions if version.info and identity(version.info) == key)
+        """Return the proposal of `schema` to a topic with these `versions`, all of which are read."""
+        key = identity(schema.load())
+        infos = [(version.number, version.load().info) for version in versions]
+        same = (number for number, info in infos if info and identity(info) == key)
         number = next(same, None)
         following = versions[-1].number + 1 if versions else 0
         return cls(

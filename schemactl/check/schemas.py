@@ -87,7 +87,7 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
     if old is None:
         return
     former = run.approved.topics.get(old)
-    if former is None or not former.versions:
+    if former is None or not former.load().versions:
         yield from run.find(
             "RENAMED_FROM_UNKNOWN",
             topic,

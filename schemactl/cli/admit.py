@@ -161,7 +161,7 @@ def _state(
     in_force = policies_in_force(
         topic.policies, space.policies if space else None, project.defaults, strategy=strategy
     )
-    return topic, in_force, release
+    return topic.load(), in_force, release
 
 
 def _text(question: _Question, decision: Decision, role: str) -> str:

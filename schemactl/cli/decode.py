@@ -98,6 +98,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     read = reading(context, args.target)
     topic, into = choose(args.topic, read.approved.catalog)
     read.require_target([topic])
+    topic.load()
     number = args.version if args.version is not None else number_of(args.version_bytes)
     payload, key = (
         _payload(args),

@@ -151,7 +151,7 @@ def _chosen(args: argparse.Namespace, read: Reading) -> list[Approved]:
         require_matches(found, args.topic, args.namespace, where="the approved history with a schema")
     chosen = select(found, args.topic, args.namespace)
     return [
-        replace(one, on_target=read.on_target(one.topic, _reader(one)))
+        replace(one, on_target=read.on_target(one.topic.load(), _reader(one)))
         for one in (found[name] for name in found if name in chosen)
     ]
 

@@ -75,12 +75,13 @@ class Chosen(NamedTuple):
 
     @property
     def info(self) -> SchemaInfo | None:
-        """The definition: of the version, else the one in force, else (no longer declared) of the last version."""
+        """The definition, read now: of the version, else the one in force, else (no longer declared) of the last version."""
+        found = self.topic.schema
         if self.version:
-            return self.version.info
-        if self.topic.schema is None and self.topic.versions:
-            return self.topic.versions[-1].info
-        return self.topic.schema
+            found = self.version.info
+        elif found is None and self.topic.versions:
+            found = self.topic.versions[-1].info
+        return found.load() if found else None
 
 
 def choose(text: str, catalog: Catalog) -> Chosen:

@@ -49,6 +49,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the definition is on standard output."""
     history = context.approved()
     chosen = choose(args.topic, history.catalog)
+    chosen.topic.load()
     info = chosen.info
     if info is None:
         raise SchemactlError(f"{chosen.topic.name} declares no schema, and never did")

@@ -203,6 +203,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
     approved = read.approved
     topic, version = choose(args.topic, approved.catalog)
     read.require_target([topic])
+    topic.load()
     current, since = approved.current(topic.name), approved.since(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)
     if version and version.info is not None:

@@ -1,4 +1,4 @@
-"""Definitions that are read lazily: with `load`, or when an attribute is asked for."""
+"""Definitions that are read only when `load` is called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARTS: Final = ("schema", "properties", "source", "locator", "proto")
 
 
 class DeferredInfo(SchemaInfo):
-    """A definition of which only the type is known until it is loaded."""
+    """A definition of which only the type is known until `load` is called. Using any other part before that is a bug."""
 
     __slots__ = ("_read",)
 
@@ -25,26 +25,29 @@ class DeferredInfo(SchemaInfo):
         return info
 
     def load(self) -> SchemaInfo:
-        """Read the definition from Git, unless that was done."""
-        try:
-            object.__getattribute__(self, "schema")
-        except AttributeError:
-            read: SchemaInfo = object.__getattribute__(self, "_read")()
+        """Read the definition, unless that was done."""
+        # One that `replace` made has all its parts from the beginning.
+        if read := getattr(self, "_read", None):
+            found: SchemaInfo = read()
             for part in _PARTS:
-                object.__setattr__(self, part, getattr(read, part))
+                object.__setattr__(self, part, getattr(found, part))
+            object.__setattr__(self, "_read", None)
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Load the definition for an attribute that has no value yet."""
-        if name not in _PARTS:
-            raise AttributeError(name)
-        return getattr(self.load(), name)
+        """Raise for a part that was not read yet."""
+        if name in _PARTS:
+            raise RuntimeError(f"{name} of a definition was used before it was read: call load() first")
+        raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
-        """Compare definitions, both loaded."""
+        """Compare two definitions, which are read already."""
         if not isinstance(other, SchemaInfo):
             return NotImplemented
-        one, two = self.load(), other.load()
-        return (one.type, one.schema, one.properties) == (two.type, two.schema, two.properties)
+        return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)
 
     __hash__ = SchemaInfo.__hash__
+
+    def __repr__(self) -> str:
+        """Return the definition, as far as it is read."""
+        return f"DeferredInfo(type={self.type})" if getattr(self, "_read", None) else super().__repr__()

@@ -122,10 +122,10 @@ def make_plan(
 
 
 def applicable(target: Catalog) -> Catalog:
-    """Return `target` without drafts, and with the namespaces that its topics need but no file declares."""
+    """Return `target` without drafts, its definitions read, and with the namespaces that its topics need but no file declares."""
     topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
-    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics)
+    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics).load()
 
 
 def _is_draft(topic: Topic) -> bool:

@@ -110,7 +110,7 @@ def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) 
         former = catalog.topics.get(name)
         versions = former.versions if former else ()
         found |= {version.number for version in versions}
-        if schema and Contents(versions).find(schema) is None:
+        if schema and Contents(versions).find(schema.load()) is None:
             found.add(versions[-1].number + 1 if versions else 0)
     return frozenset(found)
 

@@ -183,7 +183,7 @@ def _pair(name: TopicName, value: Json, known: dict[int, SchemaVersion]) -> Numb
                 fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge what was approved instead on "
                 "top of it (`git merge --no-ff`), and push that as the approved branch",
             )
-        info = upload(git)
+        info = upload(git.load())
     if git and info and Contents([git]).find(info) is None:
         raise SchemactlError(
             f"{name}: the list says that v{number} is Git's version {git.number}, and gives another content for it",

@@ -29,7 +29,9 @@ ORDERS = TopicName.parse("shop/sales/orders")
 
 def read(path: Path, project: Project = PROJECT, ref: str | None = None) -> history.History:
     with history.Repository.open(path) as repository:
-        return history.read(repository, project, ref)
+        found = history.read(repository, project, ref)
+        found.catalog.load()
+        return found
 
 
 def subjects(approved: history.History) -> list[str]:

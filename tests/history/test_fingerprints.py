@@ -20,7 +20,9 @@ PLAIN = '{"type": "record", "name": "Order", "fields": [%s]}'
 def read(scratch: Scratch) -> history.History:
     scratch.flush()
     with history.Repository.open(scratch.path) as repository:
-        return history.read(repository, PROJECT)
+        found = history.read(repository, PROJECT)
+        found.catalog.load()
+        return found
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["in a file", "in the declaration"])

@@ -123,7 +123,9 @@ def slowly(scratch: Scratch) -> Versions:
 def read(scratch: Scratch) -> history.History:
     """What the tool itself says, from its cache where there is one."""
     with history.Repository.open(scratch.path) as repository:
-        return history.read(repository, PROJECT)
+        found = history.read(repository, PROJECT)
+        found.catalog.load()
+        return found
 
 
 def forget(scratch: Scratch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from scratch import FIRST_COMMIT_S, Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
-from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaType, TopicName
+from schemactl.formats import identity
+from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaInfo, SchemaType, TopicName
 
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
@@ -21,7 +23,9 @@ ORDERS = TopicName.parse("shop/sales/orders")
 def read(scratch: Scratch, project: Project = PROJECT, ref: str | None = None) -> history.History:
     scratch.flush()
     with history.Repository.open(scratch.path) as repository:
-        return history.read(repository, project, ref)
+        found = history.read(repository, project, ref)
+        found.catalog.load()
+        return found
 
 
 def versions(scratch: Scratch, topic: TopicName = ORDERS, project: Project = PROJECT) -> list[str]:
@@ -37,6 +41,37 @@ def scratch(tmp_path: Path) -> Scratch:
     made = Scratch(tmp_path / "r")
     made.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
     return made
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda one, _: one.schema,
+        lambda one, _: one.locate(""),
+        lambda one, other: one == other,
+        lambda one, _: one == SchemaInfo(SchemaType.AVRO),
+        lambda one, _: hash(one),
+        lambda one, _: identity(one),
+        lambda one, _: replace(one, source=None),
+    ],
+    ids=["part", "place", "two", "one", "hash", "identity", "replace"],
+)
+def test_a_definition_is_read_by_load_and_nothing_else(
+    scratch: Scratch, use: Callable[[SchemaInfo, SchemaInfo], object]
+) -> None:
+    scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        topic = history.read(repository, PROJECT).catalog.topics[ORDERS]
+    one, other = (version.info for version in topic.versions)
+    assert one
+    assert other
+    assert (one.type, repr(one)) == (SchemaType.AVRO, "DeferredInfo(type=SchemaType.AVRO)")
+    with pytest.raises(RuntimeError, match=r"call load\(\) first"):
+        use(one, other)
+    assert topic.load() is topic
+    use(one, other)
+    assert (one.schema.decode(), one == other) == (record("id"), False)
 
 
 def test_versions_count_from_zero_with_the_commit_that_brought_them(scratch: Scratch) -> None:
@@ -259,6 +294,7 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
     ]
     assert len(logs) == 1
     assert len(now.catalog.topics[ORDERS].versions) == 2
+    now.catalog.load()
     assert now == read(scratch)
     assert len(base.catalog.topics[ORDERS].versions) == 1
     assert base.tip
@@ -272,6 +308,7 @@ def test_work_on_top_of_what_was_approved_left_it_at_its_tip(scratch: Scratch, h
     with history.Repository.open(scratch.path) as repository:
         now, base, *_ = history.read_forked(repository, PROJECT, repository.commit(head) if head else None)
     assert now is base
+    now.catalog.load()
     assert now == read(scratch)
 
 
