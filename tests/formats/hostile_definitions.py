@@ -6,6 +6,7 @@ python hostile_definitions.py NAME      prints the outcomes as JSON
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from collections.abc import Callable
@@ -16,6 +17,10 @@ Json = Any
 MEMORY_BYTES = 1_500 << 20
 CPU_S = 300
 """A safety net, far above what any takes on a slow machine: without bounds they would take hours, or for ever."""
+
+
+LARGER = 10 if "SCHEMACTL_EXAMPLES" in os.environ else 1
+"""How many times as large the largest definitions are in a long run."""
 
 
 def plain(type_: Json) -> Json:
@@ -111,16 +116,20 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "80 records": lambda: (nested_records(80, "int"), nested_records(80, "string")),
     "100,000 brackets": lambda: ("[" * 100_000 + "]" * 100_000, '"int"'),
     "100,000 braces": lambda: ('{"a":' * 100_000 + "1" + "}" * 100_000, '"int"'),
-    "a chain of 10,000": lambda: (chain(10_000, "int"), chain(10_000, "string")),
-    "a chain of 10,000 unions": lambda: (chain(10_000, "int", optional), chain(10_000, "string", optional)),
+    # More than Python's limit on recursion.
+    "a long chain": lambda: (chain(2_000 * LARGER, "int"), chain(2_000 * LARGER, "string")),
+    "a long chain of unions": lambda: (
+        chain(1_500 * LARGER, "int", optional),
+        chain(1_500 * LARGER, "string", optional),
+    ),
     "2^60 values": lambda: (bomb(60, 2, "int"), bomb(60, 2, "string")),
     "10^60 values": lambda: (bomb(60, 10, "int"), bomb(60, 10, "null")),
     "10^60 optional values": lambda: (bomb(60, 10, "int", optional), bomb(60, 10, "string", optional)),
     "10^60 listed values": lambda: (bomb(60, 10, "int", listed), bomb(60, 10, "string", listed)),
     "recursive unions": lambda: (tangle(40, "int"), tangle(40, "string")),
-    "100,000 symbols": lambda: (symbols(50_000, 100_000), symbols(0, 100_000)),
-    "100,000 fields": lambda: (fields(100_000, "int"), fields(100_000, "string")),
-    "20,000 branches": lambda: (branches(10_000, 20_000), branches(0, 20_000)),
+    "many symbols": lambda: (symbols(5_000 * LARGER, 10_000 * LARGER), symbols(0, 10_000 * LARGER)),
+    "many fields": lambda: (fields(10_000 * LARGER, "int"), fields(10_000 * LARGER, "string")),
+    "many branches": lambda: (branches(1_000 * LARGER, 2_000 * LARGER), branches(0, 2_000 * LARGER)),
     "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), fields(1, "int")),
     "a default of 240 arrays": lambda: (deep_default(240), EMPTY),
     "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),

@@ -12,6 +12,7 @@ from typing import Any
 import fastavro
 import pytest
 from hypothesis import HealthCheck, given, settings
+from property_runs import EXAMPLES
 from schema_strategies import evolutions
 
 from schemactl import compare
@@ -72,7 +73,7 @@ def test_fastavro_reads_every_recorded_pair_that_passes() -> None:
     assert len([row for row in rows if is_read(row["reader"], row["writer"])]) > 1_450
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(evolutions())
 def test_fastavro_reads_what_both_verdicts_pass(pair: tuple[Json, Json]) -> None:
     reader, writer = pair

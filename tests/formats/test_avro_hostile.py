@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_definitions import PAIRS, bomb, chain, fields, symbols
+from hostile_definitions import PAIRS, SELF, bomb, branches, chain, fields, optional, record, symbols
 
 from schemactl.cli.compare import _verdicts
+from schemactl.formats.avro import resolution
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import incompatibilities
 from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
 from schemactl.model import Release
-from schemactl.verdicts import Breakage, Outcome
+from schemactl.verdicts import Breakage, Direction, Outcome
 
 PROGRAM = Path(__file__).with_name("hostile_definitions.py")
 LONGEST_REASON = 3_000
@@ -67,9 +69,63 @@ def test_half_a_surrogate_pair_is_told_as_it_is_escaped() -> None:
     assert json.loads(done.stdout)["error"].startswith('the name is "\ud800"')
 
 
-def test_each_of_many_reasons_is_explained_in_its_own_time() -> None:
-    new, old = (parse(fields(20_000, kind), Release.R5_0) for kind in ("int", "string"))
-    started_s = time.process_time()
-    for found in incompatibilities(reader=new, writer=old):
+@pytest.mark.parametrize(
+    "pair",
+    [
+        lambda size: (fields(size, "int"), fields(size, "string")),
+        lambda size: (branches(size // 2, size), branches(0, size)),
+        lambda size: (chain(size, "int"), chain(size, "string")),
+        lambda size: (symbols(size // 2, size), symbols(0, size)),
+    ],
+    ids=["fields", "branches", "a chain", "symbols"],
+)
+def test_twice_the_size_takes_about_twice_the_steps(
+    pair: Callable[[int], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "MAX_BRANCHES", 0)
+    small, large = (steps(partial(explain_all, *pair(size))) for size in (150, 300))
+    assert large < 2.6 * small
+
+
+def test_one_reason_in_a_chain_of_unions_takes_steps_for_each_level() -> None:
+    pairs = [(chain(size, "int", optional), chain(size, "string", optional)) for size in (150, 300)]
+    small, large = (steps(partial(explain_all, *pair, at_most=1)) for pair in pairs)
+    assert large < 2.6 * small
+
+
+def explain_all(reader: str, writer: str, at_most: int | None = None) -> None:
+    new, old = (parse(text, Release.R5_0) for text in (reader, writer))
+    for found in incompatibilities(reader=new, writer=old)[:at_most]:
         explain(Breakage(found, "new_reads_old", 0), new=new, old=old)
-    assert time.process_time() - started_s < 20
+
+
+def steps(call: Callable[[], object]) -> int:
+    """How many functions `call` calls, and how often generators go on."""
+    count = 0
+
+    def counted(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "type_", [json.loads(SELF % ""), json.loads(bomb(60, 2, "int"))], ids=["endless", "2^60 values"]
+)
+@pytest.mark.parametrize("direction", ["new_reads_old", "old_reads_new"])
+def test_no_default_is_suggested_that_is_endless_or_large(type_: Any, direction: Direction) -> None:
+    without, with_it = json.dumps(record("R", {})), json.dumps(record("R", {"added": type_}))
+    reader, writer = (parse(text, Release.R5_0) for text in (with_it, without))
+    (found,) = incompatibilities(reader=reader, writer=writer)
+    new, old = (reader, writer) if direction == "new_reads_old" else (writer, reader)
+    fix = explain(Breakage(found, direction, 0), new=new, old=old).fix
+    assert fix in (
+        'make it a union with null first, and "default": null.',
+        "keep the field; it can go once every reader's schema has a default for it.",
+    )

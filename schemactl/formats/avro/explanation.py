@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from schemactl.formats.avro.defaults import MAX_READ
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import can_be_written
 from schemactl.formats.avro.schema import (
@@ -15,6 +16,7 @@ from schemactl.formats.avro.schema import (
     Enum,
     Field,
     Fixed,
+    JsonValue,
     Map,
     Named,
     Primitive,
@@ -85,18 +87,22 @@ class _Case:
 def _missing_default(case: _Case) -> tuple[str, str]:
     field = case.trace.field
     schema = field.schema if field else case.trace.schema
-    suggestion = f'"default": {json.dumps(default_for(schema), ensure_ascii=False)}'
+    default = default_for(schema)
+    suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
     if case.upgraded:
         return (
             f"{case.place} is new and has no default; messages of version {case.version} do not carry it, and reading one throws.",
-            f"give it one, for example {suggestion}.",
+            f"give it one, for example {suggestion}."
+            if suggestion
+            else 'make it a union with null first, and "default": null.',
         )
     return (
         (
             f"{case.place} is gone, but readers of version {case.version} need it and have no default for it: they throw on "
             "every new message."
         ),
-        f"keep the field; it can go once every reader's schema has a default for it (publish {suggestion} first).",
+        "keep the field; it can go once every reader's schema has a default for it"
+        + (f" (publish {suggestion} first)." if suggestion else "."),
     )
 
 
@@ -239,11 +245,20 @@ _SENTENCES = {
 }
 
 
-def default_for(schema: Schema) -> object:
-    """Return a default that fits `schema` in every release, for people to start from."""
+def default_for(schema: Schema) -> JsonValue:
+    """Return a default that fits `schema` in every release, for people to start from; NO_DEFAULT where it is large or endless."""
+    try:
+        return _default_for(schema, iter(range(MAX_READ)))
+    except StopIteration:
+        return NO_DEFAULT
+
+
+def _default_for(schema: Schema, values: Iterator[int]) -> JsonValue:
+    """Return the default; StopIteration where it consists of more than `values`."""
+    next(values)
     match schema:
         case Union():
-            return default_for(schema.branches[0]) if schema.branches else None
+            return _default_for(schema.branches[0], values) if schema.branches else None
         case Array():
             return []
         case Map():
@@ -254,7 +269,7 @@ def default_for(schema: Schema) -> object:
             return "\0" * schema.size
         case Record():
             return {
-                field.name: default_for(field.schema)
+                field.name: _default_for(field.schema, values)
                 for field in schema.fields
                 if field.default is NO_DEFAULT
             }

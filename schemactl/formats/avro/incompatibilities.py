@@ -60,7 +60,8 @@ def pointer(location: Location) -> str:
     """Return a location as Java prints it: a JSON pointer, but `/` for the root."""
     found: list[str] = []
     while len(location) > 1:
-        found += [f"/{~token if type(token) is int and token < 0 else token}" for token in location[:0:-1]]
+        for token in location[:0:-1]:
+            found.append(f"/{token}" if type(token) is str or token >= 0 else f"/{~token}")  # noqa: PERF401  most often once
         location = location[0]
     found.reverse()
     return "".join(found) or "/"
@@ -79,11 +80,9 @@ def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
     """Return what is found for a pair that holds nothing to compare further."""
     if isinstance(reader, Enum) and isinstance(writer, Enum):
         found = COMPATIBLE if reader.name == writer.name else name_reasons(reader, writer, location)
-        if (
-            reader.default is None
-            and writer.symbols != reader.symbols
-            and not set(writer.symbols).issubset(reader.symbols)
-        ):
+        if writer.symbols == reader.symbols or reader.default is not None:
+            return found
+        if not set(writer.symbols).issubset(reader.symbols):
             found += (("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
         return found
     if isinstance(reader, Fixed) and isinstance(writer, Fixed):

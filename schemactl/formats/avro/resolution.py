@@ -150,11 +150,19 @@ class _Comparison:
             if _reads_primitive(reader, writer):
                 return COMPATIBLE
             # A node that stands for many places, told apart by what holds it.
-            pair = *pair, used_in if kind is Primitive else None, written_in if written is Primitive else None
+            pair = (
+                reader,
+                writer,
+                used_in if kind is Primitive else None,
+                written_in if written is Primitive else None,
+            )
         known = self._known.get(pair)
         if known is not None:
             return known
         if kind is written:
+            if kind is Enum or kind is Fixed:
+                found = self._known[pair] = leaf_reasons(reader, writer, location)
+                return found
             self._known[pair] = COMPATIBLE
             if kind is Record:
                 if self._history is None:
@@ -191,11 +199,10 @@ class _Comparison:
         reasons = [] if reader.name == writer.name else [*name_reasons(reader, writer, location)]
         sources = writer.fields_by_name
         for index, field in enumerate(reader.fields):
-            source = (
-                writer_field(field, writer, (location, "fields", index))
-                if field.aliases
-                else sources.get(field.name)
-            )
+            if field.aliases:
+                source = writer_field(field, writer, (location, "fields", index))
+            else:
+                source = sources.get(field.name)
             if source is not None:
                 used, written = field.schema, source.schema
                 if used is written and type(used) is Primitive:
