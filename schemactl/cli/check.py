@@ -28,7 +28,7 @@ from schemactl.topic_match import require_matches, select
 if TYPE_CHECKING:
     from schemactl.check import CheckReport, Fork
     from schemactl.declare import Declared
-    from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, History, Repository
+    from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.target_numbers import Judged
 
@@ -112,6 +112,7 @@ def report_of(args: argparse.Namespace, context: Context, deadline: Deadline) ->
     """Compare the declared files with the approved history."""
     from schemactl import history
     from schemactl.check import Fork
+    from schemactl.target_numbers import contradictions
 
     deadline.begin("opening the repository")
     progress = context.reading_history()
@@ -134,7 +135,9 @@ def report_of(args: argparse.Namespace, context: Context, deadline: Deadline) ->
         context.note(approved.notes)
         deadline.begin("comparing what is declared with what was approved")
         fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
-        _refuse_contradictions(numbers, declared, forked)
+        histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
+        if problems := contradictions(numbers.records, declared.catalog, histories):
+            raise DeclarationError(problems)
         report = _compared(args, project, declared, forked, fork)
         if args.base and isinstance(files, history.CommitFiles):
             paths = {project.path, *_paths(declared), *numbers.paths}
@@ -227,7 +230,13 @@ def _files(
             fix="check in a clone; `schemactl log` and `plan` work here",
         )
     if args.staged or args.base:
-        files = history.IndexFiles(repository) if args.staged else _head(repository)
+        head = None if args.staged else repository.commit("HEAD")
+        if not args.staged and head is None:
+            raise SchemactlError(
+                "--base judges what is committed, and nothing is committed here yet",
+                fix="commit first, or leave --base out to check the working tree",
+            )
+        files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
         project = declare.load_project(context.directory, context.config, files=files)[0]
         files.folders = project.roots
     else:
@@ -243,19 +252,6 @@ def _files(
             fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
         )
     return project, files
-
-
-def _head(repository: Repository) -> CommitFiles:
-    """Return the files that are committed here."""
-    from schemactl.history import CommitFiles
-
-    head = repository.commit("HEAD")
-    if head is None:
-        raise SchemactlError(
-            "--base judges what is committed, and nothing is committed here yet",
-            fix="commit first, or leave --base out to check the working tree",
-        )
-    return CommitFiles(repository, head)
 
 
 def _declared(
@@ -283,15 +279,6 @@ def _declared(
     if problems := [*wrong, *attributes.problems(repository, files, judged)]:
         raise DeclarationError(problems)
     return declared, numbers
-
-
-def _refuse_contradictions(numbers: Judged, declared: Declared, forked: Forked) -> None:
-    """Nothing, if Git has what the numbers files say it has, or will have it. Raises DeclarationError."""
-    from schemactl.target_numbers import contradictions
-
-    histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
-    if problems := contradictions(numbers.records, declared.catalog, histories):
-        raise DeclarationError(problems)
 
 
 def _paths(declared: Declared) -> Iterator[str]:
@@ -343,15 +330,12 @@ def _compared(
     )
     notes = _notes(project, report)
     if branch and branch.is_updated and base is approved:
-        notes = chain(notes, [_foxtrot(approved)])
+        foxtrot = (
+            f"this branch has merged {approved.ref} into itself: a fast-forward would make the branch's line the record, and count "
+            "versions along it. Merge with a merge commit, a squash or a rebase"
+        )
+        notes = chain(notes, [foxtrot])
     return replace(report, notes=(*report.notes, *notes))
-
-
-def _foxtrot(approved: History) -> str:
-    return (
-        f"this branch has merged {approved.ref} into itself: a fast-forward would make the branch's line the record, and count "
-        "versions along it. Merge with a merge commit, a squash or a rebase"
-    )
 
 
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:

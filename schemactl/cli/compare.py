@@ -31,7 +31,6 @@ from schemactl.model import (
     SchemaVersion,
     live,
 )
-from schemactl.verdicts import Verdict
 
 _EPILOG = """\
 one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
@@ -109,7 +108,8 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
     entries = [
         entry
         for request in requests
-        for entry in (request.get("new"), *_listed(request.get("existing")))
+        for existing in [request.get("existing")]
+        for entry in (request.get("new"), *(existing if isinstance(existing, list) else []))
         if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name
     ]
     protos = [proto for entry in entries if (proto := proto_of(entry.get("schema")))]
@@ -117,10 +117,6 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
         # What fails, fails again at its own line.
         with contextlib.suppress(SchemactlError):
             protobuf_native.load("compile").compile_all(protos)
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _verdicts(
@@ -136,25 +132,19 @@ def _verdicts(
         raise Unreadable(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
     existing = _existing(request)
     new = definition_of(request.get("new"), "new")
-    said = _shown(judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional))
-    if category:
-        said["proto_rules"] = _proto_rules(existing, new, category)
-    return said
-
-
-def _shown(verdict: Verdict) -> Answer:
-    return {
+    verdict = judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional)
+    # Java throws at an ambiguous alias instead of listing anything; `data` is breaking all the same.
+    listed = (each for each in verdict.data if each.incompatibility.rule != "AMBIGUOUS_ALIAS")
+    said: Answer = {
         "broker": verdict.broker.outcome.value,
         "version": verdict.broker.version,
         "test": verdict.test.outcome.value,
         "data": verdict.state.json,
-        "incompatibilities": [
-            breakage_value(breakage)
-            for breakage in verdict.data
-            # Java throws there instead of listing anything; `data` is breaking all the same.
-            if breakage.incompatibility.rule != "AMBIGUOUS_ALIAS"
-        ],
+        "incompatibilities": [breakage_value(each) for each in listed],
     }
+    if category:
+        said["proto_rules"] = _proto_rules(existing, new, category)
+    return said
 
 
 def _identity(request: Request) -> Answer:
@@ -199,11 +189,8 @@ def _existing(request: Request) -> list[SchemaVersion]:
     existing = request.get("existing")
     if not isinstance(existing, list):
         raise Unreadable("`existing` is not a list of definitions")
+    tombstone = [isinstance(entry, dict) and entry.get("deleted") is True for entry in existing]
     return [
-        SchemaVersion(number, None if _is_tombstone(entry) else definition_of(entry, f"existing[{number}]"))
+        SchemaVersion(number, None if tombstone[number] else definition_of(entry, f"existing[{number}]"))
         for number, entry in enumerate(existing)
     ]
-
-
-def _is_tombstone(entry: object) -> bool:
-    return isinstance(entry, dict) and entry.get("deleted") is True

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli import REFUSED, Context
 from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
 from schemactl.cli.parser import Parser, add_options
-from schemactl.cli.reading import add_numbers_of, add_strict, codec_of, reading, require_codec, schema_of
+from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, codec_of, reading, require_codec, schema_of
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.messages import format_version
@@ -64,9 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
-    add_strict(parser)
     add_options(
         parser,
+        STRICT_OPTION,
         "--json-defaults: fields that a JSON payload lacks have their defaults",
         "--jsonl: any definitions and messages, on JSON lines",
     )
@@ -100,10 +100,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     read.require_target([topic])
     topic.load()
     number = args.version if args.version is not None else number_of(args.version_bytes)
-    payload, key = (
-        _payload(args),
-        None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64"),
-    )
+    payload = _payload(args)
+    key = None if args.key_base64 is None else _bytes(args.key_base64, "--key-base64")
     read = read.verified([topic], context)
     writer = next((each for each in read.versions(topic) if each.number == number), None)
     if read.target is None:
@@ -201,15 +199,14 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
         if not kind.fields:
             return [{} if row is None else row for row in rows]
         refusal = {"error": "Spark's from_avro has no row for a union of records, or of several types"}
-        return [row if _is_refused(row) else refusal for row in rows]
+        return [
+            row if isinstance(row, dict) and isinstance(row.get("error"), str) and len(row) == 1 else refusal
+            for row in rows
+        ]
     if isinstance(kind, spark_type.Atomic) and kind not in (spark_type.STRING, spark_type.BINARY):
         return rows
     refusal = {"error": "Spark's from_avro has no row for a null"}
     return [refusal if row is None else row for row in rows]
-
-
-def _is_refused(row: Any) -> bool:
-    return isinstance(row, dict) and row.keys() == {"error"} and isinstance(row["error"], str)
 
 
 def _messages(given: Any, where: str) -> list[bytes | None]:

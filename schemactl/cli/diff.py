@@ -170,10 +170,6 @@ def _facts(old: Side, new: Side) -> dict[str, Any]:
         "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
         "text": _text_changes(old, new),
         "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
-        "new_reads_old": _reasons(reader=new.info, writer=old.info),
-        "old_reads_new": _reasons(reader=old.info, writer=new.info),
+        "new_reads_old": [reason_value(each) for each in incompatibilities(reader=new.info, writer=old.info)],
+        "old_reads_new": [reason_value(each) for each in incompatibilities(reader=old.info, writer=new.info)],
     }
-
-
-def _reasons(*, reader: SchemaInfo, writer: SchemaInfo) -> list[dict[str, Any]]:
-    return [reason_value(each) for each in incompatibilities(reader=reader, writer=writer)]

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from schemactl import history, topic_match
 from schemactl.cli import CHANGES, REFUSED, Context
@@ -86,19 +86,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return CHANGES if report.differences and args.detailed_exitcode else 0
 
 
-class _Opened(NamedTuple):
-    """A target's registry and what was approved of it, `recorded` its version numbers among it."""
-
-    place: ChosenTarget
-    repository: Repository
-    registry: Registry
-    approved: History
-    recorded: TargetNumbers | None
-
-
 @contextmanager
-def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Opened]:
-
+def _opened(
+    args: argparse.Namespace, context: Context
+) -> Iterator[tuple[ChosenTarget, Repository, Registry, History, TargetNumbers | None]]:
+    """Yield the target, the repository, the target's registry, what was approved, and what of its version numbers is recorded."""
     place = target_of(args.target, context)
     with (
         history.Repository.open(context.directory) as repository,
@@ -107,7 +99,7 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Opened]:
         approved = history.read(repository, place.project, progress=context.reading_history())
         context.note(approved.notes)
         recorded = numbers_of(place.target, place.project, repository, approved)
-        yield _Opened(place, repository, registry, approved, recorded)
+        yield place, repository, registry, approved, recorded
 
 
 def _report(args: argparse.Namespace, context: Context) -> DriftReport:
@@ -236,20 +228,6 @@ def _acceptable(
     return found
 
 
-def _forgotten(found: _Found, name: TopicName) -> list[int]:
-    """Return the numbers that were recorded to stand for something, and now only as deleted."""
-    old, new = (each.topics.get(name) for each in (found.before, found.numbers))
-    return [
-        number
-        for number, entry in (new.entries if new else {}).items()
-        if entry.git is None
-        and entry.foreign is None
-        and old
-        and (was := old.entries.get(number))
-        and (was.git is not None or was.foreign)
-    ]
-
-
 def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
     """Print what was recorded, what was not, and what comes next."""
     path = found.numbers.path
@@ -257,17 +235,15 @@ def _print_accepted(found: _Found, written: list[str], target: Target, *, is_app
         print(f"Recorded in {path} what the numbers of {target.name} stand for:")
         for topic in found.changed:
             print(f"  {on_one_line(str(topic.name))}: {topic}")
-            recorded = found.numbers.topics.get(topic.name)
-            rejected = [
-                number
-                for number, entry in (recorded.entries if recorded else {}).items()
-                if entry.git is None and entry.foreign is None
-            ]
+            old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
+            entries = new.entries.items() if new else ()
+            rejected = [number for number, each in entries if each.git is None and each.foreign is None]
             if rejected:
                 print(
                     f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
                 )
-            forgotten = _forgotten(found, topic.name)
+            before = [(number, old.entries.get(number)) for number in rejected] if old else []
+            forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
             if forgotten:
                 print(
                     f"    what was recorded of {versions(forgotten)} is not taken over: the list may have been lost and begun anew since. "

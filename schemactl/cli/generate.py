@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +10,12 @@ from typing import TYPE_CHECKING
 from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.reading import Reading, add_numbers_of, add_recursion_depth, check_recursion_depth, reading
-from schemactl.cli.selection import add_filters, output_file, output_folder
+from schemactl.cli.selection import add_filters, output_file
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.codegen.approved import Approved
-    from schemactl.codegen.wheel import Wheel
-    from schemactl.model import Commit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl import history
     from schemactl.codegen import files as on_disk
     from schemactl.codegen.package import package_files
+    from schemactl.codegen.wheel import wheel
 
     project, top = history.load_project(context.directory, context.config)
     generate = project.generate
@@ -92,15 +90,23 @@ def run(args: argparse.Namespace, context: Context) -> int:
         recursion_depth=args.recursion_depth,
         vendor=args.vendor,
     )
-    out = Path(top, generate.out) if args.out is None else output_folder(args.out, context)
+    out = Path(top, generate.out) if args.out is None else Path(context.directory, args.out)
     if args.check:
         difference = on_disk.compare(files, out, below=context.top)
         stale = [*difference.changed, *difference.extra, *difference.foreign]
         for name in sorted(stale):
             print(f"stale: {generate.out if args.out is None else args.out}/{name}")
-        print(_summary(len(files), len(stale), checked=True))
+        print(f"{len(files)} files, {len(stale)} stale.{' Run `schemactl generate`.' if stale else ''}")
         return REFUSED if stale else 0
-    made = _wheel(args, files, generate.package, topics, approved.tip) if args.wheel else None
+    made = None
+    if args.wheel:
+        if approved.tip is None:
+            raise SchemactlError(
+                "nothing is approved yet, so there is nothing to make a wheel of",
+                fix="commit a declaration first",
+            )
+        version, vendor = args.wheel_version, args.vendor
+        made = wheel(files, generate.package, topics, tip=approved.tip, version=version, vendor=vendor)
     difference = on_disk.write(files, out, below=context.top)
     if args.zip:
         zipped = output_file(args.zip, context, name=f"{generate.package}.zip")
@@ -109,7 +115,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if made:
         on_disk.pack(made.files, Path(context.directory, args.wheel, made.name), below=context.top)
         print(Path(args.wheel, made.name))
-    print(_summary(len(files), len(difference.changed) + len(difference.extra), checked=False))
+    print(f"{len(files)} files, {len(difference.changed) + len(difference.extra)} written or removed.")
     return 0
 
 
@@ -119,23 +125,6 @@ def _judge_usage(args: argparse.Namespace) -> None:
     if args.wheel_version and not args.wheel:
         raise UsageError("--wheel-version says the version of a --wheel: ask for one")
     check_recursion_depth(args)
-
-
-def _wheel(
-    args: argparse.Namespace,
-    files: Mapping[str, str],
-    package: str,
-    topics: list[Approved],
-    tip: Commit | None,
-) -> Wheel:
-    from schemactl.codegen.wheel import wheel
-
-    if tip is None:
-        raise SchemactlError(
-            "nothing is approved yet, so there is nothing to make a wheel of",
-            fix="commit a declaration first",
-        )
-    return wheel(files, package, topics, tip=tip, version=args.wheel_version, vendor=args.vendor)
 
 
 def _chosen(args: argparse.Namespace, read: Reading) -> list[Approved]:
@@ -163,9 +152,3 @@ def _reader(one: Approved) -> int | None:
     except InvalidSchema:
         # `package_files` reports all such topics together.
         return None
-
-
-def _summary(count: int, differing: int, *, checked: bool) -> str:
-    if checked:
-        return f"{count} files, {differing} stale." + (" Run `schemactl generate`." if differing else "")
-    return f"{count} files, {differing} written or removed."

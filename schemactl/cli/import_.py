@@ -74,16 +74,24 @@ def run(args: argparse.Namespace, context: Context) -> int:
         chosen = approved_target(args.target, project, str(top), trusting)
         target = chosen.target
         root = _root(args, context, project, top)
+        files = declare.WorktreeFiles(str(top), folders=project.roots)
+        declared = Catalog() if is_new else declare.load(files, project)
         with closing(chosen.open(context)) as registry:
             imported = import_catalog(
                 _held(args, registry, target),
                 root=root,
                 release=registry.release,
-                declared=_declared(project, top, is_new=is_new),
+                declared=declared,
                 exists=lambda path: os.path.lexists(top / path),
                 every_version=args.commit_each_version,
             )
-            around = {project.path: _project_text(project, target, registry)} if is_new else {}
+            around = {}
+            if is_new:
+                place = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
+                text = project_text(
+                    root=place, target=target.name, registry=target.registry, release=registry.release
+                )
+                around[project.path] = text
         tip = _write(args, context, repository, around, imported, target)
         elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
     _report(args, imported, target, elsewhere)
@@ -145,13 +153,6 @@ def _inside(folder: str, context: Context, top: Path) -> str:
     return path.relative_to(top).as_posix().removeprefix(".")
 
 
-def _declared(project: Project, top: Path, *, is_new: bool) -> Catalog:
-    """Return what the working tree declares; nothing of it is touched."""
-    if is_new:
-        return Catalog()
-    return declare.load(declare.WorktreeFiles(str(top), folders=project.roots), project)
-
-
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return what was asked for of the registry, by the names it is to be declared under."""
     there = registry.everything()
@@ -171,12 +172,6 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
     return renamed(registry.read(Scope(spaces, topics)), declared)
 
 
-def _project_text(project: Project, target: Target, registry: Registry) -> bytes:
-
-    root = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
-    return project_text(root=root, target=target.name, registry=target.registry, release=registry.release)
-
-
 def _write(
     args: argparse.Namespace,
     context: Context,
@@ -194,7 +189,14 @@ def _write(
         return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
     # A declaration comes after the definition that it names, so that a run which was stopped can be run again.
     for path in sorted(files, key=lambda path: (path.endswith(".yaml"), path)):
-        _create(Path(repository.top or "", path), files[path], top=str(repository.top))
+        place = Path(repository.top or "", path)
+        try:
+            write(place, files[path], below=str(repository.top), is_new=True)
+        except OSError as error:
+            raise SchemactlError(
+                f"{place} cannot be written: {error.strerror}",
+                fix="run it again: what is written already stays as it is",
+            ) from error
         context.say(f"wrote {path}")
     return None
 
@@ -223,17 +225,6 @@ def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -
             min(max(uploaded_ms // 1000, 0), now_s) if uploaded_ms else now_s,
             revision.files,
         )
-
-
-def _create(path: Path, data: bytes, *, top: str) -> None:
-    """Create the file with this content; one that exists is never touched, and no link leads out of `top`."""
-    try:
-        write(path, data, below=top, is_new=True)
-    except OSError as error:
-        raise SchemactlError(
-            f"{path} cannot be written: {error.strerror}",
-            fix="run it again: what is written already stays as it is",
-        ) from error
 
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:

@@ -193,9 +193,7 @@ def reading(
     return Reading(found, top, approved, None, None, elsewhere)
 
 
-def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that a codec's `strict` is."""
-    add_options(parser, "--strict: reject bytes behind the value, and text that is not UTF-8")
+STRICT_OPTION = "--strict: reject bytes behind the value, and text that is not UTF-8"
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:

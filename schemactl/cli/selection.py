@@ -148,17 +148,12 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
     """Return the file that `--out TEXT` and its like stand for, by as short a path as leads there from here.
 
     The one rule for output: TEXT is a folder where it ends with `/` or is a folder already, and a file otherwise. A single
-    file goes into that folder as `name`; what is many files (`output_folder`) always goes into a folder.
+    file goes into that folder as `name`; what is many files always goes into a folder.
     """
     path = Path(context.directory, text)
     if text.endswith("/") or path.is_dir():
         path /= name
     return relative_path(str(path), context)
-
-
-def output_folder(text: str, context: Context) -> Path:
-    """Return the folder that `--out TEXT` stands for, where the output is many files."""
-    return Path(context.directory, text)
 
 
 @dataclass(frozen=True, slots=True)

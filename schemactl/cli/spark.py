@@ -17,9 +17,9 @@ import schemactl
 from schemactl.cli import Context
 from schemactl.cli.parser import Command, Parser, add_options
 from schemactl.cli.reading import (
+    STRICT_OPTION,
     add_numbers_of,
     add_recursion_depth,
-    add_strict,
     check_recursion_depth,
     codec_of,
     reading,
@@ -103,7 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
         add_options(action, "--master URL: the Spark to use (default: local[*])", default="local[*]")
         add_numbers_of(action)
-        add_strict(action)
+        add_options(action, STRICT_OPTION)
         add_recursion_depth(action)
         _load(name).configure(action)
 

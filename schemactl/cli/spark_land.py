@@ -66,24 +66,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     out = located(args.out, context)
     rejected = located(args.rejected, context) if args.rejected else None
-    for place in (
-        out,
-        rejected or f"{out}/{REJECTED}",
-        located(args.checkpoint or f"{out}/_checkpoints", context),
-    ):
+    rejected_path = rejected or f"{out.rstrip('/')}/{REJECTED}"
+    messages_at = located(args.messages, context)
+    checkpoint = (
+        located(args.checkpoint, context)
+        if args.checkpoint
+        else own_checkpoint(out, topic=str(read.there), place=messages_at, kind=args.messages_format)
+    )
+    for place in (out, rejected_path, checkpoint):
         if "://" not in place or place.startswith("file://"):
             refuse_links(place.removeprefix("file://"), below=context.top)
     with running(args, context, read.there) as messages:
-        checkpoint = (
-            located(args.checkpoint, context)
-            if args.checkpoint
-            else own_checkpoint(
-                out,
-                topic=str(read.there),
-                place=located(args.messages, context),
-                kind=args.messages_format,
-            )
-        )
         known = query_of(messages.spark, checkpoint)
         before = landed_by(out, known) if known else None
         writer = land_stream(
@@ -103,11 +96,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
             query.awaitTermination()
         took_s = time.monotonic() - started_s
         landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())
-        rejected_path = rejected or f"{out.rstrip('/')}/{REJECTED}"
         if landed.rejected and not landed.rows:
             context.note(nothing_readable(landed.rejected, commonest_reason(messages.spark, rejected_path)))
     if before is None and not landed.rows + landed.rejected:
-        raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
+        raise SchemactlError(f"{messages_at} holds no message of {read.topic.name}")
     if args.format == "json":
         context.report_json(
             topic=str(read.topic.name),

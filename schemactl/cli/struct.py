@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
-from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.json_lines import (
+    Answer,
+    Request,
+    Unreadable,
+    answer_lines,
+    described,
+    options_of,
+    recursion_depth,
+)
 from schemactl.cli.parser import add_options
 from schemactl.errors import SchemactlError, UsageError
-
-if TYPE_CHECKING:
-    from schemactl.codegen.struct import Options
 
 _EPILOG = """\
 one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
@@ -54,9 +58,8 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.json_lines import described, options_of
     from schemactl.codegen.spark_type import SparkRefuses, to_json
-    from schemactl.codegen.struct import convert
+    from schemactl.codegen.struct import Options, convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
     from schemactl.formats import spec
@@ -64,7 +67,15 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.formats.avro.text import InvalidAvro
     from schemactl.model import Release
 
-    options = _options(options_of(request), spark)
+    given = options_of(request)
+    options = Options(
+        spark,
+        recursive_field_max_depth=recursion_depth(given, default=-1),
+        stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType")).lower() == "true",
+        stable_union_prefix=str(
+            given.get("stableIdentifierPrefixForUnionType", Options().stable_union_prefix)
+        ),
+    )
     try:
         info = described(request, "schema")
         if spec(info).payload in ("avro", "json"):
@@ -84,18 +95,3 @@ def _struct(request: Request, *, spark: str) -> Answer:
 
 def _refusal(error: str, message: str, *, condition: str | None = None) -> Answer:
     return {"struct": None, "nullable": None, "error": error, "condition": condition, "message": message}
-
-
-def _options(given: dict[str, Any], spark: str) -> Options:
-    from schemactl.cli.json_lines import recursion_depth
-    from schemactl.codegen.struct import Options
-
-    return Options(
-        spark,
-        recursive_field_max_depth=recursion_depth(given, default=-1),
-        stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType", False)).lower()
-        == "true",
-        stable_union_prefix=str(
-            given.get("stableIdentifierPrefixForUnionType", Options().stable_union_prefix)
-        ),
-    )

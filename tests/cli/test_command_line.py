@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,39 +11,6 @@ import pytest
 import shop
 
 from schemactl import cli
-from schemactl.cli import COMMANDS
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_examples(command: str) -> None:
-    done = shop.schemactl(Path(), command, "--help")
-    assert done.returncode == 0
-    assert "examples:" in done.stdout
-    assert done.stderr == ""
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["nonsense"],
-        ["check", "--nonsense"],
-        ["check", "--staged", "--base", "main"],
-        ["check", "--format", "yaml"],
-        ["check", "--format", "sarif="],
-        ["check", "--format", "text", "--format", "json"],
-        ["-C", "no-such-folder", "check"],
-        ["explain", "NO_SUCH_RULE"],
-        ["init", "extra"],
-        ["log"],
-    ],
-)
-def test_wrong_usage_exits_with_64_and_says_why(tmp_path: Path, arguments: list[str]) -> None:
-    done = shop.schemactl(tmp_path, *arguments)
-    assert done.returncode == 64
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert done.stderr.strip()
 
 
 def test_the_version_is_the_package_s() -> None:
@@ -92,12 +58,6 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert (tmp_path / "schemactl.yaml").read_text() == "mine\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["schemactl.yaml"]
-
-
-def test_progress_and_notes_go_to_standard_error_and_reports_to_standard_output(tmp_path: Path) -> None:
-    folder = shop.make(tmp_path)
-    done = shop.schemactl(folder, "check", "--format", "json")
-    assert json.loads(done.stdout)["format_version"] == 1
 
 
 @pytest.mark.parametrize(("total", "words"), [(9, "2 of 9 commits"), (None, "2 commits")])

@@ -56,6 +56,13 @@ COMMANDS_THAT_FAIL = (
     "admit prodcer orders",
     "completion fsh",
     "compare --pulsar 4.1",
+    "",
+    "check --staged --base main",
+    "check --format sarif=",
+    "check --format text --format json",
+    "-C no-such-folder check",
+    "init extra",
+    "log",
 )
 
 
