@@ -69,7 +69,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if plan.steps and args.require_approved is not None:
             _expect_approved(plan, registry, args.require_approved)
         elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
-            print("Nothing was applied.")
             return SchemactlError.exit_code
         return carry_out(plan, registry, args, context, review)
 
@@ -158,7 +157,10 @@ def confirmed() -> bool:
             fix="give --auto-approve, or apply a plan that was reviewed: schemactl plan --out plan.json",
         )
     print("\nApply this? Only `yes` goes ahead: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip() == "yes"
+    answered = sys.stdin.readline().strip() == "yes"
+    if not answered:
+        print("Nothing was applied.")
+    return answered
 
 
 @contextmanager

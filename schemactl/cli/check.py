@@ -71,7 +71,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """Return the number of seconds in `text`."""
     with suppress(ValueError):
         if 0 < (seconds := float(text)) < _LONGEST_S:
             return seconds
@@ -312,7 +311,6 @@ def _not_judged(
 def _compared(
     args: argparse.Namespace, project: Project, declared: Declared, forked: Forked, fork: Fork
 ) -> CheckReport:
-    """Return what the declared files change of the approved history."""
     from schemactl.check import Stepwise, check
 
     approved, base, stepwise, branch, *_ = forked

@@ -92,10 +92,7 @@ def _opened(
 ) -> Iterator[tuple[ChosenTarget, Repository, Registry, History, TargetNumbers | None]]:
     """Yield the target, the repository, the target's registry, what was approved, and what of its version numbers is recorded."""
     place = target_of(args.target, context)
-    with (
-        history.Repository.open(context.directory) as repository,
-        closing(place.open(context)) as registry,
-    ):
+    with history.Repository.open(context.directory) as repository, closing(place.open(context)) as registry:
         approved = history.read(repository, place.project, progress=context.reading_history())
         context.note(approved.notes)
         recorded = numbers_of(place.target, place.project, repository, approved)

@@ -84,11 +84,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     # The registry may forbid the package, but nothing of it comes from there: the same commit makes the same files.
     read.verified((one.topic for one in topics), context)
     files = package_files(
-        topics,
-        generate,
-        release=project.release,
-        recursion_depth=args.recursion_depth,
-        vendor=args.vendor,
+        topics, generate, release=project.release, recursion_depth=args.recursion_depth, vendor=args.vendor
     )
     out = Path(top, generate.out) if args.out is None else Path(context.directory, args.out)
     if args.check:

@@ -158,11 +158,7 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
     there = registry.everything()
     known = frozenset(there.topics)
     require_matches(
-        known,
-        args.topic,
-        args.namespace,
-        where=target.name,
-        known_namespaces=map(str, there.namespaces),
+        known, args.topic, args.namespace, where=target.name, known_namespaces=map(str, there.namespaces)
     )
     topics = select(known, args.topic, args.namespace)
     spaces = frozenset(name for name in there.namespaces if not args.namespace or str(name) in args.namespace)

@@ -82,7 +82,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _show(args: argparse.Namespace, context: Context) -> int:
-    """Print the plan of a file."""
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
     explicit = None if isinstance(args.target, EnvironmentTarget) else args.target

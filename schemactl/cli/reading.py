@@ -158,12 +158,7 @@ class Reading:
         return replace(self, seen=seen)
 
 
-def reading(
-    context: Context,
-    target: str | None,
-    *,
-    project: tuple[Project, str] | None = None,
-) -> Reading:
+def reading(context: Context, target: str | None, *, project: tuple[Project, str] | None = None) -> Reading:
     """Return what the messages of the project that the folder belongs to are read with.
 
     Args:
@@ -259,6 +254,7 @@ def schema_of(info: SchemaInfo) -> Definition | KeyValue:
     from schemactl.codec import Definition, KeyValue
     from schemactl.formats import pair_of
 
+    info = info.load()
     if both := pair_of(info):
         key, value = schema_of(both.key), schema_of(both.value)
         assert isinstance(key, Definition)  # noqa: S101  pairs do not nest

@@ -82,7 +82,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
             context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
             return REFUSED if plan.misread else 0
         if plan.steps and not args.auto_approve and not confirmed():
-            print("Nothing was applied.")
             return SchemactlError.exit_code
         return carry_out(plan, registry, args, context)
 

@@ -128,11 +128,7 @@ def _list(place: _Place) -> int:
         lines.append(f"  {_headline(version)}{hidden}")
     if not place.stored:
         lines.append("  no schema")
-    place.show(
-        "\n".join(lines),
-        versions=[_facts(version) for version in place.stored],
-        live=sorted(current),
-    )
+    place.show("\n".join(lines), versions=[_facts(version) for version in place.stored], live=sorted(current))
     return 0
 
 

@@ -75,10 +75,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     project = _project(context)
     registry = open_embedded(
-        args.registry,
-        release=project.release,
-        defaults=project.defaults,
-        folder=Path(context.directory),
+        args.registry, release=project.release, defaults=project.defaults, folder=Path(context.directory)
     )
     if registry is None:
         raise UsageError(

@@ -114,7 +114,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _load(name: str) -> Command:
-    """Return the module of an action."""
     return cast("Command", import_module(f"schemactl.cli.spark_{name}"))
 
 

@@ -97,13 +97,7 @@ def _text(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
     how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
     lines = [f"{read.topic.name}: {total.messages:,} messages, read with {how}", ""]
     rows = [
-        [
-            "version",
-            "commit",
-            "messages",
-            "unreadable",
-            *(["of these approved cannot"] if candidate else []),
-        ]
+        ["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]
     ]
     rows += [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
     if len(rows) > 2:

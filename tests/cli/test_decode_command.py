@@ -333,13 +333,7 @@ def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_pa
     path = tmp_path / "message"
     path.write_bytes(base64.b64decode(payload))
     newest = shop.schemactl(
-        folder,
-        "decode",
-        "persistent://shop/sales/orders@5",
-        "--version-bytes",
-        "0" * 16,
-        "--file",
-        str(path),
+        folder, "decode", "persistent://shop/sales/orders@5", "--version-bytes", "0" * 16, "--file", str(path)
     )
     assert json.loads(newest.stdout)["customer"] == 7
 
