@@ -199,12 +199,15 @@ class DefinitionReader(ABC):
             field.default = default_of(field.schema, json, path)
             if self._defaults:
                 self._defaults.check(field, record, path, self._open)
-        field.doc = _text(json, "doc")
+        doc = json.get("doc")
+        if type(doc) is str:
+            field.doc = doc
         if "order" in json:
             field.order = _order(json, path)
         if "aliases" in json:
             field.aliases = tuple(dict.fromkeys(_aliases(json, path)))
-        field.properties = _properties(json, _FIELD_RESERVED)
+        if not _FIELD_RESERVED.issuperset(json):
+            field.properties = _properties(json, _FIELD_RESERVED)
 
     def _enum(self, json: Json, namespace: str | None, path: Path) -> Schema:
         full_name, name, space = self._name(json, namespace, path)
@@ -310,10 +313,14 @@ class DefinitionReader(ABC):
 
     def _finish(self, named: NamedSchema, json: Json, path: Path) -> None:
         """Set what a type may have besides name, namespace, and fields, symbols or size."""
-        named.doc = _text(json, "doc")
-        named.properties = _properties(json, _ENUM_RESERVED if type(named) is Enum else _RESERVED)
-        if named.properties and type(named) is Record:
-            self._check_properties(named.properties, path)
+        doc = json.get("doc")
+        if type(doc) is str:
+            named.doc = doc
+        reserved = _ENUM_RESERVED if type(named) is Enum else _RESERVED
+        if not reserved.issuperset(json):
+            named.properties = _properties(json, reserved)
+            if type(named) is Record:
+                self._check_properties(named.properties, path)
         if "aliases" not in json:
             return
         aliases: dict[str, None] = {}
@@ -372,11 +379,6 @@ def _are_plain_names(names: list[Any]) -> bool:
         return all(map(str.isidentifier, names)) and "".join(names).isascii()
     except TypeError:
         return False
-
-
-def _text(json: Json, key: str) -> str | None:
-    value = json.get(key)
-    return value if isinstance(value, str) else None
 
 
 def _aliases(json: Json, path: Path) -> list[str]:

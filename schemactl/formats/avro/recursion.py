@@ -2,7 +2,7 @@
 
 Definitions come from strangers, and a chain of references can be as long as the text. A recursive function is
 written as a generator that yields the call it needs and gets its result back: `child = yield walk(node.items)`.
-Where every step counts it is a plain function, and called again with `room` where Python's limit is too low for it.
+Where every step counts a function returns its result at once, and such a generator only where other parts are inside.
 """
 
 from __future__ import annotations
