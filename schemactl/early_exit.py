@@ -72,7 +72,7 @@ def _is_usual() -> bool:
 
 
 def _state(asked: bytes) -> bytes | None:
-    """Return what HEAD has at the watched paths; None: git failed, or something of them is staged."""
+    """Return what HEAD has at the watched paths, and the attributes of files; None: git failed, or something of them is staged."""
     differences = _git(*confined.DIFF_INDEX, "HEAD")
     if differences is None:
         return None
@@ -84,7 +84,25 @@ def _state(asked: bytes) -> bytes | None:
         )
         if is_watched or facts.endswith(b"U"):
             return None
-    return _git("cat-file", "--batch-check", request=asked)
+    attributes, held = _own_attributes(), _git("cat-file", "--batch-check", request=asked)
+    return None if attributes is None or held is None else held + attributes
+
+
+def _own_attributes() -> bytes | None:
+    """Return the attributes that git takes from outside of the index, of this clone, the user and the system; None: too many."""
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    found = []
+    for path in (".git/info/attributes", f"{settings}/git/attributes", "/etc/gitattributes"):
+        content = b""
+        try:
+            with open(path, "rb") as file:
+                content = file.read(_MAX_BYTES)
+        except OSError:
+            pass  # There is none, as for git.
+        if len(content) == _MAX_BYTES:
+            return None
+        found.append(content)
+    return b"\0".join(found)
 
 
 def _git(*arguments: str, request: bytes = b"") -> bytes | None:

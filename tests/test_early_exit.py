@@ -165,6 +165,17 @@ def test_whatever_is_unusual_is_checked_completely(
     assert code == 0, said
 
 
+@pytest.mark.parametrize("place", [".git/info/attributes", "settings/git/attributes"])
+def test_attributes_that_are_not_in_the_index_count(desk: Desk, place: str) -> None:
+    settings = {"XDG_CONFIG_HOME": str(desk.path / "settings")}
+    desk.stage({"README.md": "b"})
+    assert desk.check(**settings)[:2] == (0, True)
+    desk.write({place: "refunds.avsc ident\n"})
+    code, early, said = desk.check(**settings)
+    assert (code, early) == (1, False)
+    assert "attributes:1:1: the attribute `ident` of topics/refunds.avsc" in said
+
+
 def forge(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:32] + b"HEAD:README.md\n\0" + b"x")
 
