@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from schemactl import formats
 from schemactl.apply import restore_left, told_restored
+from schemactl.broker.checkers import known_to
 from schemactl.changes import Contents, stamp
 from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
@@ -77,6 +78,7 @@ class _Place:
         declared: the name Git knows it by.
         name: the target's name of it.
         topic: None where the registry has neither the topic nor a schema.
+        checkers: the optional checkers that the registry's brokers are configured with.
     """
 
     args: argparse.Namespace
@@ -86,6 +88,7 @@ class _Place:
     declared: TopicName
     name: TopicName
     topic: Topic | None
+    checkers: tuple[str, ...]
 
     @property
     def live(self) -> tuple[SchemaVersion, ...]:
@@ -157,7 +160,7 @@ def _test(place: _Place) -> int:
     info = read_schema(place.args, place.context, place.declared)
     asked = place.registry.test_schema(place.name, info)
     strategy = place.registry.strategy(place.name)
-    verdict = judge(place.stored, info, strategy, place.registry.release)
+    verdict = judge(place.stored, info, strategy, place.registry.release, checkers=place.checkers)
     upload, breakages = verdict.broker, verdict.data
     good = upload.version is not None and asked.outcome is Outcome.OK
     if good:
@@ -259,7 +262,8 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     name = renamed_topic(declared, target.namespaces)
     with closing(chosen.open(context)) as registry:
         found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-        yield _Place(args, context, registry, target.name, declared, name, found)
+        checkers = known_to(registry.release, chosen.project.defaults.checkers)
+        yield _Place(args, context, registry, target.name, declared, name, found, checkers)
 
 
 def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:

@@ -53,6 +53,9 @@ def test_every_prediction_knows_the_checkers_of_the_brokers(
     path = tmp_path / "repository"
     repository = Scratch(path)
     repository.commit({"schemactl.yaml": project(checkers), "namespaces/clicks.yaml": clicks(FIELDS[0])})
+    repository.flush()
+    assert main(["-C", str(path), "apply", "--auto-approve"]) == 0
+    capsys.readouterr()
     repository.write({"namespaces/clicks.yaml": clicks(FIELDS[1])})
     refused = bool(checkers)
     _, report = run(path, capsys, "check")
@@ -61,6 +64,10 @@ def test_every_prediction_knows_the_checkers_of_the_brokers(
     repository.flush()
     _, plan = run(path, capsys, "plan")
     assert bool(plan["refusals"]) == refused
+    new = {"type": "PROTOBUF", "schema": json.dumps({"type": "record", "name": "Click", "fields": FIELDS[1]})}
+    repository.write({"payload.json": json.dumps({**new, "properties": {}})})
+    _, said = run(path, capsys, "registry", "test", "clicks", "--file", str(path / "payload.json"))
+    assert [said[each]["outcome"] == "incompatible" for each in ("upload", "compatibility")] == [refused] * 2
 
 
 @pytest.mark.parametrize("checkers", [(), (CHECKER,)])
