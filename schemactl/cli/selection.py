@@ -272,8 +272,16 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
 
     target, release = chosen.target, registry.release
     checkers = known_to(release, chosen.project.defaults.checkers)
+    declared = {theirs: ours for ours, theirs in target.namespaces.items()}
     return Origin(
-        target.name, target.registry, release, approved.ref, approved.tip, registry.version, checkers
+        target.name,
+        target.registry,
+        release,
+        approved.ref,
+        approved.tip,
+        registry.version,
+        checkers,
+        declared,
     )
 
 

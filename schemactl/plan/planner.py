@@ -41,7 +41,7 @@ from schemactl.model import (
     strategy_of,
 )
 from schemactl.plan.registry_state import RegistryState, digest
-from schemactl.plan.selection import scope_of
+from schemactl.plan.selection import renamed_topic, scope_of
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -304,8 +304,9 @@ class Planner:
     def _kept(self, name: TopicName) -> Iterator[PlanNote]:
         if current := self._deletable(name):
             message = f"is no longer declared, but the registry keeps its schema ({_listed(current)}); "
+            declared = renamed_topic(name, self.origin.declared)
             yield PlanNote(
-                name, PlanNoteKind.DELETION_SKIPPED, f"{message}to delete it: --allow-delete {name}"
+                name, PlanNoteKind.DELETION_SKIPPED, f"{message}to delete it: --allow-delete {declared}"
             )
         elif not self.target.topics[name].versions:
             current = live(self.versions[name.schema_id])

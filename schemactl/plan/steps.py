@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -160,6 +161,7 @@ class Origin:
         ref: the approved ref; `tip` is its commit, None in a repository without commits.
         version: the release that the registry reports, "" where it does not tell.
         checkers: the optional checkers of its brokers that the predictions take into account.
+        declared: Git's names of the target's renamed namespaces.
     """
 
     target: str
@@ -169,6 +171,7 @@ class Origin:
     tip: Commit | None
     version: str = ""
     checkers: tuple[str, ...] = field(default=(), compare=False)
+    declared: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

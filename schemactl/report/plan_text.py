@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemactl import messages
 from schemactl.apply import Result
 from schemactl.messages import day, numbers, policy_words
 from schemactl.model import NamespaceName, Policies, SchemaVersion, TopicName
@@ -172,7 +173,7 @@ def _prediction(step: RegisterVersion) -> str:
 
 
 def _partitioned(partitions: int | None) -> str:
-    return "" if partitions is None else f", {_plural(partitions, 'partition')}"
+    return "" if partitions is None else f", {messages.partitions(partitions)}"
 
 
 def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:

@@ -290,6 +290,23 @@ def test_a_target_is_chosen_by_name_and_may_rename_namespaces(
     assert shop.run("plan", "--target", "local", "--detailed-exitcode") == 2
 
 
+def test_on_a_target_with_other_names_the_advised_deletion_is_accepted(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.commit({"schemactl.yaml": TWO_TARGETS})
+    assert shop.run("apply", "--auto-approve", "--target", "prod") == 0
+    shop.git("rm", "--quiet", "namespaces/orders.yaml")
+    shop.git("commit", "--quiet", "-m", "Orders are no topic any more")
+    capsys.readouterr()
+    assert shop.run("plan", "--target", "prod") == 0
+    advised = capsys.readouterr().out.partition("to delete it: ")[2].split()[:2]
+    assert advised == ["--allow-delete", str(ORDERS)]
+    assert shop.run("plan", "--target", "prod", *advised, "--out", "plan.json") == 0
+    command = capsys.readouterr().err.partition("To carry out exactly this: schemactl ")[2].split("\n")[0]
+    assert shop.run(*command.split()) == 0
+    assert shop.held(TopicName("shop-prod", "sales", "orders"), "prod.db") == 3
+
+
 def test_a_foreign_registry_file_is_one_clear_error(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     (shop.folder / ".schemactl").mkdir()
     (shop.folder / ".schemactl" / "registry.db").write_text("not a database, but quite some text")
