@@ -15,8 +15,11 @@ from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
+from schemactl.formats import explain
+from schemactl.formats.outline import changes
 from schemactl.messages import day
 from schemactl.report.style import paint
+from schemactl.verdicts import Breakage
 
 if TYPE_CHECKING:
     from schemactl.history import History
@@ -103,7 +106,6 @@ def _side(history: History, chosen: Chosen) -> Side:
 
 
 def _text(old: Side, new: Side, *, color: bool) -> str:
-    from schemactl.formats.outline import changes
 
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
@@ -145,9 +147,6 @@ def _alike(one: list[str], other: list[str]) -> int:
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     """Say whether one side can read the other, and the reasons where it cannot."""
-    from schemactl.formats import explain
-    from schemactl.verdicts import Breakage
-
     reader, writer = (new, old) if newer_reads else (old, new)
     found = incompatibilities(reader=reader.info, writer=writer.info)
     sentence = f"{reader.name} reads {writer.name}"
@@ -163,7 +162,6 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
 
 
 def _facts(old: Side, new: Side) -> dict[str, Any]:
-    from schemactl.formats.outline import changes
 
     return {
         "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},

@@ -226,7 +226,10 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
     from schemactl.spark.raw import raw_messages
     from schemactl.spark.session import session
 
-    options = dict(_option(text) for text in args.option)
+    for text in args.option:
+        if "=" not in text:
+            raise UsageError(f"--option {text}: expected NAME=VALUE")
+    options = dict(text.split("=", 1) for text in args.option)
     with tempfile.TemporaryDirectory() as folder:
         carried = _runtime(Path(folder))
         try:
@@ -239,13 +242,6 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
             raise SchemactlError(f"Spark: {error}") from None
         except WrongArgument as error:
             raise UsageError(str(error)) from None
-
-
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--option {text}: expected NAME=VALUE")
-    return name, value
 
 
 def located(path: str, context: Context) -> str:
