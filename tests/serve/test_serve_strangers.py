@@ -6,7 +6,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from pathlib import Path
 import admin_rest
 import pytest
 import shop
+from waiting import assert_soon
 
 pytestmark = pytest.mark.network
 
@@ -163,7 +163,7 @@ honest = {"put": embedded.put, "test": embedded.test}
 lock, busy = threading.Lock(), []
 
 def slowly(name):
-    def judge(versions, new, *others):
+    def judge(versions, new, *others, **more):
         if b"slow" in new.schema:
             with lock:
                 busy.append(1)
@@ -173,7 +173,7 @@ def slowly(name):
                 time.sleep(0.01)
             with lock:
                 busy.pop()
-        return honest[name](versions, new, *others)
+        return honest[name](versions, new, *others, **more)
     return judge
 
 embedded.put, embedded.test = slowly("put"), slowly("test")
@@ -200,8 +200,7 @@ def test_definitions_that_take_long_hold_up_nobody_who_reads(tmp_path: Path) -> 
             client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
             client.call("PUT", "/namespaces/t/n", {})
             uploads = [threads.submit(upload, number) for number in range(8)]
-            while not (tmp_path / "busy").exists():
-                time.sleep(0.01)
+            assert_soon((tmp_path / "busy").exists, wanted=True)
             for _ in range(20):
                 assert client.call("GET", "/namespaces/t/n").status == 200
                 assert client.call("GET", "/schemas/t/n/a1/schemas").status == 200
@@ -236,8 +235,7 @@ def test_what_is_stored_is_judged_by_what_is_there_by_then(tmp_path: Path) -> No
                 slow = threads.submit(
                     client.call, "POST", path, avro({"type": "enum", "name": "slow", "symbols": ["A"]})
                 )
-                while not (tmp_path / "busy").exists():
-                    time.sleep(0.01)
+                assert_soon((tmp_path / "busy").exists, wanted=True)
                 assert other.call("POST", path, avro("string")).json() == {"version": {"version": 0}}
                 (tmp_path / "go").touch()
                 assert slow.result().status == 409
