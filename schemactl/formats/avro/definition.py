@@ -1,6 +1,6 @@
 """The parser of definitions: from parsed JSON to the model, with everything rejected that is not a schema.
 
-Follows org.apache.avro.Schema.parse. How types are defined and found by name differs between versions of Avro: `dialects`
+Follows org.apache.avro.Schema.parse. How types are defined and found by name differs between versions of Avro: `parse`
 has that. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.
 """
 
