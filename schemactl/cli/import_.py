@@ -17,7 +17,7 @@ from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.history.approved import approved
-from schemactl.history.commits import NewCommit, add_commits
+from schemactl.history.repository import NewCommit, add_commits
 from schemactl.importing import ImportResult, import_catalog, project_text
 from schemactl.messages import moment
 from schemactl.model import Catalog, Commit, Project, Target, TopicName

@@ -16,35 +16,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from schemactl.history.approved import ApprovedProject, approved_project, load_project
-    from schemactl.history.commits import Branch, LoggedCommit
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
-    from schemactl.history.history import (
-        Forked,
-        History,
-        HistoryNote,
-        TopicState,
-        read,
-        read_forked,
-        read_here,
-    )
-    from schemactl.history.local_changes import LocalChanges
+    from schemactl.history.history import Forked, History, read, read_forked, read_here
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
 
 __all__ = [
     "ApprovedProject",
-    "Branch",
     "CommitFiles",
     "Forked",
     "HashedFiles",
     "History",
-    "HistoryNote",
     "IndexFiles",
-    "LocalChanges",
-    "LoggedCommit",
     "Repository",
     "Store",
-    "TopicState",
     "approved_project",
     "load_project",
     "read",
@@ -52,32 +37,13 @@ __all__ = [
     "read_here",
 ]
 
-_HOMES = {
-    "ApprovedProject": "approved",
-    "Branch": "commits",
-    "CommitFiles": "files",
-    "Forked": "history",
-    "HashedFiles": "files",
-    "History": "history",
-    "HistoryNote": "history",
-    "IndexFiles": "files",
-    "LocalChanges": "local_changes",
-    "LoggedCommit": "commits",
-    "Repository": "repository",
-    "Store": "store",
-    "TopicState": "history",
-    "approved_project": "approved",
-    "load_project": "approved",
-    "read": "history",
-    "read_forked": "history",
-    "read_here": "history",
-}
-"""The module where each name is defined."""
-
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    # Each of these modules imports those before it.
+    for module in ("store", "repository", "files", "approved", "history") if name in __all__ else ():
+        found = getattr(import_module(f"{__name__}.{module}"), name, None)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

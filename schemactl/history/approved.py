@@ -114,15 +114,6 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     )
 
 
-def refuse_shallow(repository: Repository) -> None:
-    """Raise HistoryError where the history is cut off; it says the command that repairs it."""
-    if repository.shallow:
-        raise HistoryError(
-            "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
-            fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
-        )
-
-
 def approved_project(
     directory: str, config: str | None, proposed: Project, *, local: bool = False
 ) -> ApprovedProject | None:

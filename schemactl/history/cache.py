@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from schemactl.errors import Problem, Source
 from schemactl.history.files import Entry
+from schemactl.history.fingerprints import Inspected
 from schemactl.history.store import Store
 from schemactl.model import Commit, Project
 
@@ -28,6 +33,9 @@ _KIND: Final = "history"
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """SQLite can be built without."""
+
+_ROWS_AT_ONCE: Final = 20_000
+"""So many new rows are collected before they are inserted."""
 
 _TABLES: Final = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -133,7 +141,6 @@ class Cache:
         self.connection = connection
         [self.last] = connection.execute("SELECT coalesce(max(step), -1) FROM step").fetchone()
         self.step: int = self.last if step is None else step
-        self._ids: dict[tuple[str, str], int | None] = {}
 
     @classmethod
     def new(cls, derivation: str) -> Cache:
@@ -181,8 +188,9 @@ class Cache:
 
     def step_of(self, commit_id: str) -> int | None:
         """Return the step of a commit up to here; None: it is not on the line."""
-        sql = "SELECT step FROM step WHERE commit_id = :id AND step <= :step"
-        return self._one(sql, id=bytes.fromhex(commit_id))
+        return self._one(
+            "SELECT step FROM step WHERE commit_id = :id AND step <= :step", id=bytes.fromhex(commit_id)
+        )
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`; None: nothing that declarations see."""
@@ -287,16 +295,18 @@ class Cache:
         """Return what could not be read once, and was repaired or removed since."""
         return self._notes("until <= :step", "until, id")
 
+    def first_free(self, table: str) -> int:
+        """Return the first number that stands for nothing in that table."""
+        [number] = self.connection.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()  # noqa: S608  our own
+        return int(number)
+
     def path_id(self, path: str) -> int | None:
         """Return the number that stands for `path`; None: there never was anything."""
-        return self._id("path", path_bytes(path))
+        return self._one("SELECT id FROM path WHERE name = :name", name=_bytes(path))
 
     def schema_id(self, schema: str) -> int | None:
         """Return the number that stands for tenant/namespace/topic; None: it was never declared."""
-        return self._id("schema", schema)
-
-    def _id(self, table: str, name: str | bytes) -> int | None:
-        return self._one(f"SELECT id FROM {table} WHERE name = :name", name=name)  # noqa: S608  our own
+        return self._one("SELECT id FROM schema WHERE name = :name", name=schema)
 
     def _declarations(self, where: str, **arguments: int | None) -> list[DeclarationRow]:
         sql = (
@@ -324,12 +334,211 @@ class Cache:
         return found[0][0] if found else None
 
 
+@dataclass(slots=True)
+class TopicTimeline:
+    """What is known of a topic, and of its namesake in the other domain, at the newest step.
+
+    Attributes:
+        id: stands for `schema`, which is tenant/namespace/topic.
+        numbers: of its versions, by fingerprint.
+        states: by domain; none before the topic was declared for the first time.
+        made_of: the files that its definition is made of now, besides the declaration, and since which step.
+        inspected: its definition as it was read last; None: not in this run, or it has problems.
+    """
+
+    id: int
+    schema: str
+    numbers: dict[bytes, int]
+    states: dict[int, StateRow]
+    made_of: dict[str, int]
+    inspected: Inspected | None = None
+
+
+class CacheWriter:
+    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row.
+
+    Attributes:
+        step: number of the newest step; -1: there is none.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._connection = cache.connection
+        self._before = cache
+        self.step = cache.last
+        self._rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._ids = {table: count(cache.first_free(table)) for table in ("path", "schema", "note")}
+        self._path_ids: dict[str, int] = {}
+        self._entries: dict[str, Entry | None] = {}
+        self._declared: dict[str, tuple[DeclarationRow, ...]] = {}
+        self._places: dict[str, set[tuple[str, int]]] = {}
+        self._timelines: dict[str, TopicTimeline] = {}
+        self._users: dict[str, set[str]] = {}
+        self._notes: defaultdict[tuple[int | None, int | None], list[NoteRow]] = defaultdict(list)
+        for each in cache.notes():
+            self._notes[each.path, each.schema].append(each)
+        # Nobody gets the database if this fails.
+        self._connection.execute("PRAGMA journal_mode = OFF")
+        self._connection.execute("BEGIN")
+
+    def begin(self, commit: Commit) -> None:
+        """Begin one more step; what is written from now on is its."""
+        if sum(map(len, self._rows.values())) > _ROWS_AT_ONCE:
+            self._flush()
+        self.step += 1
+        self._rows["step"].append((self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject))
+
+    def finish(self) -> Cache:
+        """Return the state after the newest step; no step may follow."""
+        self._flush()
+        self._connection.execute("COMMIT")
+        return Cache(self._connection)
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`."""
+        if path not in self._entries:
+            self._entries[path] = self._before.entry(path)
+        return self._entries[path]
+
+    def put(self, path: str, entry: Entry | None) -> None:
+        """Record that `entry` is at `path`."""
+        self._entries[path] = entry
+        kind, blob = (entry.kind, bytes.fromhex(entry.blob)) if entry else (None, None)
+        self._rows["file"].append((self._path_id(path), self.step, kind, blob))
+
+    def paths(self) -> list[str]:
+        """Return every path at which something is."""
+        return [path for path in {*self._before.paths(), *self._entries} if self.entry(path)]
+
+    def declared(self, path: str) -> tuple[DeclarationRow, ...]:
+        """Return what the file at `path` declares, in order."""
+        if path not in self._declared:
+            self._declared[path] = tuple(self._before.declared(path))
+        return self._declared[path]
+
+    def declare(self, path: str, now: Sequence[tuple[str, str | None, str | None]]) -> None:
+        """Record that the file declares `now`: names, topics' tenant/namespace/topic, and blobs that are not the file's own."""
+        before = self.declared(path)
+        rows = [
+            old if old and old[2:5] == new else DeclarationRow(path, position, *new, self.step)
+            for position, (new, old) in enumerate(zip(now, (*before, *[None] * len(now)), strict=False))
+        ]
+        for old in before:
+            if old not in rows:
+                self._declaration(old, self.step)
+                if old.schema:
+                    self.places(old.schema).discard((path, old.position))
+        for row in rows:
+            if row not in before:
+                self._declaration(row, None)
+                if row.schema:
+                    self.places(row.schema).add((path, row.position))
+        self._declared[path] = tuple(rows)
+
+    def places(self, schema: str) -> set[tuple[str, int]]:
+        """Return where topics with this tenant/namespace/topic are declared: files, and places among their declarations."""
+        if schema not in self._places:
+            self._places[schema] = {(each.path, each.position) for each in self._before.declarations(schema)}
+        return self._places[schema]
+
+    def timeline(self, schema: str) -> TopicTimeline:
+        """Return the topics with this tenant/namespace/topic."""
+        if schema not in self._timelines:
+            before = self._before
+            known = before.schema_id(schema)
+            if known is None:
+                known = next(self._ids["schema"])
+                self._rows["schema"].append((known, schema))
+            numbers = {each.fingerprint: each.number for each in before.versions(schema)}
+            found = {domain: before.state_row(schema, domain) for domain in (PERSISTENT, NON_PERSISTENT)}
+            states = {domain: state for domain, state in found.items() if state}
+            self._timelines[schema] = TopicTimeline(known, schema, numbers, states, before.made_of(schema))
+        return self._timelines[schema]
+
+    def version(self, timeline: TopicTimeline, type_name: str, path: str, fingerprint: bytes) -> int:
+        """Return the number of the definition with that fingerprint: the one it has already, or the next."""
+        number = timeline.numbers.get(fingerprint)
+        if number is None:
+            number = timeline.numbers[fingerprint] = len(timeline.numbers)
+            self._rows["version"].append(
+                (timeline.id, number, self.step, type_name, self._path_id(path), fingerprint)
+            )
+        return number
+
+    def set_state(self, timeline: TopicTimeline, domain: int, state: StateRow) -> None:
+        """Record how the topic stands."""
+        if timeline.states.get(domain) != state:
+            timeline.states[domain] = state
+            deleted, number, since, path, as_of = state
+            row = (timeline.id, domain, self.step, deleted, number, since, self._path_id(path), as_of)
+            self._rows["topic_state"].append(row)
+
+    def depend(self, timeline: TopicTimeline, paths: frozenset[str]) -> None:
+        """Record the files that the topic's definition is made of, besides the declaration."""
+        made_of = timeline.made_of
+        if paths == made_of.keys():
+            return
+        for path in made_of.keys() - paths:
+            self.users(path).discard(timeline.schema)
+            self._rows["made_of"].append((self._path_id(path), timeline.id, made_of.pop(path), self.step))
+        for path in paths - made_of.keys():
+            self.users(path).add(timeline.schema)
+            made_of[path] = self.step
+            self._rows["made_of"].append((self._path_id(path), timeline.id, self.step, None))
+
+    def users(self, path: str) -> set[str]:
+        """Return tenant/namespace/topic of those whose definitions are made of `path` among others."""
+        if path not in self._users:
+            self._users[path] = set(self._before.users(path))
+        return self._users[path]
+
+    def note(
+        self, path: str | None, schema: str | None, problems: Sequence[tuple[str | None, Problem]]
+    ) -> None:
+        """Record all that cannot be read now of a file, or of a topic; what could not be before is repaired."""
+        if not problems and not self._notes:
+            return
+        where = (self._path_id(path) if path else None, self.timeline(schema).id if schema else None)
+        for known in self._notes.pop(where, ()):
+            self._note(known, self.step)
+        for topic, problem in problems:
+            new = NoteRow(next(self._ids["note"]), *where, self.step, topic, problem)
+            self._notes[where].append(new)
+            self._note(new, None)
+
+    def _declaration(self, row: DeclarationRow, until: int | None) -> None:
+        schema = self.timeline(row.schema).id if row.schema else None
+        blob = bytes.fromhex(row.blob) if row.blob else None
+        path = self._path_id(row.path)
+        self._rows["declaration"].append((path, row.position, row.step, until, row.name, schema, blob))
+
+    def _note(self, note: NoteRow, until: int | None) -> None:
+        number, path, schema, step, topic, problem = note
+        place = (problem.source.path, problem.source.line, problem.source.column)
+        row = (number, path, schema, step, until, topic, *place, problem.what, problem.fix)
+        self._rows["note"].append(row)
+
+    def _path_id(self, path: str) -> int:
+        if path not in self._path_ids:
+            known = self._before.path_id(path)
+            if known is None:
+                known = next(self._ids["path"])
+                self._rows["path"].append((known, _bytes(path)))
+            self._path_ids[path] = known
+        return self._path_ids[path]
+
+    def _flush(self) -> None:
+        for table, rows in self._rows.items():
+            places = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", rows)  # noqa: S608  our own names
+        self._rows.clear()
+
+
 def _connect() -> sqlite3.Connection:
     """Return a new database in memory, for any thread, without transactions of its own."""
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
-def path_bytes(path: str) -> bytes:
+def _bytes(path: str) -> bytes:
     """Return a path as git has it; bytes that are no UTF-8 are surrogate escapes in `path`."""
     return path.encode("utf-8", "surrogateescape")
 

@@ -23,11 +23,10 @@ from schemactl.declare.deferred import DeferredInfo
 from schemactl.errors import HistoryError, Problem, Source
 from schemactl.history.approved import approved, load_project
 from schemactl.history.cache import PERSISTENT, Cache, DeclarationRow, NoteRow, VersionRow
-from schemactl.history.commits import Branch, branch, fork
 from schemactl.history.files import Entry, GitFiles, content
 from schemactl.history.git import FSCK
 from schemactl.history.local_changes import LocalChanges, local_changes
-from schemactl.history.repository import Repository
+from schemactl.history.repository import Branch, Repository, branch, fork
 from schemactl.history.versions import Derivation, Progress, domain_of, is_read, named, no_progress
 from schemactl.model import (
     Catalog,

@@ -32,20 +32,19 @@ from schemactl.declare import (
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
-from schemactl.history.approved import refuse_shallow
 from schemactl.history.cache import (
     NEWEST,
     NON_PERSISTENT,
     PERSISTENT,
     Cache,
+    CacheWriter,
     StateRow,
+    TopicTimeline,
     derived_from,
 )
-from schemactl.history.cache_writer import CacheWriter, TopicTimeline
-from schemactl.history.commits import Change, LoggedCommit, log
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints
-from schemactl.history.repository import Blob, Repository
+from schemactl.history.repository import Blob, Change, LoggedCommit, Repository, log
 from schemactl.model import Commit, Project, TopicName
 
 _KEPT_DOCUMENTS: Final = 8_192
@@ -99,7 +98,7 @@ class Derivation:
                 # any of it is seen when the two are compared.
                 found = self._extended(known.copy_at(join), chain([first], listed))
         if found is None:
-            refuse_shallow(self._repository)
+            self._repository.refuse_shallow()
             found = self._extended(Cache.new(facts), log(self._repository, tip.id))
         if keep:
             found.keep(self._store)

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.history.commits import branch
-from schemactl.history.repository import Repository
+from schemactl.history.repository import Repository, branch
 
 COMMITS = 12
 

@@ -11,9 +11,8 @@ from scratch import Scratch
 
 from schemactl.cli import main
 from schemactl.errors import HistoryError
-from schemactl.history.commits import fork
 from schemactl.history.files import CommitFiles, IndexFiles
-from schemactl.history.repository import Repository
+from schemactl.history.repository import Repository, fork
 
 HOOK = """#!@PYTHON@
 import json

@@ -9,8 +9,7 @@ from scratch import FIRST_COMMIT_S, Scratch
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
-from schemactl.history.commits import Change, log
-from schemactl.history.repository import Repository
+from schemactl.history.repository import Change, Repository, log
 from schemactl.model import Commit
 
 
