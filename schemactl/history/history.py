@@ -15,17 +15,18 @@ from schemactl.declare import (
     Documents,
     Files,
     NamespaceDocument,
+    SchemaDeclaration,
     TopicDocument,
     in_roots,
     read_documents,
 )
 from schemactl.declare.deferred import DeferredInfo
+from schemactl.declare.files import Kind, read_bytes
 from schemactl.errors import HistoryError, Problem, Source
 from schemactl.history.approved import approved, load_project
 from schemactl.history.cache import PERSISTENT, Cache, DeclarationRow, NoteRow, VersionRow
-from schemactl.history.files import Entry, GitFiles, content
+from schemactl.history.files import Entry, GitFiles, HashedFiles, content
 from schemactl.history.git import FSCK
-from schemactl.history.local_changes import LocalChanges, local_changes
 from schemactl.history.repository import Branch, Repository, branch, fork
 from schemactl.history.versions import Derivation, Progress, domain_of, is_read, named, no_progress
 from schemactl.model import (
@@ -128,6 +129,22 @@ class History:
         return frozenset(NamespaceName.parse(each.name) for each in held if each.schema is None)
 
 
+class LocalChanges(NamedTuple):
+    """What files declare, against the approved history where the work on them began.
+
+    Attributes:
+        unchanged: the topics whose declaration, and every file that their definition is made of, are as they were.
+        combined: the definitions that a merge makes of files of both sides, one that the work changed and one that was
+            approved since; or why it makes none; None for a topic that no file declares then. Of a file that both changed it
+            is the work's that counts.
+        settled: the unchanged topics whose files are approved today as they were.
+    """
+
+    unchanged: frozenset[TopicName] = frozenset()
+    combined: Mapping[TopicName, SchemaInfo | Problem | None] = {}
+    settled: frozenset[TopicName] = frozenset()
+
+
 class Forked(NamedTuple):
     """The approved history, and what work that is not approved yet has to do with it.
 
@@ -208,7 +225,7 @@ def read_forked(
         step = known.step_of(left_at.id)
         left = derivation.at(left_at, keep=False) if step is None else known.at(step)
         base = _View(repository, project, left).history(name)
-    forked = Forked(now, base, changes=partial(_changes, repository, left, known))
+    forked = Forked(now, base, changes=partial(_local_changes, repository, left, known))
     if own is None or not own.commits:
         return forked._replace(branch=own)
     beyond = derivation.beyond(known, own.commits)
@@ -227,12 +244,37 @@ def read_here(directory: str, config: str | None = None, *, progress: Progress =
         return read(repository, project, progress=progress)
 
 
-def _changes(
+def _local_changes(
     repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared
 ) -> LocalChanges:
-    return local_changes(
-        repository, files, declared, began=began, now=now, approved=StepFiles(repository, now)
+    """Compare `files`, and what they declare, with the states of the approved history then and now."""
+    merge = _Merge(repository, files, began=began, now=now)
+    made_of = {
+        name: {topic.source.path, *declared.dependencies.get(name, ())}
+        for name, topic in declared.catalog.topics.items()
+        if topic.source
+    }
+    unchanged = frozenset(
+        name
+        for name, paths in made_of.items()
+        if (state := began.state(name.schema_id, domain_of(name)))
+        and (source := declared.catalog.topics[name].source)
+        and (state.deleted, state.path, state.as_of) == (False, source.path, None)
+        and not any(map(merge.is_ours, paths))
     )
+    if began.step == now.step and began.connection is now.connection:
+        return LocalChanges(unchanged, settled=unchanged)
+    combined: dict[TopicName, SchemaInfo | Problem | None] = {}
+    since = now.changed_since(began)
+    both, theirs = merge.concerned(declared, made_of, since)
+    for name in both | theirs:
+        document = merge.document(name, declared)
+        if document is None:
+            combined[name] = None
+        elif name in both and document.schema:
+            combined[name] = merge.definition(document.schema)
+    settled = frozenset(name for name in unchanged if since.isdisjoint(made_of[name]))
+    return LocalChanges(unchanged, combined, settled)
 
 
 class StepFiles(GitFiles):
@@ -249,6 +291,85 @@ class StepFiles(GitFiles):
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`."""
         return self._cache.entry(path)
+
+
+class _Merge:
+    """The files as a merge leaves them: what the work did not change is as approved now.
+
+    Which files it changed is seen from Git's ids. Line ends that Git converts make a difference here: then it is the
+    work's file that counts.
+    """
+
+    def __init__(self, repository: Repository, files: Files, *, began: Cache, now: Cache) -> None:
+        self._files = (
+            files
+            if isinstance(files, GitFiles | HashedFiles)
+            else HashedFiles(files, repository.object_format)
+        )
+        self._began = began
+        self._now = now
+        self._approved = StepFiles(repository, now)
+        self._definitions = Definitions(self)
+        self._ours: dict[str, bool] = {}
+
+    def is_ours(self, path: str) -> bool:
+        """Return whether the work changed, added or removed the file."""
+        if path not in self._ours:
+            self._ours[path] = self._began.entry(path) != self._files.entry(path)
+        return self._ours[path]
+
+    def paths(self) -> Iterable[str]:
+        """Yield every path."""
+        yield from (path for path in self._files.paths() if self.is_ours(path))
+        yield from (path for path in self._now.paths() if not self.is_ours(path))
+
+    def read(self, path: str) -> bytes:
+        """Return the content of the file (see `declare.Files`)."""
+        return self._side(path).read(path)
+
+    def kind(self, path: str) -> Kind:
+        """Return what kind of thing is at `path`."""
+        return self._side(path).kind(path)
+
+    def concerned(
+        self, declared: Declared, made_of: Mapping[TopicName, set[str]], theirs: frozenset[str]
+    ) -> tuple[set[TopicName], set[TopicName]]:
+        """Return the topics made of files of both sides, `theirs` among them; and those whose declaration is one of theirs."""
+        used = {name: {*paths} for name, paths in made_of.items()}
+        for path in theirs:
+            for held in self._now.declared(path):
+                if held.schema:
+                    used.setdefault(TopicName.parse(held.name), set()).add(path)
+            for schema in self._now.users(path):
+                for held in self._now.declarations(schema):
+                    used.setdefault(TopicName.parse(held.name), set()).update({path, held.path})
+        both = {
+            name
+            for name, paths in used.items()
+            if not theirs.isdisjoint(paths)
+            and any(map(self.is_ours, paths | self._now.made_of(name.schema_id).keys()))
+        }
+        topics = declared.catalog.topics.items()
+        return both, {name for name, topic in topics if topic.source and topic.source.path in theirs}
+
+    def document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
+        """Return the topic as the merged files declare it; None: they do not."""
+        topic = declared.catalog.topics.get(name)
+        ours = [topic.source.path] if topic and topic.source else []
+        for path in (*ours, *(held.path for held in self._now.declarations(name.schema_id))):
+            if self.kind(path) == "file":
+                for document in read_documents(path, read_bytes(self, path)).documents:
+                    if isinstance(document, TopicDocument) and document.topic.name == name:
+                        return document
+        return None
+
+    def definition(self, schema: SchemaDeclaration) -> SchemaInfo | Problem | None:
+        """Return what the merged files make of the declaration, or why they make nothing of it."""
+        found = self._definitions.read(schema)
+        return found.problems[0] if found.problems else found.info
+
+    def _side(self, path: str) -> Files:
+        return self._files if self.is_ours(path) else self._approved
 
 
 class LazyMapping(Mapping[K, V]):
