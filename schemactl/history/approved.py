@@ -52,10 +52,7 @@ def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
     """Return the full name of the ref or commit `name`, and the commit that it leads to; None: there is none.
 
     Other than with git, a remote's branch (or its default branch, where the remote alone is named) comes before a tag or a
-    branch of the same name: nobody's tag or branch takes the place of the record.
-
-    Raises:
-        UnknownRef: several refs have this name.
+    branch of the same name: nobody's tag or branch takes the place of the record. Raise UnknownRef where several have the name.
     """
     match = _STEPS.search(name)
     ref, steps = (name[: match.start()], name[match.start() :]) if match else (name, "")
@@ -78,13 +75,12 @@ def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
 def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
     """Return the ref whose first-parent history is the record, as people write it, and its tip.
 
-    `ref`, else what the project file names, else the default branch of the remote, else the branch main or master. The
-    tip is None when the repository has no commit and no remote to fetch one from, or was fetched none: nothing has been
-    approved yet.
+    That is `ref`, else what the project file names, else the default branch of the remote, else the branch main or master. The
+    tip is None in a repository without commits that has no remote, or fetched nothing from it: nothing is approved yet.
 
     Raises:
-        UnknownRef: there is no such ref, or there are several; says the command that repairs it.
-        HistoryError: the history behind it is incomplete; likewise.
+        UnknownRef: there is no such ref, or there are several.
+        HistoryError: the history behind it is incomplete.
     """
     name = ref or project.approved
     candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
@@ -102,10 +98,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         raise UnknownRef(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
             fix=_advice(
-                repository,
-                name,
-                refs,
-                where="with --base" if ref else "as `approved:` in the project file",
+                repository, name, refs, "with --base" if ref else "as `approved:` in the project file"
             ),
         )
     raise UnknownRef(
@@ -117,11 +110,10 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
 def approved_project(
     directory: str, config: str | None, proposed: Project, *, local: bool = False
 ) -> ApprovedProject | None:
-    """Return the project that `directory` belongs to, as the approved ref has it.
+    """Return the project that `directory` belongs to, as the approved ref has it; None: nothing has been approved yet.
 
-    Which ref that is, is not for the files at hand to say: it is the remote's default branch (else main or master), or the
-    ref that the project file there names as `approved`. Only in a repository that nothing was fetched into may the files at
-    hand name one, and only a branch.
+    The files at hand do not say which ref that is. It is the remote's default branch (else main or master), or what the project
+    file there names as `approved`. Only where nothing was fetched may the files at hand name one, and only a branch.
 
     Args:
         directory: the folder of work.
@@ -129,9 +121,6 @@ def approved_project(
         proposed: the project as the files at hand have it.
         local: a clone's own main or master counts, too, where its remote's default branch is not known. It may be anybody's:
             not for what opens a target.
-
-    Returns:
-        None where nothing has been approved yet: no repository, no commit, or no project file in that commit.
 
     Raises:
         HistoryError: which ref is the approved one is not known.
@@ -163,10 +152,8 @@ def by_default(
 ) -> tuple[str, Commit | None]:
     """Return the ref that is approved whatever the files at hand say, and its tip, as `approved` does.
 
-    In a clone that is a branch of a remote: what is called main here may be anybody's, and counts only as `local`.
-
-    Raises:
-        HistoryError: this is a clone, and its remote's default branch is not known, or none of its own branches is named.
+    In a clone that is a branch of a remote: what is called main here may be anybody's, and counts only as `local`. Raise
+    HistoryError where the remote's default branch is not known, and none of its own branches is named.
     """
     unknown: HistoryError | None = None
     remotes = _with_url(repository)
@@ -191,28 +178,19 @@ def by_default(
 
 
 def is_clone(repository: Repository) -> bool:
-    """Return whether commits were fetched into this repository, or are to be: its branches may be anybody's.
-
-    What a bare repository has as branches, it has for everybody.
-    """
-    if repository.top is None:
-        return False
-    places = {repository.own, repository.common_directory}
-    return (
+    """Return whether commits were fetched into this repository, or are to be: its branches may be anybody's."""
+    # What a bare repository has as branches, it has for everybody.
+    return repository.top is not None and (
         bool(_with_url(repository))
         or bool(repository.run("for-each-ref", "--count=1", "refs/remotes/"))
-        or any((place / "FETCH_HEAD").is_file() for place in places)
+        or any((each / "FETCH_HEAD").is_file() for each in (repository.own, repository.common_directory))
     )
 
 
 def load_project(directory: str, config: str | None = None) -> tuple[Project, str]:
     """Return the project that `directory` belongs to, and the folder that its relative paths start from.
 
-    As `declare.load_project`; in a bare repository, which has no files, as HEAD's commit has it: `config` is a path in that
-    commit, and the folder is the repository's.
-
-    Raises:
-        SchemactlError: there is no project file, or it has problems.
+    As `declare.load_project`; a bare repository, which has no files, gives it as HEAD's commit has it (`config` is a path there).
     """
     try:
         return declare.load_project(directory, config)
@@ -226,6 +204,7 @@ def load_project(directory: str, config: str | None = None) -> tuple[Project, st
 
 
 def _project_of_bare_head(directory: str, config: str | None) -> Project | None:
+    path = config or PROJECT_FILE
     try:
         repository = Repository.open(directory)
     except HistoryError:
@@ -234,7 +213,6 @@ def _project_of_bare_head(directory: str, config: str | None) -> Project | None:
         head = repository.commit("HEAD") if repository.top is None else None
         if head is None:
             return None
-        path = config or PROJECT_FILE
         found = _bare_project(repository, head, path)
     if found is None:
         raise UsageError(
@@ -278,10 +256,9 @@ def _own_branch(repository: Repository, name: str) -> list[str]:
 
 def _candidates(repository: Repository) -> list[str]:
     """Return the refs to try when none is named, the best first."""
-    defaults = sorted(
-        repository.default_branches, key=lambda name: not name.startswith("refs/remotes/origin/")
-    )
-    if len(defaults) > 1 and not defaults[0].startswith("refs/remotes/origin/"):
+    origin = "refs/remotes/origin/"
+    defaults = sorted(repository.default_branches, key=lambda name: not name.startswith(origin))
+    if len(defaults) > 1 and not defaults[0].startswith(origin):
         names = " and ".join(_short(name) for name in defaults)
         raise UnknownRef(
             f"several remotes have a default branch ({names}), and none of them is called origin",
@@ -300,17 +277,15 @@ def _with_url(repository: Repository) -> list[str]:
     return sorted(name for name, remote in repository.remotes.items() if remote.has_url)
 
 
-def _advice(repository: Repository, name: str, refs: Sequence[str], *, where: str) -> str:
+def _advice(repository: Repository, name: str, refs: Sequence[str], where: str) -> str:
     remote, _, branch = name.removeprefix("refs/remotes/").partition("/")
     if branch and remote in repository.remotes:
         # A clone of a single branch does not keep others, even when it fetches them.
-        everything = any(
-            f"refs/heads/*:refs/remotes/{remote}/*" in spec for spec in repository.remotes[remote].fetch
-        )
-        keep = "" if everything else f"git remote set-branches --add {remote} {branch} && "
-        first = ""
-        if branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs):
-            first = f"; when nothing was pushed there yet, `git push {remote} {branch}`"
+        everything = f"refs/heads/*:refs/remotes/{remote}/*"
+        has_all = any(everything in spec for spec in repository.remotes[remote].fetch)
+        keep = "" if has_all else f"git remote set-branches --add {remote} {branch} && "
+        is_new = branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs)
+        first = f"; when nothing was pushed there yet, `git push {remote} {branch}`" if is_new else ""
         return f"`{keep}git fetch {remote} {branch}`{first}"
     near = get_close_matches(name, refs, n=1)
     hint = f"did you mean {near[0]}? " if near else ""

@@ -42,8 +42,7 @@ _ALL: Final = (*CONVERTING, *_LINE_ENDS)
 def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list[Problem]:
     """Return a problem for each such attribute of `paths`, the files that are judged.
 
-    Attributes are those that the judged state itself has: a commit's, the index's, or the working tree's, for which the index
-    steps in where a file of attributes is missing, as with git.
+    Attributes are read from the judged state: a commit, the index, or the working tree and, where it lacks one, the index.
     """
     judged = sorted(set(paths))
     has_binary = any(path.endswith(DESCRIPTOR_SUFFIX) for path in judged)
@@ -66,7 +65,7 @@ def _told(
 ) -> dict[str, dict[str, str]]:
     """Ask git: return for each of `paths` the attributes `names` and their values."""
     here = repository.directory.relative_to(repository.top).as_posix() if repository.top else "."
-    asked = b"".join(_encoded(posixpath.relpath(path, here)) + b"\0" for path in paths)
+    asked = "".join(f"{posixpath.relpath(path, here)}\0" for path in paths).encode("utf-8", "surrogateescape")
     ask = ("check-attr", "-z", "--stdin")
     if not isinstance(files, GitFiles):
         told = repository.run(*ask, *names, standard_input=asked)
@@ -77,30 +76,22 @@ def _told(
         with tempfile.TemporaryDirectory(prefix="schemactl-") as folder:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             entries = ((path, files.entry(path)) for path, _ in _places(paths))
-            records = b"".join(
-                b"100644 %s\t%s\0" % (entry.blob.encode(), _encoded(path))
-                for path, entry in entries
-                if entry and entry.kind in _READ
-            )
+            records = "".join(
+                f"100644 {entry.blob}\t{path}\0" for path, entry in entries if entry and entry.kind in _READ
+            ).encode("utf-8", "surrogateescape")
             make = ("-c", "core.splitIndex=false", "update-index", "-z", "--index-info")
             repository.run(*make, standard_input=records, variables=index)
             told = repository.run(*ask, "--cached", *names, standard_input=asked, variables=index)
     # Path, attribute, value; for each path all attributes.
-    values = told.decode("utf-8", "surrogateescape").split("\0")[2::3]
-    count = len(names)
-    return {
-        path: dict(zip(names, values[at * count : (at + 1) * count], strict=True))
-        for at, path in enumerate(paths)
-    }
+    values = iter(told.decode("utf-8", "surrogateescape").split("\0")[2::3])
+    return {path: {name: next(values) for name in names} for path in paths}
 
 
-def _line_ends(
-    values: Mapping[str, str], files: Files, path: str, written: Iterable[_AttributeFile]
-) -> str | None:
+def _line_ends(values: Mapping[str, str], files: Files, path: str, written: Sequence[_Line]) -> str | None:
     """Return the attribute of these by which git converts line ends in that binary file, by git's own rules; None: it does not."""
     for name in ("text", "crlf"):
         # git tells of `-text` and of `text=unset`, which turns nothing off, in the same word.
-        if values[name] == "unset" and not any(f"{name}=unset" in each.text for each in written):
+        if values[name] == "unset" and not any(f"{name}=unset" in each.words for each in written):
             return None
         if values[name] in ("set", "input"):
             return name
@@ -123,61 +114,32 @@ def _looks_like_text(data: bytes) -> bool:
     return (len(data) - ends - strange) >> 7 >= strange
 
 
-def _encoded(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
-
-
-class _AttributeLine(NamedTuple):
-    """A line of attributes: its place, what it is about, the attributes it sets."""
+class _Line(NamedTuple):
+    """A line of attributes: its place, the folder it counts from, its pattern or macro, its words."""
 
     source: Source
     folder: str
     pattern: str
-    sets: frozenset[str]
+    words: list[str]
 
     def is_about(self, path: str) -> bool:
         """Return whether it probably is what git goes by for `path`."""
-        within = posixpath.relpath(path, self.folder or ".")
         if "/" in self.pattern.rstrip("/"):
+            within = posixpath.relpath(path, self.folder or ".")
             return fnmatchcase(within, self.pattern.lstrip("/").replace("**/", "*"))
         return fnmatchcase(posixpath.basename(path), self.pattern)
 
 
-class _AttributeFile(NamedTuple):
-    """A file of attributes: where it is, the folder it counts from, its text."""
-
-    path: str
-    folder: str
-    text: str
-
-    def lines(self) -> Iterator[tuple[int, str, list[str]]]:
-        """Yield its lines from the last: number, pattern or macro, attributes."""
-        numbered = [*enumerate(self.text.split("\n"), 1)]
-        for number, line in reversed(numbered):
-            text = line.strip(" \t\r")
-            if text.startswith('"') and '"' in text[1:]:
-                pattern, _, rest = text[1:].partition('"')
-            else:
-                pattern, _, rest = text.replace("\t", " ").partition(" ")
-            if pattern and not text.startswith("#"):
-                yield number, pattern, rest.replace("\t", " ").split()
-
-
-def _problem(path: str, name: str, value: str, written: Iterable[_AttributeFile]) -> Problem:
+def _problem(path: str, name: str, value: str, written: Sequence[_Line]) -> Problem:
     """Return the problem of an attribute of that file, at the line that sets it."""
     macros = {
-        pattern.removeprefix(_MACRO): _names(words, {})
-        for each in written
-        for _, pattern, words in each.lines()
-        if pattern.startswith(_MACRO)
+        line.pattern.removeprefix(_MACRO): _names(line.words, {})
+        for line in written
+        if line.pattern.startswith(_MACRO)
     }
-    lines = [
-        _AttributeLine(Source(shown(each.path), number), each.folder, pattern, _names(words, macros))
-        for each in written
-        for number, pattern, words in each.lines()
-        if not pattern.startswith(_MACRO)
+    setting = [
+        line for line in written if not line.pattern.startswith(_MACRO) and name in _names(line.words, macros)
     ]
-    setting = [line for line in lines if name in line.sets]
     found = next((line for line in setting if line.is_about(path)), None) or next(iter(setting), None)
     said = name if value == "set" else f"{name}={shown(value)}"
     return Problem(
@@ -194,18 +156,31 @@ def _names(words: Iterable[str], macros: Mapping[str, frozenset[str]]) -> frozen
     return frozenset(plain.intersection(_ALL).union(*(macros.get(word, frozenset()) for word in plain)))
 
 
-def _written(repository: Repository, files: Files, judged: Iterable[str]) -> Iterator[_AttributeFile]:
-    """Yield the files of attributes that may be about `judged`, those that count most first."""
-    own = repository.common_directory / "info" / "attributes"
-    yield from _outside([own])
+def _written(repository: Repository, files: Files, judged: Iterable[str]) -> Iterator[_Line]:
+    """Yield the lines of attributes that may be about `judged`, those that count most first."""
+    yield from _outside(repository.common_directory / "info" / "attributes")
     for path, folder in _places(judged):
-        data = None
         # What is too large or of an odd name is not looked into.
         with suppress(OSError, DeclarationError, HistoryError):
-            data = _read(repository, files, path)
-        if data is not None:
-            yield _AttributeFile(path, folder, data.decode("utf-8", "surrogateescape"))
-    yield from _outside(_of_the_user())
+            yield from _lines(path, folder, _read(repository, files, path) or b"")
+    # What git reads for every repository, unless a setting names others.
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
+    yield from _outside(settings / "git" / "attributes")
+    yield from _outside(Path("/etc/gitattributes"))
+
+
+def _lines(path: str, folder: str, data: bytes) -> list[_Line]:
+    """Return the lines of a file of attributes from the last."""
+    found = []
+    for number, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1):
+        text = line.strip(" \t\r").replace("\t", " ")
+        if text.startswith('"') and '"' in text[1:]:
+            pattern, _, rest = text[1:].partition('"')
+        else:
+            pattern, _, rest = text.partition(" ")
+        if text and not text.startswith("#"):
+            found.append(_Line(Source(shown(path), number), folder, pattern, rest.split()))
+    return found[::-1]
 
 
 def _places(judged: Iterable[str]) -> list[tuple[str, str]]:
@@ -219,12 +194,7 @@ def _places(judged: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _read(repository: Repository, files: Files, path: str) -> bytes | None:
-    """Return what git reads as the file of attributes `path`; None: there is none.
-
-    Raises:
-        OSError: it cannot be read.
-        SchemactlError: it is too large, or has a name that cannot be asked for.
-    """
+    """Return what git reads as the file of attributes `path`; None: there is none."""
     if isinstance(files, GitFiles):
         entry = files.entry(path)
         return content(path, files.blob(entry.blob)) if entry and entry.kind in _READ else None
@@ -236,20 +206,8 @@ def _read(repository: Repository, files: Files, path: str) -> bytes | None:
     return content(path, found) if found else None
 
 
-def _outside(paths: Iterable[Path]) -> Iterator[_AttributeFile]:
-    for path in paths:
-        try:
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError:
-            continue
-        yield _AttributeFile(str(path), "", text)
-
-
-def _of_the_user() -> list[Path]:
-    """Return the files of attributes that git reads for every repository, unless a setting names others."""
-    return [_settings_folder() / "attributes", Path("/etc/gitattributes")]
-
-
-def _settings_folder() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
-    return Path(base) / "git"
+def _outside(path: Path) -> list[_Line]:
+    try:
+        return _lines(str(path), "", path.read_bytes())
+    except OSError:
+        return []

@@ -60,12 +60,7 @@ class GitFiles(ABC):
         """Return what is at `path`."""
 
     def read(self, path: str) -> bytes:
-        """Return the content of the file.
-
-        Raises:
-            FileNotFoundError: there is no file at `path`.
-            DeclarationError: it is larger than MAX_BYTES.
-        """
+        """Return the content of the file. Raise FileNotFoundError where there is none, DeclarationError if it is too large."""
         found = self.entry(path)
         if found is None or found.kind != "file":
             raise FileNotFoundError(path)
@@ -126,22 +121,17 @@ class CommitFiles(GitFiles):
             return {}
         # A folder's name ends with a slash, or its own entry would be listed in place of what it holds.
         below = [folder if recursive else f"{folder}/"] if folder else []
-        options = ("-r",) if recursive else ()
-        told = self.repository.run(*("ls-tree", "-z", "--full-tree", *options, self._commit.id, "--", *below))
-        found = {}
-        for record in told.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-            facts, _, path = record.partition("\t")
-            mode, _, object_id = facts.split(" ")
-            if each := entry(mode, object_id):
-                found[path] = each
-        return found
+        options = ("-z", "--full-tree", *(["-r"] if recursive else []))
+        told = self.repository.run("ls-tree", *options, self._commit.id, "--", *below)
+        records = told.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        split = ((path, facts.split(" ")) for facts, _, path in (each.partition("\t") for each in records))
+        return {path: found for path, (mode, _, blob) in split if (found := entry(mode, blob))}
 
 
 class IndexFiles(CommitFiles):
     """The files of the index that git uses here and now: what `git commit` would record.
 
-    In a hook that is the index git made for this commit (`git commit -a`, `git commit PATH` and `git commit -p` have one
-    of their own). Files noted by `git add --intent-to-add` are not in it yet.
+    In a hook that is the index git made for this commit. Files noted by `git add --intent-to-add` are not in it yet.
 
     Attributes:
         unmerged: the paths that have a merge conflict, none of them a declaration's; the files are not in it either.

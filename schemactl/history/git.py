@@ -58,11 +58,7 @@ class Runner:
         options: Sequence[str] = OPTIONS,
         variables: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Return the standard output of one git command, with `variables` besides the usual ones.
-
-        Raises:
-            GitFailed: it ended with another status than 0.
-        """
+        """Return the standard output of one git command. Raise GitFailed where its status is not 0."""
         with TemporaryFile() as given:
             given.write(standard_input)
             given.seek(0)
@@ -96,10 +92,9 @@ class Runner:
 
 
 class Process:
-    """A running git command: bytes to its standard input, bytes from its standard output."""
+    """A running git command, `started` by GitPython: bytes to its standard input, bytes from its standard output."""
 
     def __init__(self, command: str, started: Any) -> None:
-        """Wrap `started`, GitPython's own wrapper around the process."""
         self._command = command
         self._process = started
         self._output: int = started.stdout.fileno()
@@ -114,11 +109,7 @@ class Process:
         self._process.stdin.flush()
 
     def chunk(self) -> bytes:
-        """Return the next bytes of the output; none at its end.
-
-        Raises:
-            HistoryError: nothing came for TIME_LIMIT_S seconds.
-        """
+        """Return the next bytes of the output; none at its end. Raise HistoryError after TIME_LIMIT_S without any."""
         found, self._rest = self._rest, b""
         if found:
             return found
@@ -128,14 +119,14 @@ class Process:
 
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes of the output. Raise EOFError where it ends before."""
-        parts, missing = [], size
-        while missing:
+        parts = []
+        while size:
             part = self.chunk()
             if not part:
                 raise EOFError
-            part, self._rest = part[:missing], part[missing:]
+            part, self._rest = part[:size], part[size:]
             parts.append(part)
-            missing -= len(part)
+            size -= len(part)
         return b"".join(parts)
 
     def line(self) -> bytes:
@@ -150,11 +141,7 @@ class Process:
         return found
 
     def tokens(self) -> Iterator[bytes]:
-        """Yield the NUL-terminated records of the output; the process is closed afterwards.
-
-        Raises:
-            GitFailed: the command ended with another status than 0.
-        """
+        """Yield the NUL-terminated records of the output, and close the process. Raise GitFailed as `run`."""
         try:
             rest = b""
             while chunk := self.chunk():

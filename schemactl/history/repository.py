@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -42,10 +43,9 @@ _IMPORT_REF: Final = "refs/schemactl/import"
 
 
 class Change(NamedTuple):
-    """One path of a commit, as it is afterwards.
+    """One path of a commit, as it is afterwards; bytes that are not UTF-8 are surrogate escapes.
 
-    Bytes of the path that are not UTF-8 are surrogate escapes. `mode` is Git's: 100644 and 100755 are files, 120000 is a
-    symlink, 160000 a submodule, 000000 a deletion.
+    `mode` is Git's: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion.
     """
 
     path: str
@@ -64,8 +64,6 @@ class LoggedCommit(NamedTuple):
 class Branch(NamedTuple):
     """The work between the approved history and a commit that is not approved yet.
 
-    A merge commit or a squash records the end of a branch alone; a rebase merge or a fast-forward records each commit.
-
     Attributes:
         fork: the newest commit that both have.
         commits: its own commits along its first-parent line, oldest first. A merge that brings approved history into the
@@ -79,13 +77,7 @@ class Branch(NamedTuple):
 
 
 class NewCommit(NamedTuple):
-    """A commit to be made.
-
-    Attributes:
-        message: its first line is the subject.
-        time_s: of author and committer, seconds since the epoch.
-        files: path to content; None removes.
-    """
+    """A commit to be made: its message, its time in seconds since the epoch, its files (None removes one)."""
 
     message: str
     time_s: int
@@ -93,10 +85,7 @@ class NewCommit(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """An object as `git cat-file` gives it: full hex id, type (blob, tree, commit, tag), size, content.
-
-    The content of a blob larger than MAX_BYTES is left out: no declared file may be so large.
-    """
+    """An object as `git cat-file` gives it; the content of one larger than MAX_BYTES is left out: no declared file may be."""
 
     id: str
     type: str
@@ -104,13 +93,14 @@ class Blob(NamedTuple):
     content: bytes
 
 
-class Remote(NamedTuple):
+@dataclass
+class Remote:
     """What the settings say of a remote: whether it has an address, what is fetched, and what a partial clone left out."""
 
-    has_url: bool
-    fetch: tuple[str, ...]
-    is_promisor: bool
-    filter: str
+    has_url: bool = False
+    fetch: list[str] = field(default_factory=list)
+    is_promisor: bool = False
+    filter: str = ""
 
 
 class Repository:
@@ -147,9 +137,9 @@ class Repository:
         self.default_branches = tuple(default_branches)
         self.shallow = shallow
         self.object_format = object_format
-        self._git = Runner(str(directory), pinned(str(own), str(top) if top else None))
-        self.run = self._git.run
-        self.start = self._git.start
+        git = Runner(str(directory), pinned(str(own), str(top) if top else None))
+        self.run = git.run
+        self.start = git.start
         self._objects: Process | None = None
         # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
         self._present: set[str] | None = None
@@ -160,8 +150,8 @@ class Repository:
         """Open the repository that `directory` is in, which git finds and trusts by its own rules.
 
         Raises:
-            HistoryError: there is none, git refuses to read it (another owner's), with git's own advice, it has grafts, or
-                `directory` lies in a folder that git would take for a repository inside of it.
+            HistoryError: there is none, git refuses to read it (another owner's), it has grafts, or `directory` lies in a folder
+                that git would take for a repository inside of it.
         """
         path = Path(directory).resolve()
         opened = cls._asked(path)
@@ -243,22 +233,15 @@ class Repository:
         lines = [name.encode("utf-8", "surrogateescape") + b"\n" for name in names]
         if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
             raise HistoryError("a name of a Git object cannot hold a newline or NUL")
-        start = 0
-        while start < len(lines):
-            end, size = start + 1, len(lines[start])
-            while end < len(lines) and size + len(lines[end]) <= _GROUP_BYTES:
-                size += len(lines[end])
-                end += 1
+        while lines:
+            total = accumulate(map(len, lines))
+            count = max(1, sum(1 for _ in takewhile(lambda size: size <= _GROUP_BYTES, total)))
             # A group is read to its end before any of it is handed out, so that nobody leaves half an answer behind.
-            yield from self._ask(lines[start:end])
-            start = end
+            yield from self._ask(lines[:count])
+            del lines[:count]
 
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
-        """Yield the blobs with these ids, in order; those that a partial clone lacks are fetched together.
-
-        Raises:
-            HistoryError: the repository does not have one of them.
-        """
+        """Yield the blobs with these ids, in order; those that a partial clone lacks are fetched together."""
         self.fetch_missing(ids)
         for blob_id, blob in zip(ids, self.objects(ids), strict=True):
             if blob is None or blob.type != "blob":
@@ -294,20 +277,20 @@ class Repository:
                 raise
             # No setting has such a name.
             return {}
-        found: dict[str, dict[str, list[str]]] = {}
+        found: dict[str, Remote] = {}
         for entry in told.split("\0")[:-1]:
             key, _, value = entry.partition("\n")
-            remote, _, name = key.removeprefix("remote.").rpartition(".")
-            found.setdefault(remote, {}).setdefault(name, []).append(value)
-        return {
-            remote: Remote(
-                has_url="url" in values,
-                fetch=tuple(values.get("fetch", ())),
-                is_promisor=values.get("promisor", [""])[-1] == "true",
-                filter=values.get("partialclonefilter", [""])[-1],
-            )
-            for remote, values in found.items()
-        }
+            name, _, setting = key.removeprefix("remote.").rpartition(".")
+            remote = found.setdefault(name, Remote())
+            if setting == "url":
+                remote.has_url = True
+            elif setting == "fetch":
+                remote.fetch.append(value)
+            elif setting == "promisor":
+                remote.is_promisor = value == "true"
+            else:
+                remote.filter = value
+        return found
 
     @cached_property
     def promisor(self) -> str | None:
@@ -340,11 +323,7 @@ class Repository:
             self._wanted.update(blob_ids)
 
     def fetch_missing(self, blob_ids: Iterable[str]) -> None:
-        """Fetch those of these blobs that a partial clone lacks, by one `git fetch`.
-
-        Raises:
-            HistoryError: git cannot fetch them.
-        """
+        """Fetch those of these blobs that a partial clone lacks, by one `git fetch`."""
         if not self.promisor:
             return
         if self._present is None:
@@ -392,9 +371,6 @@ def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[
     """Yield the commits from the first one (or the one after `since`) to `tip`, oldest first, from one git process.
 
     A `since` that the repository does not have is no bound.
-
-    Raises:
-        HistoryError: git stopped, or its output cannot be parsed.
     """
     logged: LoggedCommit | None = None
     tokens = repository.start(*_LOG, tip, *([f"^{since}"] if since else [])).tokens()
@@ -418,11 +394,7 @@ def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[
 
 
 def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
-    """Return the newest commit that both have; None: they have none in common.
-
-    Raises:
-        HistoryError: the clone is shallow, and was cut off before they meet.
-    """
+    """Return the newest commit that both have; None: they have none in common. Raise HistoryError where a shallow clone ends before."""
     try:
         found = repository.run("merge-base", head.id, tip.id).decode().strip()
     except GitFailed as failure:
@@ -436,10 +408,8 @@ def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
 def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | None:
     """Return what `head` has that the approved `tip` has not; None when they have no commit in common.
 
-    Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges.
-
-    Raises:
-        HistoryError: the clone is shallow, and was cut off before they meet.
+    Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges. Raise
+    HistoryError where a shallow clone was cut off before they meet.
     """
     left = fork(repository, head=head, tip=tip)
     if left is None:
@@ -467,9 +437,6 @@ def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit 
 
     One git process makes them, and the branch takes over all or none. Git's hooks do not run, and nothing is signed.
     Where the working tree has other work in the way, git refuses, and everything is as it was.
-
-    Raises:
-        HistoryError: HEAD is on no branch, there is no working tree, git knows no author, or it refused.
     """
     if repository.top is None:
         raise HistoryError(
@@ -523,10 +490,7 @@ def _quoted(path: str) -> bytes:
 
 
 def time_of(digits: bytes) -> int:
-    """Return a committer's time as `git log` prints it (%ct), in seconds since the epoch; 0 where it prints none.
-
-    Anything can be written in a commit: a time beyond the calendar is the calendar's end.
-    """
+    """Return a committer's time as git prints it, in seconds since the epoch: 0 where it prints none, at most the calendar's end."""
     if not digits.isdigit():
         return 0
     # Python reads no number of very many digits.
@@ -539,13 +503,12 @@ def _answer(process: Process) -> Blob | None:
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
     object_id, kind, size = header.split()
-    size_bytes = int(size)
-    if size_bytes <= MAX_BYTES:
-        return Blob(object_id.decode(), kind.decode(), size_bytes, process.read(size_bytes + 1)[:-1])
-    rest = size_bytes + 1
+    content, rest = b"", int(size) + 1
+    if rest <= MAX_BYTES + 1:
+        content, rest = process.read(rest)[:-1], 0
     while rest:
         rest -= len(process.read(min(rest, CHUNK_BYTES)))
-    return Blob(object_id.decode(), kind.decode(), size_bytes, b"")
+    return Blob(object_id.decode(), kind.decode(), int(size), content)
 
 
 def _enclosing(path: Path) -> Path | None:
