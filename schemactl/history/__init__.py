@@ -38,12 +38,19 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "approved": ("ApprovedProject", "approved_project", "load_project"),
+    "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
+    "history": ("Forked", "History", "read", "read_forked", "read_here"),
+    "repository": ("Repository",),
+    "store": ("Store",),
+}
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    # Each of these modules imports those before it.
-    for module in ("store", "repository", "files", "approved", "history") if name in __all__ else ():
-        found = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if found is not None:
-            return found
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

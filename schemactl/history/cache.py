@@ -21,13 +21,6 @@ from schemactl.history.fingerprints import Inspected
 from schemactl.history.store import Store
 from schemactl.model import Commit, Project
 
-NEWEST: Final = -1
-"""In place of the number in force: each new version is in force at once, and needs no row that says so."""
-
-PERSISTENT: Final = 0
-NON_PERSISTENT: Final = 1
-"""The domains of topics; both share one list of versions, as in Pulsar."""
-
 _KIND: Final = "history"
 """What it is kept as."""
 
@@ -58,11 +51,10 @@ CREATE TABLE version (
   schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
   PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
--- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force (-1: whichever is the
--- newest), `since` the step that brought this state; `as_of` is set where what is declared cannot be read: the last step
--- at which it could.
+-- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force, `since` the step
+-- that brought it; `as_of` is set where what is declared cannot be read: the last step at which it could.
 CREATE TABLE topic_state (
-  schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
+  schema INTEGER, domain TEXT, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
   path INTEGER NOT NULL, as_of INTEGER, PRIMARY KEY (schema, domain, step)
 ) WITHOUT ROWID;
 -- The files that a definition is made of, read or missed, besides the declaration, from a step until another.
@@ -99,7 +91,7 @@ class StateRow(NamedTuple):
     number: int | None
     since: int
     path: str
-    as_of: int | None
+    as_of: int | None = None
 
 
 class DeclarationRow(NamedTuple):
@@ -130,12 +122,7 @@ def derived_from(project: Project) -> str:
 
 
 class Cache:
-    """The state after one step: the last one of the database, or another.
-
-    Attributes:
-        step: the number of that step; -1: before the first.
-        last: the newest step that is known.
-    """
+    """The state after one step, -1: before the first; `last` is the newest step that is known."""
 
     def __init__(self, connection: sqlite3.Connection, step: int | None = None) -> None:
         self.connection = connection
@@ -216,35 +203,24 @@ class Cache:
         """Return every declaration of a namespace, by path."""
         return self._declarations("declaration.schema IS NULL")
 
-    def topics(self) -> list[tuple[str, int]]:
+    def topics(self) -> list[tuple[str, str]]:
         """Return tenant/namespace/topic and domain of every topic that was ever declared."""
         return self._rows(
             "SELECT DISTINCT name, domain FROM topic_state JOIN schema ON id = schema WHERE step <= :step"
         )
 
-    def state(self, schema: str, domain: int) -> StateRow | None:
+    def state(self, schema: str, domain: str) -> StateRow | None:
         """Return how the topic stands; None: it was never declared."""
-        found = self.state_row(schema, domain)
-        if found is None or found.number != NEWEST:
-            return found
-        sql = "SELECT number, step FROM version WHERE schema = :schema AND step <= :then ORDER BY number DESC LIMIT 1"
-        then = self.step if found.as_of is None else found.as_of
-        [(number, since)] = self._rows(sql, schema=self.schema_id(schema), then=then)
-        return found._replace(number=number, since=max(since, found.since))
-
-    def state_row(self, schema: str, domain: int) -> StateRow | None:
-        """Return the same as the table has it: NEWEST in place of the newest number, and since when that is so."""
         sql = (
             "SELECT deleted, number, since, name, as_of FROM topic_state JOIN path ON id = path "
             "WHERE schema = :schema AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
         )
-        for deleted, number, since, name, as_of in self._rows(
-            sql, schema=self.schema_id(schema), domain=domain
-        ):
+        found = self._rows(sql, schema=self.schema_id(schema), domain=domain)
+        for deleted, number, since, name, as_of in found:
             return StateRow(bool(deleted), number, since, _text(name), as_of)
         return None
 
-    def was_interrupted(self, schema: str, domain: int) -> bool:
+    def was_interrupted(self, schema: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""
         sql = (
             "SELECT 1 FROM topic_state AS gap JOIN topic_state AS before USING (schema, domain) WHERE schema = :schema "
@@ -349,17 +325,13 @@ class TopicTimeline:
     id: int
     schema: str
     numbers: dict[bytes, int]
-    states: dict[int, StateRow]
+    states: dict[str, StateRow]
     made_of: dict[str, int]
     inspected: Inspected | None = None
 
 
 class CacheWriter:
-    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row.
-
-    Attributes:
-        step: number of the newest step; -1: there is none.
-    """
+    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row."""
 
     def __init__(self, cache: Cache) -> None:
         self._connection = cache.connection
@@ -449,7 +421,7 @@ class CacheWriter:
                 known = next(self._ids["schema"])
                 self._rows["schema"].append((known, schema))
             numbers = {each.fingerprint: each.number for each in before.versions(schema)}
-            found = {domain: before.state_row(schema, domain) for domain in (PERSISTENT, NON_PERSISTENT)}
+            found = {domain: before.state(schema, domain) for domain in ("persistent", "non-persistent")}
             states = {domain: state for domain, state in found.items() if state}
             self._timelines[schema] = TopicTimeline(known, schema, numbers, states, before.made_of(schema))
         return self._timelines[schema]
@@ -464,7 +436,7 @@ class CacheWriter:
             )
         return number
 
-    def set_state(self, timeline: TopicTimeline, domain: int, state: StateRow) -> None:
+    def set_state(self, timeline: TopicTimeline, domain: str, state: StateRow) -> None:
         """Record how the topic stands."""
         if timeline.states.get(domain) != state:
             timeline.states[domain] = state

@@ -23,12 +23,12 @@ from schemactl.declare import (
 from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.files import Kind, read_bytes
 from schemactl.errors import HistoryError, Problem, Source
-from schemactl.history.approved import approved, load_project
-from schemactl.history.cache import PERSISTENT, Cache, DeclarationRow, NoteRow, VersionRow
-from schemactl.history.files import Entry, GitFiles, HashedFiles, content
+from schemactl.history.approved import Branch, approved, branch, fork, load_project
+from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
+from schemactl.history.files import GitFiles, HashedFiles, content
 from schemactl.history.git import FSCK
-from schemactl.history.repository import Branch, Repository, branch, fork
-from schemactl.history.versions import Derivation, Progress, domain_of, is_read, named, no_progress
+from schemactl.history.repository import Repository
+from schemactl.history.versions import Derivation, Progress, StepFiles, is_read, named, no_progress
 from schemactl.model import (
     Catalog,
     Commit,
@@ -50,10 +50,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class HistoryNote:
-    """Something approved that cannot be read and made no version: where, what, and by which commit.
-
-    `topic` is None where not even that can be told.
-    """
+    """Something approved that cannot be read and made no version: where, what, by which commit, of which topic if that is known."""
 
     commit: Commit
     problem: Problem
@@ -66,12 +63,7 @@ class HistoryNote:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """How a topic stands at the tip.
-
-    Attributes:
-        number: of the version in force; None: the topic is no longer declared, or has no schema.
-        since: the commit that made it so.
-    """
+    """How a topic stands at the tip: the number of the version in force (None: deleted, or without schema), and since when."""
 
     number: int | None
     since: Commit
@@ -151,12 +143,10 @@ class Forked(NamedTuple):
     Attributes:
         approved: the history as it is now.
         base: as it was where the work left it; `approved` itself when nothing was approved since.
-        stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`.
-        branch: the commits of the work.
+        stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`; None: not asked for.
+        branch: the commits of the work; None where there are none, or they were not asked for.
         recorded: tenant/namespace/topic of those that get a version by one of these commits.
         changes: what files, and what they declare, have changed since `base`.
-
-    `stepwise` and `branch` are None where they were not asked for, or there are none.
     """
 
     approved: History
@@ -172,10 +162,8 @@ def read(
 ) -> History:
     """Return the approved history of the project, up to `ref` or the ref that the project names.
 
-    `progress` is called with how many commits have been read of those that were not known before.
-
-    Raises:
-        HistoryError: Git cannot say which schemas were approved; says the command that repairs it.
+    `progress` is called with how many commits have been read of those that were not known before. Raise HistoryError where
+    Git cannot say which schemas were approved; it says the command that repairs it.
     """
     name, tip = approved(repository, project, ref)
     if tip is None:
@@ -195,10 +183,8 @@ def read_forked(
 ) -> Forked:
     """Return the approved history as work that starts from `head` sees it (None: nothing was committed yet).
 
-    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself. `progress` as for `read`.
-
-    Raises:
-        HistoryError: as `read`; or `head` and the approved history have no commit in common.
+    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself. Raise HistoryError as `read`,
+    and where `head` and the approved history have no commit in common.
     """
     name, tip = approved(repository, project, ref)
     if tip is None:
@@ -234,11 +220,7 @@ def read_forked(
 
 
 def read_here(directory: str, config: str | None = None, *, progress: Progress = no_progress) -> History:
-    """Return the approved history of the project that `directory` belongs to (see `load_project`); `progress` as for `read`.
-
-    Raises:
-        SchemactlError: there is no project, or Git cannot say which schemas were approved.
-    """
+    """Return the approved history of the project that `directory` belongs to (see `load_project`); otherwise as `read`."""
     project, _ = load_project(directory, config)
     with Repository.open(directory) as repository:
         return read(repository, project, progress=progress)
@@ -257,7 +239,7 @@ def _local_changes(
     unchanged = frozenset(
         name
         for name, paths in made_of.items()
-        if (state := began.state(name.schema_id, domain_of(name)))
+        if (state := began.state(name.schema_id, name.domain))
         and (source := declared.catalog.topics[name].source)
         and (state.deleted, state.path, state.as_of) == (False, source.path, None)
         and not any(map(merge.is_ours, paths))
@@ -266,7 +248,10 @@ def _local_changes(
         return LocalChanges(unchanged, settled=unchanged)
     combined: dict[TopicName, SchemaInfo | Problem | None] = {}
     since = now.changed_since(began)
-    both, theirs = merge.concerned(declared, made_of, since)
+    both = merge.both_sides(made_of, since)
+    theirs = {
+        name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in since
+    }
     for name in both | theirs:
         document = merge.document(name, declared)
         if document is None:
@@ -275,22 +260,6 @@ def _local_changes(
             combined[name] = merge.definition(document.schema)
     settled = frozenset(name for name in unchanged if since.isdisjoint(made_of[name]))
     return LocalChanges(unchanged, combined, settled)
-
-
-class StepFiles(GitFiles):
-    """The files after a step."""
-
-    def __init__(self, repository: Repository, cache: Cache) -> None:
-        super().__init__(repository)
-        self._cache = cache
-
-    def paths(self) -> Iterable[str]:
-        """Return every path, links and submodules among them."""
-        return self._cache.paths()
-
-    def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`."""
-        return self._cache.entry(path)
 
 
 class _Merge:
@@ -331,10 +300,8 @@ class _Merge:
         """Return what kind of thing is at `path`."""
         return self._side(path).kind(path)
 
-    def concerned(
-        self, declared: Declared, made_of: Mapping[TopicName, set[str]], theirs: frozenset[str]
-    ) -> tuple[set[TopicName], set[TopicName]]:
-        """Return the topics made of files of both sides, `theirs` among them; and those whose declaration is one of theirs."""
+    def both_sides(self, made_of: Mapping[TopicName, set[str]], theirs: frozenset[str]) -> set[TopicName]:
+        """Return the topics that are made of files of both sides, `theirs` among them."""
         used = {name: {*paths} for name, paths in made_of.items()}
         for path in theirs:
             for held in self._now.declared(path):
@@ -343,14 +310,12 @@ class _Merge:
             for schema in self._now.users(path):
                 for held in self._now.declarations(schema):
                     used.setdefault(TopicName.parse(held.name), set()).update({path, held.path})
-        both = {
+        return {
             name
             for name, paths in used.items()
             if not theirs.isdisjoint(paths)
             and any(map(self.is_ours, paths | self._now.made_of(name.schema_id).keys()))
         }
-        topics = declared.catalog.topics.items()
-        return both, {name for name, topic in topics if topic.source and topic.source.path in theirs}
 
     def document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
         """Return the topic as the merged files declare it; None: they do not."""
@@ -399,10 +364,7 @@ class LazyMapping(Mapping[K, V]):
 
 
 class LazyLoader:
-    """Reads documents and definitions of any step again, since histories are long.
-
-    When `repository` is closed by then, it opens a git process of its own, which ends when nobody can ask any more.
-    """
+    """Reads documents and definitions of any step again, since histories are long, even after `repository` was closed."""
 
     def __init__(self, repository: Repository, cache: Cache) -> None:
         self._repository = repository
@@ -469,15 +431,13 @@ class _View:
             tuple(map(self._note, self.cache.notes())),
             tuple(map(self._note, self.cache.repaired())),
             LazyMapping(self._topics, self._state),
-            LazyMapping(
-                self._topics, lambda name: self.cache.was_interrupted(name.schema_id, domain_of(name))
-            ),
+            LazyMapping(self._topics, lambda name: self.cache.was_interrupted(name.schema_id, name.domain)),
             self,
         )
 
     def files(self, name: TopicName) -> dict[str, str]:
         """Return the blob ids of the files that the topic is made of (see History)."""
-        state = self.cache.state(name.schema_id, domain_of(name))
+        state = self.cache.state(name.schema_id, name.domain)
         if (
             state is None
             or state.deleted
@@ -497,14 +457,11 @@ class _View:
         return frozenset(TopicName.parse(each.name) for each in held if each.schema)
 
     def _topics(self) -> list[TopicName]:
-        return sorted(
-            TopicName.parse(schema if domain == PERSISTENT else f"non-persistent://{schema}")
-            for schema, domain in self.cache.topics()
-        )
+        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self.cache.topics())
 
     def _topic(self, name: TopicName) -> Topic | None:
         """Return the topic as it is declared now in today's roots, or was last, with its versions."""
-        state = self.cache.state(name.schema_id, domain_of(name))
+        state = self.cache.state(name.schema_id, name.domain)
         if state is None:
             return None
         versions = tuple(self._version(name.schema_id, each) for each in self.cache.versions(name.schema_id))
@@ -522,7 +479,7 @@ class _View:
 
     def _last_source(self, name: TopicName, deleted: int) -> Source | None:
         """Return where the topic was declared before the step that deleted it."""
-        before = self.cache.at(deleted - 1).state(name.schema_id, domain_of(name))
+        before = self.cache.at(deleted - 1).state(name.schema_id, name.domain)
         if before is None:
             return None
         step = deleted - 1 if before.as_of is None else before.as_of
@@ -533,7 +490,7 @@ class _View:
         return SchemaVersion(version.number, info, self._commit(version.step))
 
     def _state(self, name: TopicName) -> TopicState | None:
-        found = self.cache.state(name.schema_id, domain_of(name))
+        found = self.cache.state(name.schema_id, name.domain)
         if found is None:
             return None
         return TopicState(found.number if self._is_today(name) else None, self._commit(found.since))

@@ -61,21 +61,6 @@ class LoggedCommit(NamedTuple):
     parents: tuple[str, ...]
 
 
-class Branch(NamedTuple):
-    """The work between the approved history and a commit that is not approved yet.
-
-    Attributes:
-        fork: the newest commit that both have.
-        commits: its own commits along its first-parent line, oldest first. A merge that brings approved history into the
-            branch is none of them: a rebase drops it.
-        is_updated: there was such a merge, so a fast-forward would make another line the record.
-    """
-
-    fork: Commit
-    commits: tuple[LoggedCommit, ...]
-    is_updated: bool
-
-
 class NewCommit(NamedTuple):
     """A commit to be made: its message, its time in seconds since the epoch, its files (None removes one)."""
 
@@ -391,45 +376,6 @@ def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if logged:
         yield logged
-
-
-def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
-    """Return the newest commit that both have; None: they have none in common. Raise HistoryError where a shallow clone ends before."""
-    try:
-        found = repository.run("merge-base", head.id, tip.id).decode().strip()
-    except GitFailed as failure:
-        if failure.words.strip():
-            raise
-        repository.refuse_shallow()
-        return None
-    return repository.commit(found)
-
-
-def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | None:
-    """Return what `head` has that the approved `tip` has not; None when they have no commit in common.
-
-    Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges. Raise
-    HistoryError where a shallow clone was cut off before they meet.
-    """
-    left = fork(repository, head=head, tip=tip)
-    if left is None:
-        return None
-    listed = repository.run("rev-list", "--parents", head.id, f"^{tip.id}").decode().splitlines()
-    parents = {commit: others for commit, *others in (line.split(" ") for line in listed)}
-    at = head.id
-    if len(parents.get(at, ())) > 1 and parents[at][0] not in parents:
-        at = parents[at][1]
-    own = []
-    is_updated = False
-    for each in log(repository, at, tip.id) if at in parents else ():
-        if not each.parents:
-            # Either the repository's first commit, or where a shallow clone was cut off.
-            repository.refuse_shallow()
-        if parents.keys() >= set(each.parents[1:]):
-            own.append(each)
-        else:
-            is_updated = True
-    return Branch(left, tuple(own), is_updated)
 
 
 def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit | None:

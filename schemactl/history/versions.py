@@ -33,9 +33,6 @@ from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_b
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
 from schemactl.history.cache import (
-    NEWEST,
-    NON_PERSISTENT,
-    PERSISTENT,
     Cache,
     CacheWriter,
     StateRow,
@@ -45,7 +42,7 @@ from schemactl.history.cache import (
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints
 from schemactl.history.repository import Blob, Change, LoggedCommit, Repository, log
-from schemactl.model import Commit, Project, TopicName
+from schemactl.model import Commit, Project
 
 _KEPT_DOCUMENTS: Final = 8_192
 _KEPT_DOCUMENT_BYTES: Final = 1_000
@@ -79,11 +76,7 @@ class Derivation:
         self._store = repository.store(project.path)
 
     def at(self, tip: Commit, *, keep: bool) -> Cache:
-        """Return the state after `tip`; with `keep` it is kept for the next time, where that can be.
-
-        Raises:
-            HistoryError: git stopped; or the clone is shallow, and what is known does not reach into it.
-        """
+        """Return the state after `tip`; with `keep` it is kept for the next time, where that can be."""
         facts = derived_from(self._project)
         found = None
         known = Cache.open(self._store, facts)
@@ -115,23 +108,31 @@ class Derivation:
         return writer.finish()
 
 
-class RecordFiles(GitFiles):
+class StepFiles(GitFiles):
+    """The files after a step."""
+
+    def __init__(self, repository: Repository, state: Cache | CacheWriter) -> None:
+        super().__init__(repository)
+        self._state = state
+
+    def paths(self) -> Iterable[str]:
+        """Return every path, links and submodules among them."""
+        return self._state.paths()
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at `path`."""
+        return self._state.entry(path)
+
+
+class RecordFiles(StepFiles):
     """The files after the newest step, their contents read ahead in one stream."""
 
     def __init__(self, repository: Repository, writer: CacheWriter) -> None:
-        super().__init__(repository)
+        super().__init__(repository, writer)
         self._writer = writer
         # A plain dict would look for its oldest key among all that were taken out before.
         self._contents: OrderedDict[str, Blob] = OrderedDict()
         self._kept_bytes = 0
-
-    def paths(self) -> Iterable[str]:
-        """Return every path, links and submodules among them."""
-        return self._writer.paths()
-
-    def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`."""
-        return self._writer.entry(path)
 
     def ahead(
         self, commits: Iterable[LoggedCommit], is_wanted: Callable[[str], bool]
@@ -203,11 +204,7 @@ class VersionDerivation:
         )
 
     def follow(self, commits: Iterable[LoggedCommit], progress: Progress) -> None:
-        """Go through `commits`; `progress` is called for each, and at the end, whatever ends it.
-
-        Raises:
-            HistoryError: git stopped; or an older project file had a root that today's does not know.
-        """
+        """Go through `commits`; `progress` is called for each, and at the end, whatever ends it."""
         done = 0
         try:
             for each in self._files.ahead(commits, self._is_wanted):
@@ -353,8 +350,7 @@ class VersionDerivation:
         for domain, state in timeline.states.items():
             if not state.deleted:
                 number = self._writer.version(timeline, inspected.type.name, state.path, found)
-                if state.number != NEWEST or number != len(timeline.numbers) - 1:
-                    self._declare(timeline, domain, number, state.path)
+                self._declare(timeline, domain, number, state.path)
         return True
 
     def _read_for(self, schema: str) -> Iterator[str]:
@@ -381,31 +377,31 @@ class VersionDerivation:
             timeline.inspected = None
             self._keep(timeline)
             return
-        declared = set()
+        declared: set[str] = set()
         inspected = timeline.inspected
         for (path, _), document in zip(places, documents, strict=True):
-            domain = domain_of(document.topic.name)
+            domain = document.topic.name.domain
             declared.add(domain)
             number = None
             if inspected and inspected.fingerprint:
                 number = self._writer.version(timeline, inspected.type.name, path, inspected.fingerprint)
             self._declare(timeline, domain, number, path)
-        for domain, state in timeline.states.items():
-            if domain not in declared and not state.deleted:
-                gone = StateRow(
-                    deleted=True, number=None, since=self._writer.step, path=state.path, as_of=None
+        for other, state in timeline.states.items():
+            if other not in declared and not state.deleted:
+                self._writer.set_state(
+                    timeline,
+                    other,
+                    StateRow(deleted=True, number=None, since=self._writer.step, path=state.path),
                 )
-                self._writer.set_state(timeline, domain, gone)
 
-    def _declare(self, timeline: TopicTimeline, domain: int, number: int | None, path: str) -> None:
+    def _declare(self, timeline: TopicTimeline, domain: str, number: int | None, path: str) -> None:
         """Record that the file at `path` declares the topic, with the definition of that number."""
         before = timeline.states.get(domain)
-        if number == len(timeline.numbers) - 1:
-            number = NEWEST
-        is_new = before is None or before.deleted or before.number != number
-        since = self._writer.step if is_new or before is None else before.since
-        now = StateRow(deleted=False, number=number, since=since, path=path, as_of=None)
-        self._writer.set_state(timeline, domain, now)
+        is_same = before is not None and not before.deleted and before.number == number
+        since = before.since if before and is_same else self._writer.step
+        self._writer.set_state(
+            timeline, domain, StateRow(deleted=False, number=number, since=since, path=path)
+        )
 
     def _keep(self, timeline: TopicTimeline) -> None:
         """Record that what the topic was before this step still counts."""
@@ -423,11 +419,6 @@ def named(documents: Sequence[TopicDocument | NamespaceDocument], name: str, pos
     """Return of a file's documents the one that declares the topic `name`, by its position where several do."""
     ordered = [*documents[position : position + 1], *documents]
     return next(each for each in ordered if isinstance(each, TopicDocument) and str(each.topic.name) == name)
-
-
-def domain_of(name: TopicName) -> int:
-    """Return the number of a topic's domain."""
-    return PERSISTENT if name.domain == "persistent" else NON_PERSISTENT
 
 
 def _name(document: TopicDocument | NamespaceDocument) -> tuple[str, str | None]:

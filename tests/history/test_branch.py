@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.history.repository import Repository, branch
+from schemactl.history.approved import branch
+from schemactl.history.repository import Repository
 
 COMMITS = 12
 

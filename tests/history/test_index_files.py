@@ -11,8 +11,9 @@ from scratch import Scratch
 
 from schemactl.cli import main
 from schemactl.errors import HistoryError
+from schemactl.history.approved import fork
 from schemactl.history.files import CommitFiles, IndexFiles
-from schemactl.history.repository import Repository, fork
+from schemactl.history.repository import Repository
 
 HOOK = """#!@PYTHON@
 import json
