@@ -7,6 +7,7 @@ The database is in memory; it is kept as one file, replaced as a whole (see `sto
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
 from collections import defaultdict
@@ -20,9 +21,6 @@ from schemactl.history.files import Entry
 from schemactl.history.fingerprints import Inspected
 from schemactl.history.store import Store
 from schemactl.model import Commit, Project
-
-_KIND: Final = "history"
-"""What it is kept as."""
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """SQLite can be built without."""
@@ -66,9 +64,6 @@ CREATE TABLE note (
   file TEXT NOT NULL, line INTEGER NOT NULL, column INTEGER NOT NULL, what TEXT NOT NULL, fix TEXT NOT NULL
 );
 """
-
-_WITH_UNTIL: Final = ("declaration", "made_of", "note")
-_WITH_STEP: Final = ("step", "file", "version", "topic_state", *_WITH_UNTIL)
 
 _NOW: Final = "step <= :step AND (until IS NULL OR until > :step)"
 """Of a row that holds at a step."""
@@ -140,7 +135,7 @@ class Cache:
     @classmethod
     def open(cls, store: Store, derivation: str) -> Cache | None:
         """Return what is kept; None where nothing is, or nothing of ours, or something else than that derivation."""
-        database = store.read(_KIND) if _CAN_BE_KEPT else None
+        database = store.read("history") if _CAN_BE_KEPT else None
         if database is None:
             return None
         connection = _connect()
@@ -151,7 +146,7 @@ class Cache:
     def keep(self, store: Store) -> None:
         """Keep the database, where that can be."""
         if _CAN_BE_KEPT:
-            store.write(_KIND, self.connection.serialize())
+            store.write("history", self.connection.serialize())
 
     def at(self, step: int) -> Cache:
         """Return the state after another step."""
@@ -162,22 +157,21 @@ class Cache:
         connection = _connect()
         self.connection.backup(connection)
         if step < self.last:
-            for table in _WITH_STEP:
+            for table in ("step", "file", "version", "topic_state", "declaration", "made_of", "note"):
                 connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  our own names
-            for table in _WITH_UNTIL:
+            for table in ("declaration", "made_of", "note"):
                 connection.execute(f"UPDATE {table} SET until = NULL WHERE until > ?", (step,))  # noqa: S608  as above
         return Cache(connection)
 
     def commit(self, step: int) -> Commit:
         """Return the commit of a step."""
-        [row] = self._rows("SELECT commit_id, time_s, subject FROM step WHERE step = :number", number=step)
-        return Commit(row[0].hex(), *row[1:])
+        sql = "SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :number"
+        return Commit(*self._rows(sql, number=step)[0])
 
     def step_of(self, commit_id: str) -> int | None:
         """Return the step of a commit up to here; None: it is not on the line."""
-        return self._one(
-            "SELECT step FROM step WHERE commit_id = :id AND step <= :step", id=bytes.fromhex(commit_id)
-        )
+        sql = "SELECT step FROM step WHERE commit_id = :id AND step <= :step"
+        return self._one(sql, id=bytes.fromhex(commit_id))
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`; None: nothing that declarations see."""
@@ -205,9 +199,8 @@ class Cache:
 
     def topics(self) -> list[tuple[str, str]]:
         """Return tenant/namespace/topic and domain of every topic that was ever declared."""
-        return self._rows(
-            "SELECT DISTINCT name, domain FROM topic_state JOIN schema ON id = schema WHERE step <= :step"
-        )
+        sql = "SELECT DISTINCT name, domain FROM topic_state JOIN schema ON id = schema WHERE step <= :step"
+        return self._rows(sql)
 
     def state(self, schema: str, domain: str) -> StateRow | None:
         """Return how the topic stands; None: it was never declared."""
@@ -258,9 +251,7 @@ class Cache:
 
     def users(self, path: str) -> list[str]:
         """Return tenant/namespace/topic of those whose definition is made of `path` among others."""
-        sql = (
-            f"SELECT name FROM made_of JOIN schema ON id = schema WHERE path = :path AND {_NOW} ORDER BY name"  # noqa: S608  our own
-        )
+        sql = f"SELECT name FROM made_of JOIN schema ON id = schema WHERE path = :path AND {_NOW} ORDER BY 1"  # noqa: S608  our own
         return [name for (name,) in self._rows(sql, path=self.path_id(path))]
 
     def notes(self) -> list[NoteRow]:
@@ -270,11 +261,6 @@ class Cache:
     def repaired(self) -> list[NoteRow]:
         """Return what could not be read once, and was repaired or removed since."""
         return self._notes("until <= :step", "until, id")
-
-    def first_free(self, table: str) -> int:
-        """Return the first number that stands for nothing in that table."""
-        [number] = self.connection.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()  # noqa: S608  our own
-        return int(number)
 
     def path_id(self, path: str) -> int | None:
         """Return the number that stands for `path`; None: there never was anything."""
@@ -331,20 +317,29 @@ class TopicTimeline:
 
 
 class CacheWriter:
-    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row."""
+    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row.
+
+    Attributes:
+        step: number of the newest step.
+        timeline: of a tenant/namespace/topic.
+        places: where topics with a tenant/namespace/topic are declared: files, and places among their declarations.
+        users: of a path: tenant/namespace/topic of those whose definitions are made of that file among others.
+    """
 
     def __init__(self, cache: Cache) -> None:
         self._connection = cache.connection
         self._before = cache
         self.step = cache.last
         self._rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        self._ids = {table: count(cache.first_free(table)) for table in ("path", "schema", "note")}
-        self._path_ids: dict[str, int] = {}
+        self._ids = {table: count(self._newest(table) + 1) for table in ("path", "schema", "note")}
         self._entries: dict[str, Entry | None] = {}
-        self._declared: dict[str, tuple[DeclarationRow, ...]] = {}
-        self._places: dict[str, set[tuple[str, int]]] = {}
-        self._timelines: dict[str, TopicTimeline] = {}
-        self._users: dict[str, set[str]] = {}
+        self._declared: dict[str, list[DeclarationRow]] = {}
+        self._path_id = functools.cache(self._path_id_of)
+        self.timeline = functools.cache(self._timeline_of)
+        self.places = functools.cache(
+            lambda schema: {(each.path, each.position) for each in cache.declarations(schema)}
+        )
+        self.users = functools.cache(lambda path: set(cache.users(path)))
         self._notes: defaultdict[tuple[int | None, int | None], list[NoteRow]] = defaultdict(list)
         for each in cache.notes():
             self._notes[each.path, each.schema].append(each)
@@ -381,10 +376,10 @@ class CacheWriter:
         """Return every path at which something is."""
         return [path for path in {*self._before.paths(), *self._entries} if self.entry(path)]
 
-    def declared(self, path: str) -> tuple[DeclarationRow, ...]:
+    def declared(self, path: str) -> list[DeclarationRow]:
         """Return what the file at `path` declares, in order."""
         if path not in self._declared:
-            self._declared[path] = tuple(self._before.declared(path))
+            self._declared[path] = self._before.declared(path)
         return self._declared[path]
 
     def declare(self, path: str, now: Sequence[tuple[str, str | None, str | None]]) -> None:
@@ -397,34 +392,10 @@ class CacheWriter:
         for old in before:
             if old not in rows:
                 self._declaration(old, self.step)
-                if old.schema:
-                    self.places(old.schema).discard((path, old.position))
         for row in rows:
             if row not in before:
                 self._declaration(row, None)
-                if row.schema:
-                    self.places(row.schema).add((path, row.position))
-        self._declared[path] = tuple(rows)
-
-    def places(self, schema: str) -> set[tuple[str, int]]:
-        """Return where topics with this tenant/namespace/topic are declared: files, and places among their declarations."""
-        if schema not in self._places:
-            self._places[schema] = {(each.path, each.position) for each in self._before.declarations(schema)}
-        return self._places[schema]
-
-    def timeline(self, schema: str) -> TopicTimeline:
-        """Return the topics with this tenant/namespace/topic."""
-        if schema not in self._timelines:
-            before = self._before
-            known = before.schema_id(schema)
-            if known is None:
-                known = next(self._ids["schema"])
-                self._rows["schema"].append((known, schema))
-            numbers = {each.fingerprint: each.number for each in before.versions(schema)}
-            found = {domain: before.state(schema, domain) for domain in ("persistent", "non-persistent")}
-            states = {domain: state for domain, state in found.items() if state}
-            self._timelines[schema] = TopicTimeline(known, schema, numbers, states, before.made_of(schema))
-        return self._timelines[schema]
+        self._declared[path] = rows
 
     def version(self, timeline: TopicTimeline, type_name: str, path: str, fingerprint: bytes) -> int:
         """Return the number of the definition with that fingerprint: the one it has already, or the next."""
@@ -447,8 +418,6 @@ class CacheWriter:
     def depend(self, timeline: TopicTimeline, paths: frozenset[str]) -> None:
         """Record the files that the topic's definition is made of, besides the declaration."""
         made_of = timeline.made_of
-        if paths == made_of.keys():
-            return
         for path in made_of.keys() - paths:
             self.users(path).discard(timeline.schema)
             self._rows["made_of"].append((self._path_id(path), timeline.id, made_of.pop(path), self.step))
@@ -456,12 +425,6 @@ class CacheWriter:
             self.users(path).add(timeline.schema)
             made_of[path] = self.step
             self._rows["made_of"].append((self._path_id(path), timeline.id, self.step, None))
-
-    def users(self, path: str) -> set[str]:
-        """Return tenant/namespace/topic of those whose definitions are made of `path` among others."""
-        if path not in self._users:
-            self._users[path] = set(self._before.users(path))
-        return self._users[path]
 
     def note(
         self, path: str | None, schema: str | None, problems: Sequence[tuple[str | None, Problem]]
@@ -478,10 +441,13 @@ class CacheWriter:
             self._note(new, None)
 
     def _declaration(self, row: DeclarationRow, until: int | None) -> None:
+        if row.schema:
+            places = self.places(row.schema)
+            (places.add if until is None else places.discard)((row.path, row.position))
         schema = self.timeline(row.schema).id if row.schema else None
         blob = bytes.fromhex(row.blob) if row.blob else None
-        path = self._path_id(row.path)
-        self._rows["declaration"].append((path, row.position, row.step, until, row.name, schema, blob))
+        place = (self._path_id(row.path), row.position, row.step, until)
+        self._rows["declaration"].append((*place, row.name, schema, blob))
 
     def _note(self, note: NoteRow, until: int | None) -> None:
         number, path, schema, step, topic, problem = note
@@ -489,14 +455,27 @@ class CacheWriter:
         row = (number, path, schema, step, until, topic, *place, problem.what, problem.fix)
         self._rows["note"].append(row)
 
-    def _path_id(self, path: str) -> int:
-        if path not in self._path_ids:
-            known = self._before.path_id(path)
-            if known is None:
-                known = next(self._ids["path"])
-                self._rows["path"].append((known, _bytes(path)))
-            self._path_ids[path] = known
-        return self._path_ids[path]
+    def _path_id_of(self, path: str) -> int:
+        known = self._before.path_id(path)
+        if known is None:
+            known = next(self._ids["path"])
+            self._rows["path"].append((known, _bytes(path)))
+        return known
+
+    def _timeline_of(self, schema: str) -> TopicTimeline:
+        before = self._before
+        known = before.schema_id(schema)
+        if known is None:
+            known = next(self._ids["schema"])
+            self._rows["schema"].append((known, schema))
+        numbers = {each.fingerprint: each.number for each in before.versions(schema)}
+        found = {domain: before.state(schema, domain) for domain in ("persistent", "non-persistent")}
+        states = {domain: state for domain, state in found.items() if state}
+        return TopicTimeline(known, schema, numbers, states, before.made_of(schema))
+
+    def _newest(self, table: str) -> int:
+        sql = f"SELECT coalesce(max(id), 0) FROM {table}"  # noqa: S608  our own names
+        return int(self._connection.execute(sql).fetchone()[0])
 
     def _flush(self) -> None:
         for table, rows in self._rows.items():

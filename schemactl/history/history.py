@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from threading import RLock
 from typing import Final, NamedTuple, TypeVar
 
@@ -15,7 +15,6 @@ from schemactl.declare import (
     Documents,
     Files,
     NamespaceDocument,
-    SchemaDeclaration,
     TopicDocument,
     in_roots,
     read_documents,
@@ -106,8 +105,7 @@ class History:
     def files(self, topic: TopicName) -> dict[str, str]:
         """Return the blob ids of the files that a topic is made of at the tip: its declaration first, then its definition's.
 
-        The id of a file that was missed is "". Nothing where the topic is not declared there in today's roots, or could
-        not be read there. No git process is asked.
+        The id of a file that was missed is "". Nothing where today's roots do not declare it, or it could not be read.
         """
         return self._view.files(topic) if self._view else {}
 
@@ -211,7 +209,7 @@ def read_forked(
         step = known.step_of(left_at.id)
         left = derivation.at(left_at, keep=False) if step is None else known.at(step)
         base = _View(repository, project, left).history(name)
-    forked = Forked(now, base, changes=partial(_local_changes, repository, left, known))
+    forked = Forked(now, base, changes=functools.partial(_local_changes, repository, left, known))
     if own is None or not own.commits:
         return forked._replace(branch=own)
     beyond = derivation.beyond(known, own.commits)
@@ -248,6 +246,7 @@ def _local_changes(
         return LocalChanges(unchanged, settled=unchanged)
     combined: dict[TopicName, SchemaInfo | Problem | None] = {}
     since = now.changed_since(began)
+    definitions = Definitions(merge)
     both = merge.both_sides(made_of, since)
     theirs = {
         name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in since
@@ -257,7 +256,8 @@ def _local_changes(
         if document is None:
             combined[name] = None
         elif name in both and document.schema:
-            combined[name] = merge.definition(document.schema)
+            found = definitions.read(document.schema)
+            combined[name] = found.problems[0] if found.problems else found.info
     settled = frozenset(name for name in unchanged if since.isdisjoint(made_of[name]))
     return LocalChanges(unchanged, combined, settled)
 
@@ -270,15 +270,12 @@ class _Merge:
     """
 
     def __init__(self, repository: Repository, files: Files, *, began: Cache, now: Cache) -> None:
-        self._files = (
-            files
-            if isinstance(files, GitFiles | HashedFiles)
-            else HashedFiles(files, repository.object_format)
-        )
+        if not isinstance(files, GitFiles | HashedFiles):
+            files = HashedFiles(files, repository.object_format)
+        self._files = files
         self._began = began
         self._now = now
         self._approved = StepFiles(repository, now)
-        self._definitions = Definitions(self)
         self._ours: dict[str, bool] = {}
 
     def is_ours(self, path: str) -> bool:
@@ -328,11 +325,6 @@ class _Merge:
                         return document
         return None
 
-    def definition(self, schema: SchemaDeclaration) -> SchemaInfo | Problem | None:
-        """Return what the merged files make of the declaration, or why they make nothing of it."""
-        found = self._definitions.read(schema)
-        return found.problems[0] if found.problems else found.info
-
     def _side(self, path: str) -> Files:
         return self._files if self.is_ours(path) else self._approved
 
@@ -341,26 +333,20 @@ class LazyMapping(Mapping[K, V]):
     """A mapping whose keys and values are found when they are asked for, each once."""
 
     def __init__(self, keys: Callable[[], list[K]], find: Callable[[K], V | None]) -> None:
-        self._list = keys
-        self._find = find
-        self._keys: list[K] | None = None
-        self._found: dict[K, V | None] = {}
+        self._keys = functools.cache(keys)
+        self._find = functools.cache(find)
 
     def __getitem__(self, key: K) -> V:
-        if key not in self._found:
-            self._found[key] = self._find(key)
-        value = self._found[key]
+        value = self._find(key)
         if value is None:
             raise KeyError(key)
         return value
 
     def __iter__(self) -> Iterator[K]:
-        if self._keys is None:
-            self._keys = self._list()
-        return iter(self._keys)
+        return iter(self._keys())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._keys())
 
 
 class LazyLoader:
@@ -389,7 +375,7 @@ class LazyLoader:
 
     def info(self, type_: SchemaType, step: int, path: str, schema: str) -> SchemaInfo:
         """Return what the file at `path` declared after that step for that tenant/namespace/topic; it is read on use."""
-        return DeferredInfo.of(type_, partial(self._info, step, path, schema))
+        return DeferredInfo.of(type_, functools.partial(self._info, step, path, schema))
 
     def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
         with self._lock:
@@ -408,7 +394,7 @@ class LazyLoader:
         if key not in self._documents:
             [blob] = self._repository.blobs([key[1]])
             self._documents[key] = read_documents(held.path, content(held.path, blob))
-            while len(self._documents) > _KEPT_DOCUMENTS:
+            if len(self._documents) > _KEPT_DOCUMENTS:
                 del self._documents[next(iter(self._documents))]
         return self._documents[key]
 
@@ -418,9 +404,9 @@ class _View:
 
     def __init__(self, repository: Repository, project: Project, cache: Cache) -> None:
         self.cache = cache
-        self._project = project
+        self._in_roots = functools.partial(in_roots, project=project)
         self._loader = LazyLoader(repository, cache)
-        self._commits: dict[int, Commit] = {}
+        self._commit = functools.cache(cache.commit)
 
     def history(self, ref: str) -> History:
         """Return the whole."""
@@ -438,12 +424,7 @@ class _View:
     def files(self, name: TopicName) -> dict[str, str]:
         """Return the blob ids of the files that the topic is made of (see History)."""
         state = self.cache.state(name.schema_id, name.domain)
-        if (
-            state is None
-            or state.deleted
-            or state.as_of is not None
-            or not in_roots(state.path, self._project)
-        ):
+        if state is None or state.deleted or state.as_of is not None or not self._in_roots(state.path):
             return {}
         paths = [state.path, *sorted(self.cache.made_of(name.schema_id).keys() - {state.path})]
         entries = ((path, self.cache.entry(path)) for path in paths)
@@ -497,8 +478,7 @@ class _View:
 
     def _is_today(self, name: TopicName) -> bool:
         """Return whether a file in today's roots declares the topic, or its namesake in the other domain."""
-        places = self.cache.declarations(name.schema_id)
-        return any(in_roots(place.path, self._project) for place in places)
+        return any(self._in_roots(each.path) for each in self.cache.declarations(name.schema_id))
 
     def _namespaces(self) -> list[NamespaceName]:
         return list(dict.fromkeys(NamespaceName.parse(held.name) for held in self._namespace_places()))
@@ -509,14 +489,9 @@ class _View:
         return self._loader.namespace(found) if found else None
 
     def _namespace_places(self) -> list[DeclarationRow]:
-        return [held for held in self.cache.namespaces() if in_roots(held.path, self._project)]
+        return [held for held in self.cache.namespaces() if self._in_roots(held.path)]
 
     def _note(self, note: NoteRow) -> HistoryNote:
         return HistoryNote(
             self._commit(note.step), note.problem, TopicName.parse(note.topic) if note.topic else None
         )
-
-    def _commit(self, step: int) -> Commit:
-        if step not in self._commits:
-            self._commits[step] = self.cache.commit(step)
-        return self._commits[step]

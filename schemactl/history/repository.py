@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
-from schemactl.history.confined import BARE_FETCH, FETCH, fetch_variables, pinned
+from schemactl.history.confined import BARE_FETCH, FETCH, RAW, fetch_variables, pinned
 from schemactl.history.git import CHUNK_BYTES, FSCK, GitFailed, Process, Runner
 from schemactl.history.store import Store
 from schemactl.model import Commit
@@ -28,15 +28,11 @@ LATEST_S = 253_402_300_799
 """The last second of the year 9999: the latest time that a calendar has."""
 
 
-# Everything a user's configuration could change about the output is said here: log.showRoot, log.showSignature,
-# log.diffMerges, diff.renames, diff.relative, diff.ignoreSubmodules, diff.orderFile, core.abbrev, core.quotePath,
-# i18n.logOutputEncoding.
 _LOG: Final = (
-    *("log", "--reverse", "-O/dev/null", "--first-parent", "--ignore-missing"),
-    *("--raw", "-z", "--root", "--diff-merges=first-parent", "--no-renames", "--no-relative", "--no-abbrev"),
-    *("--ignore-submodules=none", "--no-show-signature", "--no-ext-diff", "--no-textconv"),
-    *("--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options"),
+    *("log", "--reverse", "--first-parent", "--ignore-missing", *RAW, "--root", "--diff-merges=first-parent"),
+    *("--no-show-signature", "--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options"),
 )
+"""The command for the commits of a line. Whatever a user's settings could change about the output is said here."""
 
 _IMPORT_REF: Final = "refs/schemactl/import"
 """Where new commits are until the branch takes them over."""
@@ -91,14 +87,14 @@ class Remote:
 class Repository:
     """An open repository. Close it, or use it in a `with`: it may keep a git process.
 
-    Git gets the caller's environment, so that a hook sees the index that git made for it (GIT_INDEX_FILE, relative to the
-    folder the hook runs in). Which repository is read was settled by `open`.
+    Git gets the caller's environment, so that a hook sees the index that git made for it. Which repository is read was
+    settled by `open`. All paths are absolute.
 
     Attributes:
         directory: where git runs.
-        own: absolute path of Git's folder for this working tree.
-        top: absolute path of the working tree's top level; None in a bare repository.
-        common_directory: absolute path of Git's folder that all linked worktrees share.
+        own: Git's folder for this working tree.
+        top: the working tree's top level; None in a bare repository.
+        common_directory: Git's folder that all linked worktrees share.
         default_branches: full names of the branches that remotes call their default, `refs/remotes/origin/main`.
         shallow: whether the history ends where a depth-limited clone was cut off.
         object_format: `sha1` or `sha256`.
@@ -154,7 +150,8 @@ class Repository:
         """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
         if not os.access(path, os.X_OK):
             raise HistoryError(f"there is no folder {path} that can be entered")
-        top = _enclosing(path) if "GIT_DIR" not in os.environ else None
+        above = (each for each in (path, *path.parents) if os.path.lexists(each / ".git"))
+        top = next(above, None) if "GIT_DIR" not in os.environ else None
         if top and (inner := _embedded_in(path, top)):
             raise _embedded(inner, top)
         # Older Git does not know this setting; the lines above refuse what it forbids.
@@ -212,8 +209,7 @@ class Repository:
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
         """Yield the objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
 
-        All come from one `git cat-file --batch`, kept open. A name is a line on its standard input, so it can never
-        become an option. Ask for anything else only when all answers have been taken.
+        A name is a line on git's standard input, so it can never become an option. Take all answers before asking again.
         """
         lines = [name.encode("utf-8", "surrogateescape") + b"\n" for name in names]
         if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
@@ -455,11 +451,6 @@ def _answer(process: Process) -> Blob | None:
     while rest:
         rest -= len(process.read(min(rest, CHUNK_BYTES)))
     return Blob(object_id.decode(), kind.decode(), int(size), content)
-
-
-def _enclosing(path: Path) -> Path | None:
-    """Return the nearest folder with `.git`, from the absolute `path` upwards; None: there is none."""
-    return next((each for each in (path, *path.parents) if os.path.lexists(each / ".git")), None)
 
 
 def _embedded_in(path: Path, top: Path) -> Path | None:

@@ -120,12 +120,12 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
         "file",
         scratch.git("rev-parse", "main~1:topics/orders.avsc"),
     )
-    state = cache.state("shop/sales/orders", 0)
+    state = cache.state("shop/sales/orders", "persistent")
     assert state
     assert (state.number, state.since, state.deleted) == (1, 1, False)
     assert [each.name for each in cache.declared("topics/orders.yaml")] == [str(ORDERS)]
     assert cache.versions("shop/sales/none") == []
-    assert cache.state("shop/sales/none", 0) is None
+    assert cache.state("shop/sales/none", "persistent") is None
     assert cache.entry("none") is None
     assert cache.users("none") == []
 
