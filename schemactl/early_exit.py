@@ -62,11 +62,12 @@ def record(watched: Iterable[str]) -> None:
 
 
 def _is_usual() -> bool:
-    """Return whether this is the top of a plain working tree, and no variable leads git elsewhere."""
+    """Return whether this is the top of a plain working tree without attributes of its own, and no variable leads git elsewhere."""
     return (
         hasattr(os, "posix_spawnp")
         and os.path.isdir(".git")
         and not os.path.islink(".git")
+        and not os.path.lexists(".git/info/attributes")
         and all(name.startswith(_USUAL) for name in os.environ if name.startswith("GIT_"))
     )
 
