@@ -115,7 +115,7 @@ def told(found: Declared) -> object:
     """All that can be seen of it."""
     topics = {
         name: (topic, topic.schema and (topic.schema.source, topic.schema.locate("/fields/0/type")))
-        for name, topic in found.catalog.topics.items()
+        for name, topic in found.catalog.load().topics.items()
     }
     return found.catalog.namespaces, topics, found.problems, found.dependencies, found.findings
 
