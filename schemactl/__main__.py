@@ -1,4 +1,4 @@
-"""The start: `schemactl`, and `python -m schemactl`."""
+"""The entry point of `schemactl` and `python -m schemactl`."""
 
 import sys
 

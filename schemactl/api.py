@@ -1,4 +1,4 @@
-"""What the Python API has beyond the engine's own functions: a project, a check of it, and a definition from its text."""
+"""The parts of the Python API that are not plain re-exports: load a project, check it, parse a definition."""
 
 from __future__ import annotations
 

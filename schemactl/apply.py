@@ -1,4 +1,4 @@
-"""Carry out a plan step by step, read each upload back, and tell what is left when a step fails."""
+"""Execute a plan step by step, verify each upload, and report what is left when a step fails."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def apply_plan(
     """
     if plan.refusals:
         raise SchemactlError(
-            "the plan expects refusals and cannot be applied", fix="schemactl plan shows them"
+            "the registry would reject a part of this plan, so it cannot be applied",
+            fix="schemactl plan shows them",
         )
     state = observe(registry, plan.scope)
     if digest(state) != plan.state_digest:
@@ -95,7 +96,7 @@ def apply_plan(
         return Result(
             plan,
             done,
-            SchemactlError("interrupted", fix="run apply again: it goes on where this one stopped"),
+            SchemactlError("interrupted", fix="run apply again: it continues where this one stopped"),
         )
     return Result(plan, done)
 

@@ -1,4 +1,4 @@
-"""A time limit for a whole command, whatever it is waiting for or working on.
+"""A time limit for a whole command.
 
 In the main thread an alarm interrupts whatever runs, also a wait for another process. A call that hears no alarm ends with the
 process. Elsewhere, and where there is no alarm, time is looked at between steps.
@@ -40,9 +40,7 @@ class OutOfTime(BaseException):
 
     def __init__(self, seconds: float, doing: str) -> None:
         self.what = f"gave up after {seconds:g} s while {doing}"
-        self.fix = (
-            "give it more time with `--timeout SECONDS`; with GIT_TRACE=1 git says what it does meanwhile"
-        )
+        self.fix = "give it more time with `--timeout SECONDS`; with GIT_TRACE=1 git logs what it does"
         super().__init__(f"{self.what}\n  Fix: {self.fix}")
 
 

@@ -1,4 +1,4 @@
-"""The early exit of `check --staged` for a commit that stages nothing of a schema, as most commits do.
+"""The early exit of `check --staged` for a commit that stages no schema file, as most commits do.
 
 A complete check of the index that passed records which paths concern schemas, and what HEAD has there. While HEAD has the same there
 and nothing of it is staged, there is nothing to check. Anything unusual is left to the complete check. This runs before every

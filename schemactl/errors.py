@@ -8,7 +8,7 @@ Findings are values, problems are exceptions, bugs are tracebacks:
     ├── InvalidSchema            exit 1   a schema definition that does not parse
     ├── HistoryError             exit 1   Git cannot say which schemas were approved
     ├── RegistryError            exit 1   the registry did not answer as it must
-    │   └── SchemaRefused        exit 1   the registry's own "no" to an upload or a connect
+    │   └── SchemaRejected        exit 1   the registry's own "no" to an upload or a connect
     ├── StalePlan                exit 4   the registry is no longer as it was when the plan was made
     └── PartlyApplied            exit 3   some steps were carried out, then one failed
 """
@@ -95,7 +95,7 @@ class RegistryError(SchemactlError):
     """The registry could not be reached, or did not answer as it must."""
 
 
-class SchemaRefused(RegistryError):
+class SchemaRejected(RegistryError):
     """The registry answered an upload or a connect with a refusal; `outcome` is `incompatible`, `invalid` or `error`."""
 
     def __init__(self, outcome: str, what: str, *, fix: str = "") -> None:

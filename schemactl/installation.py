@@ -1,4 +1,4 @@
-"""What this installation is called among installed distributions, and which version it is."""
+"""The name and version of the installed distribution."""
 
 from __future__ import annotations
 

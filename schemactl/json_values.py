@@ -1,4 +1,4 @@
-"""Values of the vocabulary as JSON: what plans, results and reports have in common. Keys are never renamed."""
+"""The types of `model` as JSON, for plans, results and reports. Keys are never renamed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def shape_error(value: Any, shape: Any) -> str:
     A shape is a type or a union of types; `[shape]`, a list of such values; `{key: shape}`, an object with such members, where a
     missing one counts as null and `*` stands for every member; or a tuple of shapes, any of them.
     """
-    found = _misfit(value, shape)
+    found = _mismatch(value, shape)
     if found is None:
         return ""
     path, what = found
@@ -80,7 +80,7 @@ def shape_error(value: Any, shape: Any) -> str:
     return f"`{place.removeprefix('.')}` {what}"
 
 
-def _misfit(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
+def _mismatch(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
     """Return the path to what does not fit, innermost key first, and what is wrong with it."""
     shapes = _alternatives(shape)
     fitting = next((each for each in shapes if _is_kind(value, each)), None)
@@ -97,7 +97,7 @@ def _misfit(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
     else:
         return None
     for key, each, of in members:
-        if found := _misfit(each, of):
+        if found := _mismatch(each, of):
             path, what = found
             is_missing = not path and isinstance(fitting, dict) and key not in value
             return [*path, key], "is missing" if is_missing else what

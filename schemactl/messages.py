@@ -1,4 +1,4 @@
-"""Sentences about versions and strategies, said the same way in every report."""
+"""Sentences about versions and strategies that all reports share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary, in Pulsar's and Avro's terms: frozen values without behaviour."""
+"""The data model, in Pulsar's and Avro's terms: frozen values without behaviour."""
 
 from __future__ import annotations
 

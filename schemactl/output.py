@@ -1,4 +1,4 @@
-"""Files that the tool writes: whole or not at all, never into Git's own folder, nor through a link that came with a repository."""
+"""The writer of all output files: atomic, never into Git's own folder or through a symbolic link of the repository."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def _reject_git_s_own(names: list[str]) -> None:
         from schemactl.errors import SchemactlError
 
         raise SchemactlError(
-            f"{'/'.join(names)} leads into Git's own folder: schemactl neither reads nor writes files of yours there",
+            f"{'/'.join(names)} leads into Git's own folder: schemactl does not read or write files there",
             fix="name another file or folder",
         )
 

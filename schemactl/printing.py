@@ -1,4 +1,4 @@
-r"""Output with text from others in it: nothing that a terminal or a build server would obey.
+r"""Safe output of text from elsewhere: terminals and build servers obey nothing in it.
 
 Names, texts and answers come from pull requests and registries. Every character that is not for reading (C0 and C1 controls,
 bidirectional controls, Unicode's own line separators, halves of surrogate pairs) is printed as JSON escapes it, `\u009b`;

@@ -1,4 +1,4 @@
-"""The grammar of a target's `registry` URL, for the project file and for whoever opens the registry."""
+"""The grammar of a target's `registry` URL."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _addresses(url: str) -> tuple[str, ...]:
     """Return the addresses of a cluster's admin API; raise ValueError unless each is one."""
     if "@" in url:
         raise ValueError(
-            "a registry's URL holds no password: this file is in Git", "use token_env or token_file"
+            "a registry's URL must not contain a password: this file is in Git", "use token_env or token_file"
         )
     addresses = split_addresses(url)
     for address in addresses:

@@ -1,4 +1,4 @@
-"""How topics are named, the same in every command: in full, by their last parts, or by a glob."""
+"""Topic patterns, the same in every command: a full name, its last parts, or a glob."""
 
 from __future__ import annotations
 

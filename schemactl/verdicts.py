@@ -1,4 +1,4 @@
-"""What is said of schemas, in Pulsar's and Avro's own words: incompatibilities, a broker's answers, findings."""
+"""The verdicts on schemas: incompatibilities, a broker's answers, findings."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from scratch import Scratch, declared
 
 from schemactl.changes import unstamped
 from schemactl.cli import main
-from schemactl.errors import SchemaRefused
+from schemactl.errors import SchemaRejected
 from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import PulsarRegistry
@@ -153,7 +153,7 @@ class Mixture:
         what = topic.chance.choice(MOVES)
         if what == "foreign":
             definition = topic.definition("f")
-            with suppress(SchemaRefused):
+            with suppress(SchemaRejected):
                 self.registry.put_schema(topic.name, SchemaInfo(SchemaType.AVRO, definition.encode()))
                 topic.foreign.append(definition)
         elif what == "delete":
@@ -177,7 +177,7 @@ class Mixture:
 
     def forget(self, topic: Mixed) -> None:
         """Schemas and messages are gone."""
-        with suppress(SchemaRefused):
+        with suppress(SchemaRejected):
             self.registry.delete_topic(topic.name)
         topic.written.clear()
         topic.sent.clear()

@@ -1,4 +1,4 @@
-"""What a Pulsar broker's schema registry answers, release by release, quirks included.
+"""What a Pulsar broker's schema registry answers, for each release, including its bugs.
 
 put              an upload, or a producer that registers its schema
 test             the compatibility endpoint

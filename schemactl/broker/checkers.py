@@ -1,4 +1,4 @@
-"""One checker for each schema type, as a broker is configured with (`schemaRegistryCompatibilityCheckers`)."""
+"""The compatibility checkers of a broker, one for each schema type (`schemaRegistryCompatibilityCheckers`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is let in: what a broker does with the schema that a producer, consumer or reader brings (ServerCnx, AbstractTopic)."""
+"""Whether a broker lets a client connect with the schema it brings (ServerCnx, AbstractTopic)."""
 
 from __future__ import annotations
 

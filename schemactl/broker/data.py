@@ -1,4 +1,4 @@
-"""A definition as the registry's code holds it (`SchemaData`), and the two halves of a KEY_VALUE one."""
+"""A definition in the form of the registry's own code (`SchemaData`), and the two halves of a KEY_VALUE definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions as a broker reads them, with its Avro and its descriptors, and validates each by itself (SchemaDataValidator)."""
+"""How a broker parses and validates a single definition (SchemaDataValidator)."""
 
 from __future__ import annotations
 

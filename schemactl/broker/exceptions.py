@@ -1,4 +1,4 @@
-"""The Java exceptions a broker's registry throws: their class decides its answer, their text is its words."""
+"""The Java exceptions of a broker's registry: the class decides the answer, the text is its message."""
 
 from __future__ import annotations
 

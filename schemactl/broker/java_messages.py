@@ -1,4 +1,4 @@
-"""The words Java's Avro has for what it refuses, as a broker passes them on in its answers.
+"""The messages of Java's Avro for invalid definitions, as a broker's answers show them.
 
 Validation has words of its own for a definition that does not parse, so these show where a stored definition is at fault,
 or a default. They are Avro 1.11's; where those are not known, our own say what is wrong.

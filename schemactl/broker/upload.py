@@ -1,4 +1,4 @@
-"""What a registry answers, in its own order (SchemaRegistryServiceImpl behind its data validator).
+"""The registry's answers to uploads and compatibility tests (SchemaRegistryServiceImpl behind its data validator).
 
 An upload is validated, then looked for among the live versions, then compared; the compatibility endpoint leaves the
 look-up out, and a consumer's check the validation, too. That is why the three often disagree.

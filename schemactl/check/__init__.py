@@ -1,4 +1,4 @@
-"""`check`: declared files against approved history. Pure: catalogs in, findings out."""
+"""`check`: compares declared files with the approved history. Takes catalogs, returns findings; no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about a branch: what breaks only with what was approved since it began, and commits of it that break by themselves."""
+"""Findings about a branch: what breaks only together with newer approved changes, and commits that break on their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merge will declare: the approved files as they are now, and upon them what was changed since work began."""
+"""The declarations after a merge: the approved files as they are now, with the branch's changes applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found about strategies, partitions and names: the declaration around the schema."""
+"""Findings about policies, partitions and names: everything in a declaration except the schema."""
 
 from __future__ import annotations
 

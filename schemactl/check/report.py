@@ -1,4 +1,4 @@
-"""What a check says: the changed topics with both verdicts, and what was found."""
+"""The result of a check: the changed topics with both verdicts, and the findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One check: what is compared with what, how severe a finding is, and a declared schema with the versions it is judged against."""
+"""The parameters of one check: what is compared with what, the severities, and the versions a schema is compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found about a changed schema: what readers meet, what brokers answer, where it stands among the versions."""
+"""Findings about a changed schema: for readers, for brokers, and about its version."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.find(
             "RENAMED_FROM_UNKNOWN",
             topic,
-            f"{topic.name} is renamed from {old}, of which the approved history knows no version.",
+            f"{topic.name} was renamed from {old}, which has no version in the approved history.",
             source=topic.locate("/renamed_from"),
         )
         return

@@ -1,4 +1,4 @@
-"""What is found about the tables that a changed topic feeds."""
+"""Findings about the tables that a changed topic feeds."""
 
 from __future__ import annotations
 

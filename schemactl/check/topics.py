@@ -1,4 +1,4 @@
-"""What a check says of one topic: how it has changed, and what follows from that."""
+"""Findings about one topic, and how it has changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         findings += run.find(
             "SCHEMA_REMOVED",
             declared,
-            f"{name} no longer declares a schema. The registry keeps the versions it has, and so do we.",
+            f"{name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
         )
     elif before is None:
         seen = replace(seen, change="added")

@@ -1,4 +1,4 @@
-"""The command line: what every command shares, and the start of one. The commands are in modules of their own."""
+"""The entry point of the command line, and what all commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`schemactl admit`: would this client be let in, and what would the broker do to the registry."""
+"""`schemactl admit`: predicts whether a broker lets a client connect, and which version it registers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
 from schemactl.compat import judge
-from schemactl.errors import RegistryError, SchemaRefused, UsageError
+from schemactl.errors import RegistryError, SchemaRejected, UsageError
 from schemactl.formats import explain
 from schemactl.model import (
     BrokerDefaults,
@@ -46,7 +46,7 @@ ROLES: Final = get_args(Role)
 _SPACE = NamespaceName("tenant", "namespace")
 
 _EPILOG = """\
-Exit code 100: it would be refused; the broker's words and the way out are on standard output.
+Exit code 100: the broker would reject it; its answer and the fix are on standard output.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
 "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
@@ -74,22 +74,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_schema_arguments(parser)
     add_options(
         parser,
-        "--without-schema: the client brings none, as BYTES does",
+        "--without-schema: the client has no schema, as with BYTES",
         "--auto: the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one",
     )
     add_target(parser, "the registry whose topic is asked about", from_environment=False)
     parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
-    add_options(parser, "--consumers N: likewise, without AUTO_CONSUME ones", type=int, default=0)
+    add_options(parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=int, default=0)
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
     add_options(parser, "--jsonl: answer questions on standard input")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: let in; 100: refused. With --jsonl 0: every line was read; 1: at least one was not."""
+    """Return 0: accepted; 100: rejected. With --jsonl 0: every line was read; 1: at least one was not."""
     if args.jsonl:
         if args.role or args.topic:
-            raise UsageError("--jsonl takes its questions from standard input, not from the command line")
+            raise UsageError("--jsonl reads its questions from standard input, not from the command line")
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(connect, release=Release.R4_0)) else 1
     if args.role is None or args.topic is None:
         raise UsageError(
@@ -117,7 +117,7 @@ class _Question(NamedTuple):
 
 def _question(args: argparse.Namespace, context: Context) -> _Question:
     if sum((is_given(args), args.without_schema, args.auto)) > 1:
-        raise UsageError("a client brings one thing: --file or --type, --without-schema, or --auto")
+        raise UsageError("give only one of --file or --type, --without-schema, --auto")
     approved = context.approved()
     chosen = choose(args.topic, approved.catalog)
     client, what = _client(args, context, chosen)
@@ -165,7 +165,7 @@ def _state(
 
 
 def _text(question: _Question, decision: Decision, role: str) -> str:
-    verdict = "let in" if decision.allowed else "refused"
+    verdict = "accepted" if decision.allowed else "rejected"
     lines = [f"{verdict}: a {role} of {question.topic.name} with {question.what}"]
     if decision.registered is not None:
         lines.append(f"  the broker registers it as version {decision.registered}")
@@ -176,7 +176,7 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
     if not decision.allowed:
         # Both definitions follow in the broker's message; whoever wants them asks for JSON.
         message = decision.message.partition("\n")[0].strip().rstrip(":")
-        lines.append(f"  the broker says {decision.error}: {message}")
+        lines.append(f"  the broker answers {decision.error}: {message}")
         lines += [f"  {reason}" for reason in _reasons(question, decision)]
         lines.append(f"  Fix: {_fix(question, decision)}")
     return "\n".join(lines)
@@ -195,19 +195,19 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
             reason = explain(breakage, new=question.client, old=old).reason
             yield f"{breakage.incompatibility.rule}: {reason}"
     if len(nearest) > _MOST_SHOWN:
-        yield f"and {len(nearest) - _MOST_SHOWN} reasons more"
+        yield f"and {len(nearest) - _MOST_SHOWN} more reasons"
     if not data:
-        yield "its check rejects the pair of definitions, though messages can be read: --format json has both"
+        yield "the broker's check rejects the two definitions, although messages can be read: --format json shows both answers"
 
 
 def _fix(question: _Question, decision: Decision) -> str:
 
     if question.client is None:
-        return "give the client the topic's schema, or take schema_validation_enforced back"
+        return "give the client the topic's schema, or turn schema_validation_enforced off"
     if not live(question.topic.versions):
         return "register the schema before the client connects: `schemactl apply`"
     if not question.policies.is_allow_auto_update_schema and "auto updating" in decision.message:
-        return "clients may not register schemas here: have it approved, then `schemactl apply`"
+        return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
     return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"
 
 
@@ -285,7 +285,7 @@ def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]
         try:
             _step(registry, topic, step, where)
         except RegistryError as error:
-            refused = " is refused" if isinstance(error, SchemaRefused) else ""
+            refused = " is rejected" if isinstance(error, SchemaRejected) else ""
             raise Unreadable(f"`{where}`{refused}: {error.what}") from None
 
 
@@ -300,7 +300,7 @@ def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], wh
             role = _one_of(step.get("role", "producer"), ROLES, f"{where}.role")
             decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
             if not decision.allowed:
-                raise Unreadable(f"`{where}` is refused: {decision.message}")
+                raise Unreadable(f"`{where}` is rejected: {decision.message}")
         case "delete":
             registry.delete_schema(topic)
         case "force_delete":
@@ -308,7 +308,7 @@ def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], wh
         case "consume_all":
             pass  # what is read stays stored, and `has_data` says what matters
         case other:
-            raise Unreadable(f"`{where}.op` is {other!r}, which is no step")
+            raise Unreadable(f"`{where}.op` is {other!r}, which is not a step")
 
 
 def _set_policies(registry: EmbeddedRegistry, topic: TopicName, given: dict[str, Any]) -> None:
@@ -333,7 +333,7 @@ def _schema(given: object, where: str) -> SchemaInfo | None:
     if name == "AUTO_PRODUCE":
         return SchemaInfo(SchemaType.AUTO_PUBLISH)
     if not isinstance(name, str) or name not in SchemaType.__members__:
-        raise Unreadable(f"`{where}.type` is {name!r}, which is no schema type")
+        raise Unreadable(f"`{where}.type` is {name!r}, which is not a schema type")
     return SchemaInfo(SchemaType[name], _content(given, where), properties_of(given, where))
 
 
@@ -345,7 +345,7 @@ def _content(given: dict[str, Any], where: str) -> bytes:
         except ValueError:
             raise Unreadable(f"`{where}.base64` is not base64") from None
     if text is not None and not isinstance(text, str):
-        raise Unreadable(f"`{where}.text` is not a text")
+        raise Unreadable(f"`{where}.text` is not a string")
     return (text or "").encode(errors="replace")
 
 

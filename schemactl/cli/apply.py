@@ -1,4 +1,4 @@
-"""`schemactl apply`: a plan carried out."""
+"""`schemactl apply`: makes or reads a plan, and executes it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ RESULT_OPTION = "--result FILE: write what was done, what was not, and every num
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `apply`."""
     parser.description = (
-        "Make a registry hold what Git approved: policies, topics, and the missing versions, oldest first. With a plan file, "
-        "exactly that plan, if the registry is still as it was then; without, a new plan that is shown first."
+        "Bring a registry to what Git approved: policies, topics, and the missing versions, oldest first. With a plan "
+        "file, apply exactly that plan, if the registry has not changed since; without one, make a new plan and show it "
+        "first."
     )
     parser.epilog = (
         "examples:\n"
@@ -53,13 +54,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--auto-approve, --yes: do not ask before applying a new plan",
-        "--require-approved DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; nobody is asked",
+        "--require-approved DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; does not ask for confirmation",
         RESULT_OPTION,
     )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be refused."""
+    """Return 0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be rejected."""
     with (reviewed if args.plan else planned)(args, context) as (plan, registry, review):
         if plan.refusals or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color))
@@ -153,8 +154,8 @@ def confirmed() -> bool:
     """Ask the user, at a terminal, and return whether the answer is yes."""
     if not sys.stdin.isatty():
         raise UsageError(
-            "nobody can be asked: standard input is not a terminal",
-            fix="give --auto-approve, or apply a plan that was reviewed: schemactl plan --out plan.json",
+            "cannot ask for confirmation: standard input is not a terminal",
+            fix="use --auto-approve, or apply a reviewed plan: schemactl plan --out plan.json",
         )
     print("\nApply this? Only `yes` goes ahead: ", end="", file=sys.stderr, flush=True)
     answered = sys.stdin.readline().strip() == "yes"

@@ -38,8 +38,8 @@ _LONGEST_S = 1e6
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
     parser.description = (
-        "Compare the declared files with the approved history, and say for every changed schema what the broker will answer "
-        "and what happens to readers. Exits with 100 when either is bad."
+        "Compare the declared files with the approved history. For every changed schema, predict the broker's answer and "
+        "whether readers can decode all messages. Exits with 100 when the check fails."
     )
     parser.epilog = (
         "examples:\n"
@@ -57,14 +57,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        f"--format FORMAT[=FILE]: {', '.join(CHECK_FORMATS)}; may be given several times, each but one with a file (default: text)",
+        f"--format FORMAT[=FILE]: {', '.join(CHECK_FORMATS)}; may be repeated; all but one need a file (default: text)",
         action="append",
     )
     add_filters(parser)
     add_options(parser, "--strict: warnings fail, too")
     add_options(
         parser,
-        f"--timeout SECONDS: give up after so long, with exit code 1 (default: {DEFAULT_S:g})",
+        f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {DEFAULT_S:g})",
         type=_seconds,
         default=DEFAULT_S,
     )
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: fine; 100: findings that fail."""
     if args.base is not None and not args.base.strip():
         raise UsageError(
-            "--base is empty: a variable of the CI system may not be set here",
-            fix="write the ref that this goes to, as --base origin/main, or a commit's id",
+            "--base is empty: is a variable of the CI system unset here?",
+            fix="give the branch this will be merged into, such as --base origin/main, or a commit's id",
         )
     outputs = _outputs(args.format or ["text"])
     try:
@@ -171,9 +171,9 @@ def _refuse_itself(context: Context, repository: Repository, project: Project, *
     """
     from schemactl.history.approved import UnknownRef, approved, approved_project, resolve
 
-    fix = "say what this goes to, as --base origin/main; after a merge, the commit before it"
+    fix = "name the branch this will be merged into, such as --base origin/main; after a merge, the commit before it"
     if staged:
-        fix = "instead of --staged say what this goes to, as --base origin/main (SKIP=schemactl-check keeps pre-commit from the hook)"
+        fix = "instead of --staged, name the branch this will be merged into, such as --base origin/main (SKIP=schemactl-check keeps pre-commit from the hook)"
     try:
         ref, tip = approved(repository, project)
     except UnknownRef as error:
@@ -232,7 +232,7 @@ def _files(
         head = None if args.staged else repository.commit("HEAD")
         if not args.staged and head is None:
             raise SchemactlError(
-                "--base judges what is committed, and nothing is committed here yet",
+                "--base checks what is committed, and there is no commit here yet",
                 fix="commit first, or leave --base out to check the working tree",
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
@@ -247,7 +247,7 @@ def _files(
         repository.refuse_embedded(repository.top / folder for folder in folders)
     if project.waivers:
         raise SchemactlError(
-            f"{project.path} names waivers, which this version does not apply: a finding would be taken for waived",
+            f"{project.path} has `waivers`, which this version does not support: a finding would wrongly count as waived",
             fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
         )
     return project, files
@@ -339,7 +339,7 @@ def _compared(
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:
     """Say what a reader of the report might not expect."""
     if project.pulsar != project.release:
-        yield f"{project.path} says Pulsar {project.pulsar}; the answers are those of {project.release}, the nearest one known"
+        yield f"{project.path} says Pulsar {project.pulsar}; predicting the answers of {project.release}, the nearest supported release"
     if not report.checked and not report.topics:
         yield f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
 

@@ -1,4 +1,4 @@
-"""`schemactl compare`: the engine on JSON lines, definitions in, verdicts out."""
+"""`schemactl compare`: compatibility verdicts for definitions on JSON lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from schemactl.model import (
 )
 
 _EPILOG = """\
-one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
+one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
   {"id": "7", "strategy": "BACKWARD",
    "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
    "new": {"type": "AVRO", "schema": "<text>", "properties": {}}}
@@ -53,7 +53,7 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
-    parser.description = "Judge any definitions in bulk, without a repository: what a broker answers to an upload, and what happens to data."
+    parser.description = "Check definitions in bulk, without a repository: what a broker answers to an upload, and whether messages stay readable."
     parser.epilog = _EPILOG
     parser.add_argument(
         "--pulsar",
@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _category(text: str) -> str:
     if text in ("FILE", "PACKAGE"):
         raise argparse.ArgumentTypeError(
-            f"{text} is about generated code: run `buf breaking` for that; WIRE and WIRE_JSON are about messages"
+            f"{text} is about generated code, which schemactl does not check: run `buf breaking` for it, or give WIRE or WIRE_JSON"
         )
     return text
 
@@ -164,7 +164,7 @@ def _key(info: SchemaInfo) -> object:
 def _fingerprint(request: Request) -> Answer:
     text = request.get("schema")
     if not isinstance(text, str):
-        raise Unreadable("`schema` is not a text")
+        raise Unreadable("`schema` is not a string")
     form = canonical_form(parse(text, Release.R5_0))
     crc64, sha256 = fingerprints(form)
     return {"canonical": form, "crc64": crc64, "sha256": sha256}

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
-message cannot be read; the reason is on standard error.
+message cannot be decoded; the reason is on standard error.
 
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
-{"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` beside its messages. There bytes
+{"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
 pairs, sorted by key. Of AVRO, what Spark's from_avro has no row for is rejected, too: a message that is, as a whole, of a union with a
 record or with several types; and one that is a null, unless a number might stand there, of which from_avro makes 0.
@@ -43,7 +43,9 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `decode`."""
-    parser.description = "What is in a message of a topic, and which commit brought the schema that wrote it."
+    parser.description = (
+        "Decode one message of a topic, and show which commit introduced the schema it was written with."
+    )
     parser.epilog = _EPILOG
     if isinstance(parser, Parser):
         parser.renamed = {"--read-as": "TOPIC@N"}
@@ -67,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         STRICT_OPTION,
-        "--json-defaults: fields that a JSON payload lacks have their defaults",
+        "--json-defaults: missing fields of a JSON payload get their defaults",
         "--jsonl: any definitions and messages, on JSON lines",
     )
 
@@ -85,13 +87,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
             or args.json_defaults
         ):
             raise UsageError(
-                "--jsonl takes all from its lines: leave TOPIC and the options of one message out"
+                "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
             )
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _lines) else 1
     if not args.topic:
         raise UsageError("name the TOPIC of the message, or ask for --jsonl")
     if args.version is None and args.version_bytes is None:
-        raise UsageError("say with --version or --version-bytes which schema version wrote the message")
+        raise UsageError("name the message's schema version with --version or --version-bytes")
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.json_form import json_value
 
@@ -177,7 +179,7 @@ def _lines(request: Request) -> Answer:
     try:
         codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
         if codec.separated and keys is None:
-            raise Unreadable("the keys travel apart from the payloads: give them as `keys_b64`")
+            raise Unreadable("keys are not part of the payloads: give them as `keys_b64`")
         rows = json_rows(codec, payloads, 0, keys)
     except CodecError as error:
         raise Unreadable(str(error)) from None
@@ -217,4 +219,4 @@ def _messages(given: Any, where: str) -> list[bytes | None]:
     try:
         return [None if text is None else base64.b64decode(text, validate=True) for text in given]
     except (TypeError, ValueError):
-        raise Unreadable(f"`{where}` holds what is not base64") from None
+        raise Unreadable(f"`{where}` has an item that is not base64") from None

@@ -87,7 +87,7 @@ def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
         return _side(history, first), _side(history, Chosen(first.topic, None))
     versions = first.topic.versions
     if len(versions) < 2:
-        raise UsageError(f"{first.topic.name} has no two versions: name two definitions")
+        raise UsageError(f"{first.topic.name} has fewer than two versions: name two definitions")
     in_force = history.current(first.topic.name)
     # After a return to older content, that return was the last change.
     before = versions[-2] if in_force in (None, versions[-1].number) else versions[-1]
@@ -97,7 +97,7 @@ def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
 def _side(history: History, chosen: Chosen) -> Side:
     topic = chosen.topic
     if chosen.info is None:
-        raise UsageError(f"{topic.name} declares no schema, and never did")
+        raise UsageError(f"{topic.name} has never had a schema")
     in_force = history.current(topic.name)
     version = chosen.version or topic.versions[-1 if in_force is None else in_force]
     standing = "" if chosen.version else ", no longer declared" if in_force is None else ", in force"

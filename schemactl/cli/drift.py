@@ -1,4 +1,4 @@
-"""`schemactl drift`: what a registry holds otherwise than Git approved."""
+"""`schemactl drift`: the differences between a registry and what Git approved."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `drift`."""
     parser.description = (
-        "Compare a registry with the approved history, and tell what it holds otherwise: foreign versions, missing ones, "
-        "deletions, policies, partitions; what its answers tell of the cause, and what to do next. Changes nothing in the registry. "
-        "Exits with 100 when version numbers are not Git's and nothing records that: messages would be misread."
+        "Compare a registry with the approved history and show the differences: foreign versions, missing ones, "
+        "deletions, policies, partitions; with the likely cause and what to do next. Changes nothing in the registry. "
+        "Exits with 100 when version numbers differ from Git's and no numbers file records it: messages would be misread."
     )
     parser.epilog = (
         "examples:\n"
@@ -64,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--detailed-exitcode: exit with 2 when something differs",
-        "--accept: record what its version numbers stand for in the target's numbers file, to be committed",
-        "--reason TEXT: why the numbers differ; belongs to --accept",
+        "--accept: record in the target's numbers file which version each of its numbers is; commit the file",
+        "--reason TEXT: why the numbers differ; requires --accept",
     )
 
 
@@ -146,7 +146,7 @@ def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
 def _accept(args: argparse.Namespace, context: Context) -> int:
     """Record what the numbers stand for. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
     if not (args.reason or "").strip():
-        raise UsageError("--accept needs the reason, for whoever reads the record later: --reason TEXT")
+        raise UsageError("--accept needs a reason for the record: --reason TEXT")
     with _opened(args, context) as (place, repository, registry, approved, recorded):
         if repository.top is None:
             raise UsageError(
@@ -229,7 +229,7 @@ def _print_accepted(found: _Found, written: list[str], target: Target, *, is_app
     """Print what was recorded, what was not, and what comes next."""
     path = found.numbers.path
     if found.changed:
-        print(f"Recorded in {path} what the numbers of {target.name} stand for:")
+        print(f"Recorded the version numbers of {target.name} in {path}:")
         for topic in found.changed:
             print(f"  {on_one_line(str(topic.name))}: {topic}")
             old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
@@ -243,19 +243,18 @@ def _print_accepted(found: _Found, written: list[str], target: Target, *, is_app
             forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
             if forgotten:
                 print(
-                    f"    what was recorded of {versions(forgotten)} is not taken over: the list may have been lost and begun anew since. "
-                    "If you know that it was not, write what they were beside `deleted: true`, and their messages are read"
+                    f"    what was recorded of {versions(forgotten)} is not kept: the registry may have lost its list and "
+                    "started a new one. If it did not, add what they were next to `deleted: true`, and their messages can "
+                    "be decoded"
                 )
         print("\n".join(["Wrote:", *(f"  {each}" for each in written)]))
     elif not found.left_out:
-        differs = "what it holds is recorded" if found.numbers.topics else "they are Git's"
+        differs = "its differences are recorded" if found.numbers.topics else "they are Git's"
         print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
     if not is_approved:
-        print(
-            f"Next: commit {path} with what it names, and have it approved; until then no reader goes by it."
-        )
+        print(f"Next: commit {path} with what it names, and merge it; readers use it from then on.")
     for topic in found.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
-            f"  Next: schemactl drift --target {target.name} tells how to bring it back."
+            f"  Next: schemactl drift --target {target.name} shows how to bring it back."
         )

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.description = (
-        "Write an importable package (`generate` in the project file says its name and place) with, for every topic of the "
-        "approved history, its StructType, its versions with their commits, and functions that decode and encode messages "
-        "of every version: one message, Arrow batches, DataFrames. With a target, its registry is asked whether its numbers are what "
-        "is recorded (exit 100, and nothing is written, if not); what is written comes from Git alone."
+        "Write an importable package (`generate` in the project file says its name and place) with, for every topic of "
+        "the approved history, its StructType, its versions with their commits, and functions that decode and encode "
+        "messages of every version: one message, Arrow batches, DataFrames. With a target, check that the registry's "
+        "numbers are the recorded ones (exit 100, and nothing is written, if not); what is written comes from Git alone."
     )
     parser.epilog = (
         "examples:\n"
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--check: write nothing; exit 100 if a file would change",
-        "--vendor: the package carries the run-time, and needs no schemactl where it is used",
+        "--vendor: the package contains the run-time, and works without schemactl installed",
         "--out DIR: write the package here (default: `generate.out`)",
         "--zip FILE: also pack the package, for spark-submit --py-files (in a folder: PACKAGE.zip)",
     )
@@ -75,7 +75,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     with history.Repository.open(context.directory) as repository:
         if repository.top is None and args.out is None:
-            raise UsageError("a bare repository has no place for the package: say with --out where it goes")
+            raise UsageError(
+                "a bare repository has no working tree for the package: name a folder with --out"
+            )
     read = reading(context, args.target or generate.target, project=(project, top))
     approved = read.approved
     context.note(approved.notes)
@@ -119,7 +121,7 @@ def _judge_usage(args: argparse.Namespace) -> None:
     if args.check and (args.zip or args.wheel):
         raise UsageError("--check writes nothing: leave --zip and --wheel out")
     if args.wheel_version and not args.wheel:
-        raise UsageError("--wheel-version says the version of a --wheel: ask for one")
+        raise UsageError("--wheel-version needs --wheel")
     check_recursion_depth(args)
 
 

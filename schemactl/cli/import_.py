@@ -1,4 +1,4 @@
-"""`schemactl import`: from what a registry holds to declarations."""
+"""`schemactl import`: writes declarations for what a registry has."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `import`."""
     parser.description = (
-        "Write declarations of what a registry holds and nobody declares yet: namespaces with their policies, topics, and "
-        "their definitions, laid out. Nothing that exists is overwritten, and the registry is not changed. Every definition "
-        "is read back before it is written; what cannot be declared is left out and told."
+        "Write declarations for what a registry has and the files do not declare yet: namespaces with their policies, "
+        "topics, and their definitions, formatted. Existing files are not overwritten, and the registry is not changed. "
+        "Every definition is verified before it is written; what cannot be declared is left out and listed."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl import --target prod --commit-each-version     every version as a commit: Git counts as the registry does\n"
-        "  schemactl import --target prod --one-commit              the latest versions alone\n"
+        "  schemactl import --target prod --one-commit              only the latest versions\n"
         "  schemactl import --target prod --namespace shop/sales    files to look at, without a commit\n"
         "  schemactl import --target prod --registry https://pulsar.example.com:8443    in a repository without project file\n"
     )
@@ -191,7 +191,7 @@ def _write(
         except OSError as error:
             raise SchemactlError(
                 f"{place} cannot be written: {error.strerror}",
-                fix="run it again: what is written already stays as it is",
+                fix="run it again: files already written stay as they are",
             ) from error
         context.say(f"wrote {path}")
     return None
@@ -232,9 +232,9 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
     older = sum(1 for revision in imported.revisions if revision.version.number)
     if older and not args.commit_each_version:
         print(
-            f"{older} of the topics {'has' if older == 1 else 'have'} older versions there, which Git then does not know: Git counts "
-            f"from 0 where {target.name} is further, and `schemactl log TOPIC --target {target.name}` shows both numbers. "
-            "With --commit-each-version the numbers are the same."
+            f"{older} of the topics {'has' if older == 1 else 'have'} older versions there, which Git then does not know: "
+            f"Git counts from 0, while {target.name} is further; `schemactl log TOPIC --target "
+            f"{target.name}` shows both numbers. With --commit-each-version the numbers are the same."
         )
     if imported.apart:
         print(
@@ -247,7 +247,8 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
             print("  git add . && git commit")
         if elsewhere:
             print(
-                f"  bring the commits onto {elsewhere}, one by one as they are: a squash would make one of them"
+                f"  bring the commits onto {elsewhere} with a rebase or a fast-forward: a squash or a merge commit would "
+                "make one version of them"
             )
         if imported.apart:
             print(f"  {advice(target.name)}")

@@ -70,7 +70,7 @@ repos:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `init`."""
     parser.epilog = "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n"
-    add_options(parser, "--bare: the project file alone, without a first namespace and topic")
+    add_options(parser, "--bare: only the project file, without a first namespace and topic")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     print("\nNext:")
     if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        print("  git init                            versions are counted along its history")
+        print("  git init                            its history determines the version numbers")
     print(
         "  schemactl check                     what would be approved?\n"
         "  git add . && git commit             approves it\n"

@@ -110,7 +110,7 @@ def definition_of(entry: object, where: str) -> SchemaInfo:
     if SPECS[kind].language == "protobuf" and (compiled := _compiled(schema)):
         return replace(compiled, properties=properties)
     if not isinstance(schema, str):
-        raise Unreadable(f"`{where}.schema` is not a text")
+        raise Unreadable(f"`{where}.schema` is not a string")
     return SPECS[kind].from_text(kind, schema, properties)
 
 
@@ -118,7 +118,7 @@ def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
     """Return the properties of a definition; raise Unreadable where they are none."""
     properties = entry.get("properties") or {}
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-        raise Unreadable(f"`{where}.properties` is not an object of texts")
+        raise Unreadable(f"`{where}.properties` is not an object whose values are strings")
     return properties
 
 
@@ -195,7 +195,7 @@ def _kind(name: object, where: str) -> SchemaType:
     if name is None:
         raise Unreadable(f"`{where}` is missing: write AVRO, JSON or another of Pulsar's schema types")
     if not isinstance(name, str) or name not in SchemaType.__members__:
-        raise Unreadable(f"`{where}` is {json.dumps(name)}, which is no schema type")
+        raise Unreadable(f"`{where}` is {json.dumps(name)}, which is not a schema type")
     return SchemaType[name]
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `log`."""
     parser.description = (
-        "The versions of a topic along the approved history, newest first, each with the commit that brought it. "
-        "A reformatting or doc-only commit brings none, nor does the return to an older content."
+        "List the versions of a topic along the approved history, newest first, each with the commit that introduced it. "
+        "A commit that only reformats or edits docs adds no version, nor does a return to an older content."
     )
     parser.epilog = (
         "examples:\n"
@@ -48,11 +48,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--all: every topic that was ever approved",
-        "--version-bytes HEX: the schema version of a message: which commit brought it",
+        "--version-bytes HEX: the schema version of a message, to find the commit that introduced it",
     )
     add_target(
         parser,
-        "as this target's registry has them: its numbers beside Git's, where something else took one",
+        "show this target's version numbers next to Git's, where they differ",
         from_environment=False,
     )
     add_format(parser)
@@ -104,7 +104,7 @@ def _writer(topic: Topic, number: int) -> SchemaVersion:
         known = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has none"
         raise SchemactlError(
             f"{topic.name} has no version {number} in the approved history: {known}",
-            fix="the registry may hold versions that Git does not know: `schemactl plan --target T` compares the two",
+            fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The grammar of the command line: the table of commands, and an argparse that names what was probably meant."""
+"""The table of commands, and an argparse that suggests the probable name for a mistyped one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 GROUPS: Final = {
-    "author": "write schemas and see what became of them",
+    "author": "write schemas and look at their versions",
     "deploy": "bring a registry and the approved history together",
     "use": "read messages",
     "tools": "everything else",
@@ -44,10 +44,10 @@ COMMANDS: Final[dict[str, Entry]] = {
     "plan": Entry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": Entry("deploy", "apply", "carry out a plan"),
     "drift": Entry("deploy", "drift", "show where a registry differs from what Git approved"),
-    "import": Entry("deploy", "import_", "write declarations of what a registry holds and nobody declares"),
+    "import": Entry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
     "rebuild": Entry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
     "generate": Entry("use", "generate", "write StructTypes and codec modules for every approved version"),
-    "decode": Entry("use", "decode", "print one message as JSON, and the commit that brought its schema"),
+    "decode": Entry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
     "spark": Entry("use", "spark", "verify that stored messages of every version are readable, or land them as Parquet"),
     "registry": Entry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
     "serve": Entry("tools", "serve", "serve the embedded registry behind Pulsar's admin REST paths"),
@@ -61,7 +61,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 _EXIT_CODES = """\
 exit codes:
   0    fine: nothing to do, or done
-  1    could not decide: the message says why
+  1    an error: the message says why
   2    there are changes, only with --detailed-exitcode
   3    partly applied
   4    stale plan
@@ -251,7 +251,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
         parser,
         "--quiet, -q: no progress and no warnings on standard error",
         "--verbose, -v: say on standard error what is being done",
-        "--debug: likewise, with every git command and its time, and with the traceback of a problem",
+        "--debug: the same, with every git command and its time, and with tracebacks",
         default=default or False,
     )
     colors = ("auto", "always", "never")

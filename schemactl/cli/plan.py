@@ -34,8 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `plan`."""
     parser.description = (
         "Compare the approved history with a registry and show, step by step, what apply would do and what the registry "
-        "would answer. Changes nothing. Exits with 100 when an approved version would be refused, or when version numbers are not "
-        "Git's and nothing records that."
+        "would answer. Changes nothing. Exits with 100 when the registry would reject an approved version, or when "
+        "version numbers differ from Git's and no numbers file records it."
     )
     parser.epilog = (
         "examples:\n"
@@ -61,13 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number",
-        "--force-delete TOPIC...: likewise, leaving nothing: numbering starts again at 0",
-        "--relax-while-replaying: register approved versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
+        "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
+        "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
     )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be refused, or messages misread."""
+    """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
     if args.action:
         return _show(args, context)
 
@@ -88,8 +88,8 @@ def _show(args: argparse.Namespace, context: Context) -> int:
     for option in ("topic", "namespace", "allow_delete", "force_delete", "relax_while_replaying", "out"):
         if getattr(args, option) or explicit:
             raise UsageError(
-                f"--{option.replace('_', '-') if getattr(args, option) else 'target'} belongs to the making of a plan, "
-                "not to `plan show`"
+                f"--{option.replace('_', '-') if getattr(args, option) else 'target'} applies when a plan is made, not to "
+                "`plan show`"
             )
     return _print(read(relative_path(args.plan, context)), args, context)
 

@@ -1,4 +1,4 @@
-"""How messages are read: by Git's numbers or those of the target that they come from, and with which codec."""
+"""The options for reading messages: whose version numbers they carry, and how the codec decodes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
     known = default or "$SCHEMACTL_TARGET, or Git's numbers"
     add_target(
         parser,
-        f"the target that the messages come from: its version numbers are meant (default: {known})",
+        f"the target whose version numbers the messages carry (default: {known})",
         from_environment=not default,
     )
 
@@ -76,8 +76,8 @@ class Reading:
             names = sorted({name for targets in found.values() for name in targets})
             listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
             raise UsageError(
-                f"version numbers are not the same everywhere: {listed}",
-                fix=f"say which target the messages come from: --target {' or --target '.join(names)}",
+                f"targets differ in their version numbers: {listed}",
+                fix=f"name the target that the messages come from: --target {' or --target '.join(names)}",
             )
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
@@ -188,14 +188,14 @@ def reading(context: Context, target: str | None, *, project: tuple[Project, str
     return Reading(found, top, approved, None, None, elsewhere)
 
 
-STRICT_OPTION = "--strict: reject bytes behind the value, and text that is not UTF-8"
+STRICT_OPTION = "--strict: reject messages with bytes after the value, or with text that is not UTF-8"
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
     """Add the argument that says how deep columns go; `check_recursion_depth` judges it."""
     add_options(
         parser,
-        "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are refused)",
+        "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are an error)",
         type=int,
         default=0,
     )

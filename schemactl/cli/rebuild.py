@@ -1,4 +1,4 @@
-"""`schemactl rebuild`: a registry that lost its schemas gets them back under the numbers they had."""
+"""`schemactl rebuild`: restores the version numbers of a registry that lost its schemas."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rebuild`."""
     parser.description = (
-        "Give a registry that lost its schemas the same version numbers back, so that old messages decode again. Shows the "
-        "plan first, asks, and reads every number back. Where producers or deletions took numbers, the list that was kept in "
-        "FILE says which; without one, the target's approved numbers file does. From Git alone it is exact where nothing but "
-        "`apply` ever wrote."
+        "Restore the version numbers of a registry that lost its schemas, so that old messages can be decoded again. "
+        "Shows the plan, asks, and verifies every number. FILE says which numbers producers or deletions took; without "
+        "it, the target's approved numbers file does. With neither, the result is exact only if nothing but `apply` ever "
+        "wrote to the registry."
     )
     parser.epilog = (
         "examples:\n"
@@ -59,8 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_options(
         parser,
-        "--force-delete TOPIC...: delete what the topic's schema is now, first: what was written with it can then not be read",
-        "--relax-while-replaying: register versions that today's strategy would refuse, under ALWAYS_COMPATIBLE for the time",
+        "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
+        "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes: do not ask before the plan is applied",
         RESULT_OPTION,
@@ -159,11 +159,11 @@ def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: P
         of_file = [name for name in listed if files[name] == file]
         yield f"Numbers of {_counted(of_file)}: as {file} has them, unless deleted since; what was approved since then follows."
     if alone:
-        yield f"Numbers of {_counted(alone)}: Git's. They are what they were if nothing but `apply` ever wrote there."
+        yield f"Numbers of {_counted(alone)}: Git's. They are correct if nothing but `apply` ever wrote there."
     if others:
-        yield f"Numbers of {_counted(others)}: the registry's, which are not Git's; no list says what they were."
+        yield f"Numbers of {_counted(others)}: the registry's, which are not Git's; no list says which versions they were."
     if gone:
-        yield f"Left out: {_counted(gone)} without a schema in Git now, and without a list to go by."
+        yield f"Left out: {_counted(gone)} without a schema in Git now, and without a list of numbers."
 
 
 def _counted(names: list[TopicName]) -> str:

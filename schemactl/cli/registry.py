@@ -1,4 +1,4 @@
-"""`schemactl registry`: one topic of a registry by hand, as `pulsar-admin schemas`, and more clearly said."""
+"""`schemactl registry`: manage one topic of a registry by hand, as `pulsar-admin schemas` does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import add_target, find, target_of
 from schemactl.cli.show import breakage_value, definition_value, print_definition
 from schemactl.compat import judge
-from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused, UsageError
+from schemactl.errors import InvalidSchema, RegistryError, SchemaRejected, UsageError
 from schemactl.messages import moment, numbers, versions
 from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.plan import renamed_topic
@@ -34,14 +34,14 @@ _HELP = "the topic, in full (shop/sales/orders), or as much of a declared one's 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `registry`."""
     parser.description = (
-        "Look at one topic's schemas in a registry, and change them by hand. What Git declares is `plan` and `apply`'s: "
-        "a schema that is put here is drift until it is declared."
+        "Show one topic's schemas in a registry, and change them by hand. For what Git declares, use `plan` and `apply`: "
+        "a schema put by hand is drift until it is declared."
     )
     parser.epilog = epilog = (
         "examples:\n"
         "  schemactl registry get shop/sales/orders --version 3 --target prod > orders-3.avsc\n"
         "  schemactl registry list orders --target prod --format json\n"
-        "  schemactl registry test orders --file orders.avsc --target prod     exit code 100: it would be refused\n"
+        "  schemactl registry test orders --file orders.avsc --target prod     exit code 100: it would be rejected\n"
         "  schemactl registry put orders --file payload.json --target local\n"
         "  schemactl registry delete orders --allow-delete --target local\n"
     )
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             add_options(
                 how,
                 "--allow-delete: put a tombstone: it takes the next number",
-                "--force-delete: leave nothing: numbering starts again at 0",
+                "--force-delete: destroy all stored versions: numbering starts again at 0",
             )
 
 
@@ -142,8 +142,8 @@ def _put(place: _Place) -> int:
     before = {version.number for version in place.stored}
     try:
         number = place.registry.put_schema(place.name, info)
-    except SchemaRefused as refused:
-        text = f"{place.name}: {refused.outcome}, nothing was stored\n  the registry says: {_first_line(refused.what)}"
+    except SchemaRejected as refused:
+        text = f"{place.name}: {refused.outcome}, nothing was stored\n  the registry answers: {_first_line(refused.what)}"
         place.show(text, stored=False, version=None, outcome=refused.outcome, message=refused.what)
         return REFUSED
     stored = number not in before
@@ -186,14 +186,12 @@ def _refusal(place: _Place, strategy: CompatibilityStrategy, asked: Answer, uplo
     no = upload if upload.version is None else asked
     lines = [
         f"{place.name}: {no.outcome.value} under {strategy}",
-        f"  the registry says: {_first_line(no.message)}",
+        f"  the registry answers: {_first_line(no.message)}",
     ]
     if asked.outcome is Outcome.OK:
-        lines.append(
-            "  its compatibility endpoint says it would be accepted, and is wrong: an upload looks at more"
-        )
+        lines.append("  its compatibility endpoint would answer that it is compatible: an upload checks more")
     elif upload.version is not None:
-        lines.append(f"  an upload would still be answered with version {upload.version}, which it equals")
+        lines.append(f"  an upload would still get version {upload.version}, which has the same content")
     return lines
 
 
@@ -202,9 +200,9 @@ def _broken(breakage: Breakage) -> str:
     who = {
         "new_reads_old": f"the new schema cannot read {old}",
         "old_reads_new": f"{old} cannot read the new schema",
-        "both": f"neither reads the other of {old} and the new schema",
+        "both": f"neither {old} nor the new schema can read the other's messages",
     }[breakage.direction]
-    return f"{found.rule} at {found.pointer or 'the whole'}: {who}"
+    return f"{found.rule} at {found.pointer or 'the top'}: {who}"
 
 
 def _restore(place: _Place) -> None:
@@ -248,7 +246,7 @@ ACTIONS: Final[dict[str, tuple[Callable[[_Place], int], str]]] = {
     "get": (_get, "one version's definition"),
     "list": (_list, "every version that is stored, tombstones among them"),
     "put": (_put, "upload a schema"),
-    "delete": (_delete, "delete a topic's schemas; says what that destroys, and needs a flag"),
+    "delete": (_delete, "delete a topic's schemas; shows what that destroys, and needs a flag"),
     "test": (_test, "would a schema be accepted? Stores nothing"),
 }
 
@@ -282,7 +280,7 @@ def _warn(place: _Place, info: SchemaInfo) -> None:
     topic = place.context.approved().catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
         place.context.say(
-            f"warning: Git does not declare {place.declared}: `apply` leaves it alone, and only `drift --unmanaged` shows it"
+            f"warning: Git does not declare {place.declared}: `apply` does not touch it, and only `drift --unmanaged` shows it"
         )
         return
     try:
@@ -291,8 +289,8 @@ def _warn(place: _Place, info: SchemaInfo) -> None:
         return  # the registry will say so
     if Contents(topic.versions).find(info) is None:
         place.context.say(
-            f"warning: this schema is no approved version of {place.declared}; if it is stored, numbers part from Git's. "
-            "Declare it, have it approved, and `schemactl apply` does the rest"
+            f"warning: this schema is no approved version of {place.declared}; if it is stored, version numbers will "
+            "differ from Git's. Declare it, merge it, and run `schemactl apply`"
         )
 
 
@@ -304,8 +302,8 @@ def _version(place: _Place, number: int | None) -> SchemaVersion:
         if place.live:
             return place.live[-1]
         raise RegistryError(
-            f"the schemas of {place.name} were deleted, by tombstone {stored[-1].number}",
-            fix="--version N shows an older one, where the registry still tells",
+            f"the schemas of {place.name} were deleted by tombstone {stored[-1].number}",
+            fix="--version N shows an older one, if the registry still has it",
         )
     for version in stored:
         if version.number == number:

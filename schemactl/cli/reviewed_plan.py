@@ -1,4 +1,4 @@
-"""A plan file before it is carried out: whether its steps are what Git and the registry say, whatever was done to the file."""
+"""The verification of a plan file before `apply` executes it: its steps must follow from Git and the registry."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
     for option in ("topic", "namespace"):
         if getattr(args, option):
-            raise UsageError(f"--{option} belongs to the making of a plan: give it to `schemactl plan`")
+            raise UsageError(f"--{option} applies when a plan is made: give it to `schemactl plan`")
     plan = read(relative_path(args.plan, context))
     if isinstance(args.target, EnvironmentTarget):
         # A plan names its target itself.
@@ -113,11 +113,11 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
         for text in getattr(args, option):
             if not matching(text, names, globs=False):
                 raise UsageError(
-                    f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; it belongs to the making of a plan"
+                    f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; give the option to `schemactl plan`"
                 )
     if args.relax_while_replaying and not needed.relax:
         raise UsageError(
-            f"--relax-while-replaying: {args.plan} does not do that; it belongs to the making of a plan"
+            f"--relax-while-replaying: {args.plan} does not do that; give the option to `schemactl plan`"
         )
 
 
@@ -140,7 +140,7 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
     if missing:
         raise SchemactlError(
             f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
-            fix=f"if that is what was reviewed: {command_for(plan, args.plan)}; or name the digest that was: --require-approved DIGEST",
+            fix=f"if that was reviewed: {command_for(plan, args.plan)}; or name the reviewed digest: --require-approved DIGEST",
         )
 
 
@@ -167,8 +167,8 @@ def _at(
     )
     if not is_on_line:
         raise SchemactlError(
-            f"{args.plan} was made at commit {made_at.short}, which is not on the approved line of this repository ({approved.ref}): it is "
-            "another repository's, or this clone is behind, or history was rewritten",
+            f"{args.plan} was made at commit {made_at.short}, which is not in the approved history of this repository ({approved.ref}): "
+            "the plan is from another repository, this clone is behind, or history was rewritten",
             fix=f"git fetch; or {_again(plan, args)}",
         )
     if tip and tip.id == made_at.id:
@@ -219,10 +219,10 @@ class Review:
             missing = f"it leaves out ({describe(theirs)})" if theirs else "it"
             what = f"its step {number} ({describe(ours)})" if ours else missing
         else:
-            what = "it names what the approved history never had, and it"
+            what = "it names something the approved history never had, and it"
         raise SchemactlError(
-            f"{args.plan} is not what Git and the registry say: {what} does not follow from {self.approved.ref} at "
-            f"{origin.tip.short if origin.tip else 'no commit'}. It was altered, or another schemactl made it; nothing was changed",
+            f"{args.plan} does not match Git and the registry: {what} does not follow from {self.approved.ref} at "
+            f"{origin.tip.short if origin.tip else 'no commit'}. It was edited, or made by another version of schemactl; nothing was changed",
             fix=_again(plan, args),
         )
 

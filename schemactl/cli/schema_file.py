@@ -1,4 +1,4 @@
-"""A schema as a command line brings it: a definition, a declaration, or the JSON that `pulsar-admin schemas upload` takes."""
+"""A schema given on the command line: a definition, a declaration, or the JSON of `pulsar-admin schemas upload`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         if args.type is None or SPECS[SchemaType[args.type]].payload != "value":
             raise UsageError(
                 "a schema is needed",
-                fix="--file FILE, or --type STRING and the like for a type without definition",
+                fix="--file FILE, or --type STRING and the like for a type without a definition",
             )
         return SchemaInfo(SchemaType[args.type])
     path = Path(context.directory, args.file)
@@ -73,7 +73,7 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         return _declared(path, context, topic)
     if suffix not in _DEFINITIONS:
         raise UsageError(
-            f"--file {args.file}: its name does not say what it is",
+            f"--file {args.file}: its extension is not known",
             fix="name an .avsc, .proto, .yaml or .json file",
         )
     return _definition(path, args, context, topic)
@@ -118,7 +118,7 @@ def _definition(path: Path, args: argparse.Namespace, context: Context, topic: T
     """Return the schema of a definition alone: read as if a declaration beside it named it."""
     kind = SchemaType[args.type] if args.type else _DEFINITIONS[path.suffix.lower()]
     if SPECS[kind].declared_as == "proto" and not args.message:
-        raise UsageError("a .proto declares many messages", fix="say which one: --message package.Name")
+        raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
     references = [os.path.relpath(Path(context.directory, name), path.parent) for name in args.reference]
     schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
     schema |= {"message": args.message} if args.message else {}

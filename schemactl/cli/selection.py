@@ -1,4 +1,4 @@
-"""What a command is about: topics and their versions, the target, and where its output goes."""
+"""The arguments that select topics, versions and the target."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add_target(
     add_options(parser, f"--target NAME: {help_text}", default=EnvironmentTarget(named) if named else None)
     add_options(
         parser,
-        "--trust-working-tree: take the target from the project file here, not from the approved one: it may name any "
+        "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "
         "registry, and any variable or file as its secret",
     )
 
@@ -133,7 +133,9 @@ def number_of(version_bytes: str) -> int:
     except ValueError:
         raise UsageError(f"--version-bytes {version_bytes}: expected 16 hex digits") from None
     if not data:
-        raise UsageError("--version-bytes is empty: a message without them was written without a schema")
+        raise UsageError(
+            "--version-bytes is empty: a message without a schema version was written without a schema"
+        )
     if len(data) not in (8, 64):
         raise UsageError(f"--version-bytes {version_bytes}: expected 8 bytes, found {len(data)}")
     return int.from_bytes(data[:8], "big", signed=True)
@@ -218,12 +220,12 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
                 raise
             raise UsageError(
                 f"target {', '.join(sorted(own))} is not in {approved.project.path} as {approved.ref} has it",
-                fix="have it approved first; or, if you trust the project file here, give --trust-working-tree",
+                fix="merge it first; or, if you trust the project file here, use --trust-working-tree",
             ) from error
         if _differ(chosen, project):
             context.say(
-                f"warning: target {chosen.target.name} is taken as {approved.ref} has it; {project.path} here says otherwise "
-                "(--trust-working-tree takes that)"
+                f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} here differs "
+                "(--trust-working-tree uses that)"
             )
     where = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
     context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){where}")

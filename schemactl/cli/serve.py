@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
         "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
-        "say which release it answers as, and what stands for the broker's own settings. There is no authentication: requests that "
-        "call it by a name that was not given to it, as other people's web pages make browsers do, are refused."
+        "say which release it answers as, and stand in for the broker's own settings. There is no authentication: requests that "
+        "call it by a name that was not given to it, as other people's web pages make browsers do, are rejected."
     )
     parser.epilog = (
         "examples:\n"

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     chosen.topic.load()
     info = chosen.info
     if info is None:
-        raise SchemactlError(f"{chosen.topic.name} declares no schema, and never did")
+        raise SchemactlError(f"{chosen.topic.name} has never had a schema")
     if args.format == "json":
         context.report_json(**_facts(history, chosen, info))
         return 0

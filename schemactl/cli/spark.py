@@ -1,4 +1,4 @@
-"""`schemactl spark`: the pipeline from the command line, on stored messages: `verify` before a merge, `land` to make tables."""
+"""`schemactl spark`: `verify` and `land` for stored messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`schemactl spark land`: stored messages of every version become typed Parquet; rejected ones are written apart."""
+"""`schemactl spark land`: writes stored messages of all versions as Parquet, and rejected ones separately."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if landed.rejected and not landed.rows:
             context.note(nothing_readable(landed.rejected, commonest_reason(messages.spark, rejected_path)))
     if before is None and not landed.rows + landed.rejected:
-        raise SchemactlError(f"{messages_at} holds no message of {read.topic.name}")
+        raise SchemactlError(f"{messages_at} has no messages of {read.topic.name}")
     if args.format == "json":
         context.report_json(
             topic=str(read.topic.name),

@@ -1,4 +1,4 @@
-"""`schemactl spark verify`: would every stored message be read?"""
+"""`schemactl spark verify`: counts the stored messages that can and cannot be decoded."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     total = verified.total
     if not total.messages:
-        raise SchemactlError(f"{located(args.messages, context)} holds no message of {read.topic.name}")
+        raise SchemactlError(f"{located(args.messages, context)} has no messages of {read.topic.name}")
     lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
     if args.format == "json":
         context.report_json(**_facts(read, verified, candidate=args.candidate))

@@ -20,12 +20,12 @@ from schemactl.cli.parser import add_options
 from schemactl.errors import SchemactlError, UsageError
 
 _EPILOG = """\
-one JSON object a line in, one a line out, in order; a line that cannot be read is answered with its `error`:
+one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
   {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
   {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
 
 `schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
-the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark refuses it, `struct`
+the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
 is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
 says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType.
 
@@ -39,9 +39,7 @@ _PARSE_ERROR = "SchemaParseException"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `struct`."""
-    parser.description = (
-        "Spark's type for definitions in bulk, as Spark's own SchemaConverters makes it, refusals included."
-    )
+    parser.description = "Print Spark's types for definitions in bulk, as Spark's own SchemaConverters makes them, with its errors."
     parser.epilog = _EPILOG
     add_options(parser, "--spark MAJOR.MINOR: the release of Spark to follow (default: 4.1)", default="4.1")
 
@@ -58,7 +56,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
-    from schemactl.codegen.spark_type import SparkRefuses, to_json
+    from schemactl.codegen.spark_type import UnsupportedBySpark, to_json
     from schemactl.codegen.struct import Options, convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.errors import InvalidSchema
@@ -82,14 +80,14 @@ def _struct(request: Request, *, spark: str) -> Answer:
             found = convert(parse_for_spark(info.schema, options.release), options)
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)
-    except SparkRefuses as error:
+    except UnsupportedBySpark as error:
         return _refusal(error.error, error.what, condition=error.condition)
     except InvalidAvro as error:
         return _refusal(error.exception, error.what)
     except InvalidSchema as error:
         return _refusal(_PARSE_ERROR, error.what)
     if struct is None:
-        raise Unreadable(f"nothing describes the payloads of {info.type.name}")
+        raise Unreadable(f"there is no description of the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 

@@ -91,7 +91,7 @@ def json_of(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise InvalidDefinition(f"the definition is not JSON: {error}") from None
     if rest := text[end:].strip(_JAVA_SPACES):
-        raise InvalidDefinition(f"the definition is not JSON alone: {rest[:20]!r} follows it")
+        raise InvalidDefinition(f"the definition is not only JSON: {rest[:20]!r} follows it")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The leaves of `avro_reader`: numbers, text and bytes of one message, with a reason for every refusal."""
+"""The readers of `avro_reader` for numbers, text and bytes of one message; each error has a reason."""
 
 from __future__ import annotations
 

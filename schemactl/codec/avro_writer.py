@@ -1,4 +1,4 @@
-"""Avro's binary form, written as Java's GenericDatumWriter does: every array and map one block, without its size."""
+"""A writer of Avro's binary form with the bytes of Java's GenericDatumWriter: one block for each array and map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a codec and comes out of it, many messages at once."""
+"""The input and output of a codec for many messages at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of Arrow as another type that says the same: numbers for dates and times, other units, other widths of offsets."""
+"""Casts of Arrow columns that keep the values: numbers to dates and times, other units, other widths of offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader's Avro schema becomes in Arrow, and so in Spark: spark-avro's mapping, every part nullable.
+"""The Arrow types of a reader's Avro schema, following spark-avro's mapping; every part is nullable.
 
 Values of a schema are kept in one *storage* form everywhere: what `pyarrow.array` takes for the column's type. Integers
 for times (microseconds, days), `decimal.Decimal`, bytes, str, dicts for structs, lists, and lists of pairs for maps.
@@ -127,7 +127,7 @@ def check_width(columns: pa.Schema) -> None:
         count += 1
         if count > MAX_COLUMNS:
             raise InvalidDefinition(
-                f"the columns would be more than {MAX_COLUMNS:,}: what holds itself several times has to be followed less deep"
+                f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth"
             )
         kind = left.pop()
         left.extend(kind.field(place).type for place in range(kind.num_fields))
@@ -185,7 +185,7 @@ class _Shaper:
         if isinstance(logical, Decimal):
             if logical.precision > 38:
                 raise InvalidDefinition(
-                    f"a decimal of {logical.precision} digits: Spark and Arrow hold 38 at most"
+                    f"a decimal of {logical.precision} digits: Spark and Arrow allow at most 38"
                 )
             return pa.decimal128(logical.precision, logical.scale)
         if isinstance(schema, Fixed):
@@ -199,7 +199,7 @@ class _Shaper:
         limit = self._options.recursion_depth
         if depth > 0 and limit <= 0:
             raise InvalidDefinition(
-                f"the record {schema.full_name} holds itself: Spark needs to know how deep to follow"
+                f"the record {schema.full_name} is recursive: Spark needs a maximum recursion depth"
             )
         if depth > 0 and depth >= limit:
             return None

@@ -1,4 +1,4 @@
-"""The binary form of a field's default (ResolvingGrammarGenerator.encode): Java reads a default like any other value."""
+"""The binary form of a field's default (ResolvingGrammarGenerator.encode), which is then decoded like any other value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def encode_default(schema: Schema, value: Any) -> bytes:
     try:
         _encode(out, schema, value)
     except RecursionError:
-        raise InvalidDefinition(f"a default of {full_name(schema)} holds itself without end") from None
+        raise InvalidDefinition(f"a default of {full_name(schema)} is infinitely recursive") from None
     return bytes(out)
 
 

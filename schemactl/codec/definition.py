@@ -1,4 +1,4 @@
-"""What Pulsar says of a topic's schemas, as a generated module embeds it."""
+"""A topic's schema as a generated module embeds it."""
 
 from __future__ import annotations
 

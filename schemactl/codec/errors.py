@@ -1,4 +1,4 @@
-"""What can go wrong with a message, or with a codec.
+"""The exceptions of the codec.
 
 CodecError
 ├── Unreadable         a message's bytes are not what its schema says; `reason` names the place

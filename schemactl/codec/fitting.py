@@ -1,4 +1,4 @@
-"""Whether a value fits a schema: what both ways of writing it need to know first.
+"""The validation of values against a schema, shared by the single-value and the column writers.
 
 A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts). What comes out is ready to write: a
 record's parts in the schema's order (ABSENT for one to be taken from its default), a union as branch index and value, a
@@ -59,7 +59,7 @@ def unscaled_decimal(value: decimal.Decimal, logical: Decimal) -> int:
         raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
     scaled = value.scaleb(logical.scale, EXACT)
     if scaled != scaled.to_integral_value():
-        raise Unwritable(f"{value} has more than {logical.scale} digits behind the point")
+        raise Unwritable(f"{value} has more than {logical.scale} digits after the decimal point")
     if abs(scaled) >= 10**logical.precision:
         raise Unwritable(f"{value} has more than {logical.precision} digits")
     return int(scaled)

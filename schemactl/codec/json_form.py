@@ -1,4 +1,4 @@
-"""Decoded values as JSON has them, for people and for other programs."""
+"""Decoded values as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading JSON payloads: the plain object that Pulsar's Java client writes of a record, described by an Avro schema.
+"""A reader of JSON payloads: the plain objects of Pulsar's Java client, described by an Avro schema.
 
 Not Avro's own JSON encoding: a union's value stands bare, bytes are base64, fields that are null are left out, and what the
 schema does not know is ignored. Defaults are not applied, as in Pulsar's own consumers: a field that is absent is null. It

@@ -1,4 +1,4 @@
-"""Writing JSON payloads as Pulsar's Java client does: compact, fields in the schema's order, null fields left out."""
+"""A writer of JSON payloads as Pulsar's Java client has them: compact, fields in schema order, null fields left out."""
 
 from __future__ import annotations
 

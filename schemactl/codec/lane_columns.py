@@ -1,4 +1,4 @@
-"""What lanes have seen of values, on its way to Arrow.
+"""The intermediate columns of the vectorised reader, before they become Arrow arrays.
 
 What was seen of a leaf is one numpy array, a row of it a value: numbers as the column has them; for text and bytes the start
 and stop of each value in `Lanes.data`; for an enum the place of the reader's symbol; for a decimal its low and high word.

@@ -1,4 +1,4 @@
-"""The leaves of `lane_reader`: numbers, text and bytes of many messages at once, as `lane_columns` has them."""
+"""The readers of `lane_reader` for numbers, text and bytes of many messages at once."""
 
 from __future__ import annotations
 

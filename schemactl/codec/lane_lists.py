@@ -1,4 +1,4 @@
-"""Lists and maps of many messages at once: the first item of every lane, then the second of those that have one, and so on."""
+"""Vectorised lists and maps: the first item of every message, then the second of those that have one, and so on."""
 
 from __future__ import annotations
 

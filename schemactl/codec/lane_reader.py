@@ -1,4 +1,4 @@
-"""Avro's binary form, many messages at once: the same actions and shapes as `avro_reader`, over lanes.
+"""The vectorised reader of Avro's binary form: the actions and shapes of `avro_reader`, for many messages at once.
 
 Reading goes through the writer's schema once and keeps what it saw in the reader's shape (`lane_columns`), so that messages
 of many versions come together before anything becomes Arrow. What is damaged or would waste the lanes is marked and left
@@ -163,7 +163,7 @@ class _Compiler:
         """Read what `action` says, as `shape`."""
         match action, shape:
             case (resolver.Failed(), _):
-                return _refused(shape)
+                return _rejecting(shape)
             case (resolver.Same() | resolver.Promote(), Leaf()):
                 return leaf(action.writer, shape, strict=self._options.strict)
             case (resolver.Symbols(), _):
@@ -320,7 +320,7 @@ def _marked(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
     return at
 
 
-def _refused(shape: Shape) -> Read:
+def _rejecting(shape: Shape) -> Read:
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         lanes.mark(rows)
         return blank(shape, len(rows)), at

@@ -1,4 +1,4 @@
-"""In which order the fields of several writers' records are read, so that what is written alike is read together."""
+"""The order in which fields of several writers' records are read, so that equal parts are read together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro's binary form, many values at once: the bytes that `avro_writer` writes, a column at a time.
+"""The vectorised writer of Avro's binary form: the bytes of `avro_writer`, a column at a time.
 
 Every part of a schema gives *pieces*: binary arrays with one element a value, whose elements in order are the value's
 bytes. They are joined once, at the end. What does not fit its schema is marked and left to `avro_writer`, which knows the

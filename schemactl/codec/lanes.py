@@ -1,4 +1,4 @@
-"""Many messages at once: one lane a row, all lanes moved forward together by one numpy operation.
+"""Many messages at once: one position for each row, all moved forward by one numpy operation.
 
 A lane is a position in the joined bytes of a batch. Positions may run past their row's end (a damaged message), even past
 the last byte, where nothing but zeros is read; at the end of a batch a row is good if its lane stopped inside the row and

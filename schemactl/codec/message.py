@@ -169,7 +169,7 @@ class Pair:
         if self.encoding == "INLINE":
             keys, payloads, reasons = self._split(payloads)
         elif keys is None:
-            raise ValueError("the keys of this topic travel apart from its payloads: give them, too")
+            raise ValueError("keys are not part of this topic's payloads: give them, too")
         columns = []
         for name, reading, halves in (("key", self.key, keys), ("value", self.value, payloads)):
             values, wrong = _present(reading, halves, name)

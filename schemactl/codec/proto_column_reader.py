@@ -1,4 +1,4 @@
-"""From protobuf messages to columns at once (see `proto_plan`), what is odd left to the single-message path."""
+"""The column reader of protobuf messages (see `proto_plan`); unusual messages go to the single-message reader."""
 
 from __future__ import annotations
 

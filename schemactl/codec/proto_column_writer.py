@@ -1,4 +1,4 @@
-"""From columns to protobuf messages at once (see `proto_plan`), what does not fit left to the single-value path.
+"""The column writer of protobuf messages (see `proto_plan`); values that do not fit go to the single-value writer.
 
 What ptars writes of the message that stands for a topic's is what protobuf writes deterministically: fields by their number,
 each that is there. So a field without presence has its default taken away.

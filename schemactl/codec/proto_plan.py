@@ -1,4 +1,4 @@
-"""Protobuf messages in columns, by the package ptars: which it can serve, and what is asked of it.
+"""Which protobuf messages the package ptars can read and write in columns, and how.
 
 ptars reads quickly and believes much: of a field that comes twice, of two members of a oneof, of a map's key that comes
 twice, it makes something else than protobuf. So it is asked for columns *and* to write them again: a payload that comes out

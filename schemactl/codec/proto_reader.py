@@ -1,4 +1,4 @@
-"""From protobuf messages to values: by field number alone, whichever version wrote them, as protobuf reads."""
+"""The single-message reader of protobuf: fields are matched by number, whichever version wrote them."""
 
 from __future__ import annotations
 

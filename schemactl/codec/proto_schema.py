@@ -1,4 +1,4 @@
-"""Protobuf messages as columns: the descriptor set of a PROTOBUF_NATIVE schema, and what its root message becomes in Arrow.
+"""The descriptor set of a PROTOBUF_NATIVE schema, and the Arrow types of its root message.
 
 The mapping is that of Spark's protobuf support with its safe options: unsigned numbers take the next wider type, since
 their own would turn negative (`upcast.unsigned.ints`), and fields without presence have their default where nothing was
@@ -174,8 +174,8 @@ def descriptor_of(definition: Definition) -> Any:
     text = definition.text if definition.type == "PROTOBUF_NATIVE" else definition.proto
     if not text:
         raise CodecUnavailable(
-            "the payload of PROTOBUF is protobuf's wire format, which the Avro definition does not describe: declare "
-            "`proto:` and `message:` beside it"
+            "the payload of PROTOBUF is protobuf's wire format, which the Avro definition does not describe: add `proto:` "
+            "and `message:` to its declaration"
         )
     try:
         from google.protobuf import descriptor_pool
@@ -236,9 +236,7 @@ class _Shaper:
         name = descriptor.full_name
         depth = depths.get(name, 0)
         if depth > 0 and self._limit <= 0:
-            raise InvalidDefinition(
-                f"the message {name} holds itself: Spark needs to know how deep to follow"
-            )
+            raise InvalidDefinition(f"the message {name} is recursive: Spark needs a maximum recursion depth")
         if depth > 0 and depth >= self._limit:
             return None
         # A message that holds itself twice is the same thing in both places: written out for each it would never end.

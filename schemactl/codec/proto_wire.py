@@ -1,4 +1,4 @@
-"""Why bytes are no message: a walk over protobuf's wire format (protobuf.dev/programming-guides/encoding)."""
+"""The reason why bytes are not a protobuf message (protobuf.dev/programming-guides/encoding)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Walk:
                 raise Unreadable(f"{number} is no field number", start)
             if wire == _END:
                 if number != group:
-                    raise Unreadable(f"a group {number} ends that did not begin", start)
+                    raise Unreadable(f"the group {number} ends without a start", start)
                 return at
             field = descriptor.fields_by_number.get(number) if descriptor is not None else None
             try:
@@ -112,7 +112,7 @@ class _Walk:
         elif field.is_repeated and field.type not in (_BYTES, _GROUP):
             size = _PACKED_SIZES.get(field.type)
             if size is not None and (end - at) % size:
-                raise Unreadable(f"{end - at} bytes are no whole number of items of {size} bytes", at)
+                raise Unreadable(f"{end - at} bytes are not a multiple of items of {size} bytes", at)
             while size is None and at < end:
                 at = self._number(at, end)[1]
 

@@ -1,4 +1,4 @@
-"""From values to protobuf messages, deterministically: the same value gives the same bytes."""
+"""The single-message writer of protobuf; deterministic: equal values give equal bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading one kind of value: message by message, or a column at once with the single-message path as the judge."""
+"""A reader of one kind of value: message by message, or by column with the single-message reader as reference."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Reading:
                     reasons[row] = error.reason
             # Arrow itself would look for memory until there is none.
             if most >= MAX_ARRAY_BYTES and sum(map(_weight, values)) >= MAX_ARRAY_BYTES:
-                raise pa.ArrowCapacityError("the values are more than one array holds")
+                raise pa.ArrowCapacityError("the values do not fit into one array")
             parts.append(pa.array(values, self.type))
         return joined(parts or [pa.array([], self.type)]), reasons
 
@@ -86,7 +86,7 @@ def read_together(
     Every reading has a program. Rows that are no reading's mean nothing.
 
     Raises:
-        pa.ArrowCapacityError: the values are more than one array holds.
+        pa.ArrowCapacityError: the values do not fit into one array.
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
         return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)
@@ -110,11 +110,11 @@ def _judged(
     total = len(array)
     for reading, rows in judges:
         if len(rows):
-            values, refused = reading._one_by_one(payloads.take(pa.array(rows)), inside)  # noqa: SLF001  of this module
+            values, rejected = reading._one_by_one(payloads.take(pa.array(rows)), inside)  # noqa: SLF001  of this module
             parts.append(values)
             index[rows] = total + np.arange(len(rows))
             total += len(rows)
-            reasons |= {int(rows[at]): reason for at, reason in refused.items()}
+            reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
     return (array, reasons) if len(parts) == 1 else (take_or_null(joined(parts), index), reasons)
 
 

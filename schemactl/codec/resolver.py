@@ -1,4 +1,4 @@
-"""How a reader's schema reads what a writer's schema wrote: Avro's schema resolution, as Java carries it out.
+"""Avro's schema resolution, as Java carries it out: how a reader's schema decodes what a writer's schema wrote.
 
 Follows org.apache.avro.Resolver and Schema.applyAliases, which differ from the specification's words in places (records
 match by shape inside unions, names of records are not compared); messages are read by Java consumers, so Java is right.

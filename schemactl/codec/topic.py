@@ -379,15 +379,15 @@ class Codec:
     def _unknown(self, version: int) -> str:
         if self.numbers is None:
             first, last = self.versions[0].number, self.versions[-1].number
-            return f"schema version {version} is none of the codec's ({first} to {last}): generate it again"
+            return f"schema version {version} is not in the codec ({first} to {last}): generate it again"
         target = self.numbers.target
         if version in self.numbers.unreadable:
             return f"schema version {version} cannot be read: {self.numbers.unreadable[version]}"
         known = (*self._numbers, *self.numbers.unreadable)
         span = f"{min(known)} to {max(known)}" if known else "there are none"
         return (
-            f"schema version {version} is none that Git knows of {target} ({span}): `schemactl drift --target {target}` says what "
-            "it is"
+            f"schema version {version} is not a version of {target} that Git knows ({span}): `schemactl drift --target "
+            f"{target}` shows what it is"
         )
 
     def _by_version(

@@ -1,4 +1,4 @@
-"""Between the storage form of a value and the one people work with: dates, times and timestamps as `datetime` objects."""
+"""Conversion between the storage form of a value and Python's own: dates, times and timestamps as `datetime` objects."""
 
 from __future__ import annotations
 

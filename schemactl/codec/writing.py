@@ -1,4 +1,4 @@
-"""Writing one kind of value: value by value, or a column at once with the single-value path as the judge."""
+"""A writer of one kind of value: value by value, or by column with the single-value writer as reference."""
 
 from __future__ import annotations
 

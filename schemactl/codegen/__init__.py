@@ -1,1 +1,1 @@
-"""From schema definitions to what Spark reads them with: types, and the text of a package."""
+"""Code generation from schema definitions: Spark types, and the text of a package."""

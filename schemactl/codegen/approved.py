@@ -1,4 +1,4 @@
-"""A topic as the approved history has it: what a module is generated from."""
+"""A topic of the approved history, as a module is generated from it."""
 
 from __future__ import annotations
 

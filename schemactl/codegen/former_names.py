@@ -1,4 +1,4 @@
-"""What the columns of a topic were called before: by the aliases of Avro's fields, by protobuf's field numbers."""
+"""Former names of a topic's columns, from the aliases of Avro fields and from protobuf field numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a topic's module stands in the generated package: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`."""
+"""The module path of a topic in the generated package: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generated package as text: which files it has, and what stands in each."""
+"""The files of a generated package, as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemactl.codegen.approved import Approved
 from schemactl.codegen.names import LICENSE, RUNTIME, is_importable, module_paths
 from schemactl.codegen.source import Literal, quote, render
 from schemactl.codegen.source import Mapping as Dict
-from schemactl.codegen.spark_type import SparkRefuses
+from schemactl.codegen.spark_type import UnsupportedBySpark
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_module import HEADER, MARK, topic_module
 from schemactl.errors import InvalidSchema, SchemactlError
@@ -86,14 +86,14 @@ def package_files(
                 release=release,
                 json_defaults=generate.json_defaults,
             )
-        except (InvalidSchema, SparkRefuses) as error:
+        except (InvalidSchema, UnsupportedBySpark) as error:
             refused.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
         else:
             files[f"{root}/{'/'.join(path)}.py"] = module
     if refused:
         raise SchemactlError(
             "\n".join(["there are no columns for every topic:", *refused]),
-            fix="change the definitions, or leave the topics out with --topic; for recursion give --recursion-depth",
+            fix="change the definitions, or exclude the topics with --topic; for recursion give --recursion-depth",
         )
     if vendor:
         files |= {f"{root}/{RUNTIME}/{path}": text for path, text in _runtime_files().items()}
@@ -128,7 +128,7 @@ def _license() -> str:
     text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
     if text is None:
         raise SchemactlError(
-            "this installation of schemactl has lost its licence, which a copy of the run-time has to carry",
+            "this installation of schemactl lacks its licence file, which a copy of the run-time must include",
             fix=f"pip install --force-reinstall {DISTRIBUTION}",
         )
     return text

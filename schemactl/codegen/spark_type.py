@@ -95,7 +95,7 @@ TIMESTAMP_NTZ = Atomic("timestamp_ntz")
 VOID = Atomic("void")
 
 
-class SparkRefuses(SchemactlError):
+class UnsupportedBySpark(SchemactlError):
     """Spark has no type for the schema; `error` is the simple name of the exception it throws, `condition` the error condition it has."""
 
     def __init__(self, error: str, what: str, *, condition: str | None = None, fix: str = "") -> None:
@@ -226,7 +226,7 @@ def catalyst_type(text: str, release: tuple[int, int]) -> Atomic:
     """Return the type that the text names: one without parts, decimals and texts of a length apart, which no Avro number is.
 
     Raises:
-        SparkRefuses: that Spark release knows no such type.
+        UnsupportedBySpark: that Spark release knows no such type.
     """
     name = re.sub(r" *([()]) *", r"\1", " ".join(text.lower().split()))
     if name in _CATALYST_NAMES:
@@ -243,9 +243,9 @@ def catalyst_type(text: str, release: tuple[int, int]) -> Atomic:
         condition = "PARSE_EMPTY_STATEMENT"
     elif name.startswith("interval "):
         condition = "PARSE_SYNTAX_ERROR"
-    raise SparkRefuses(
+    raise UnsupportedBySpark(
         "ParseException",
-        f"{text!r}, which a property of the schema says, is no type of an Avro number",
+        f"{text!r}, which a property of the schema names, is not a type of an Avro number",
         condition=condition,
     )
 
@@ -260,9 +260,11 @@ def _timestamp(text: str, name: str, digits: int) -> Atomic:
     if digits == _MICROSECONDS:
         return Atomic(name)
     if _MICROSECONDS < digits <= 9:
-        raise _unusable("FEATURE_NOT_ENABLED", f"{text!r} is a type that Spark has to be told to take")
+        raise _unusable(
+            "FEATURE_NOT_ENABLED", f"{text!r} is a type that Spark only accepts when configured to"
+        )
     raise _unusable("INVALID_TIMESTAMP_PRECISION", f"{text!r} has digits that no timestamp has")
 
 
-def _unusable(condition: str, what: str) -> SparkRefuses:
-    return SparkRefuses("SparkException", what, condition=condition)
+def _unusable(condition: str, what: str) -> UnsupportedBySpark:
+    return UnsupportedBySpark("SparkException", what, condition=condition)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import SparkRefuses, SparkType, catalyst_type
+from schemactl.codegen.spark_type import SparkType, UnsupportedBySpark, catalyst_type
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro import schema as avro
 
@@ -88,7 +88,7 @@ class Options:
             raise SchemactlError(f"{self.spark!r} is not a Spark release", fix='write it as "4.1"')
         if int(found[1]) < 4:
             raise SchemactlError(
-                f"Spark {self.spark} is older than what is known here", fix="write 4.0 or newer"
+                f"Spark {self.spark} is older than the supported releases", fix="write 4.0 or newer"
             )
         return int(found[1]), int(found[2])
 
@@ -110,12 +110,12 @@ def convert(schema: avro.Schema, options: Options) -> Converted:
     """Return the Spark type of values of `schema`, exactly as SchemaConverters.toSqlType of that Spark release answers.
 
     Raises:
-        SparkRefuses: Spark has no type for it.
+        UnsupportedBySpark: Spark has no type for it.
     """
     try:
         converted = _Converter(options).convert(schema, {})
     except RecursionError:
-        raise SparkRefuses("StackOverflowError", "it is nested deeper than can be followed") from None
+        raise UnsupportedBySpark("StackOverflowError", "it is nested deeper than can be followed") from None
     # The outermost record is never dropped: its depth is 0.
     assert converted is not None  # noqa: S101  an invariant, as in SchemaConverters
     return converted
@@ -175,7 +175,7 @@ class _Converter:
             return made or _PRIMITIVES[schema.type]
         found = catalyst_type(told, self._release)
         if made is not None and not (made == spark.TIME and found.name.startswith("time(")):
-            raise SparkRefuses(
+            raise UnsupportedBySpark(
                 "ClassCastException",
                 f"the property {_CATALYST_TYPE} says {told!r}, which is no type of a {logical}",
             )
@@ -185,10 +185,10 @@ class _Converter:
         depth = depths.get(schema.full_name, 0)
         limit = self._options.recursive_field_max_depth
         if depth > 0 and limit <= 0:
-            raise SparkRefuses(
+            raise UnsupportedBySpark(
                 "IncompatibleSchemaException",
-                f"the record {schema.full_name} holds itself, and Spark has no recursive types",
-                fix="say how deep it may go; what lies deeper is dropped",
+                f"the record {schema.full_name} is recursive, and Spark has no recursive types",
+                fix="give a recursion depth; deeper levels are dropped",
             )
         if depth > 0 and depth >= limit:
             return None
@@ -229,7 +229,7 @@ class _Converter:
     def _member(self, branch: avro.Schema, names: set[str]) -> str:
         name = branch.name if isinstance(branch, avro.Named) else branch.full_name
         if name.lower() in names:
-            raise SparkRefuses(
+            raise UnsupportedBySpark(
                 "IncompatibleSchemaException",
                 f"two members of a union would be called {name}, as Spark compares names without case",
                 fix="rename one of the types",
@@ -238,9 +238,11 @@ class _Converter:
         return self._options.stable_union_prefix + name
 
 
-def too_wide() -> SparkRefuses:
+def too_wide() -> UnsupportedBySpark:
     """Return the refusal of a type that would have more than MAX_PLACES."""
-    return SparkRefuses("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
+    return UnsupportedBySpark(
+        "OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts"
+    )
 
 
 def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
@@ -250,9 +252,9 @@ def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
         return None
     precision, scale = found
     if precision > MAX_PRECISION:
-        raise SparkRefuses(
+        raise UnsupportedBySpark(
             "SparkArithmeticException",
-            f"a decimal of {precision} digits: Spark holds {MAX_PRECISION} at most",
+            f"a decimal of {precision} digits: Spark allows at most {MAX_PRECISION}",
             condition="DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
             fix=f"lower the precision to {MAX_PRECISION}",
         )

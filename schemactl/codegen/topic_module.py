@@ -51,7 +51,7 @@ def topic_module(
 
     Raises:
         InvalidSchema: a definition does not parse.
-        SparkRefuses: Spark has no type for the reader's schema.
+        UnsupportedBySpark: Spark has no type for the reader's schema.
     """
     number, reader = approved.reader
     struct = struct_of(reader, options, release)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import Field, SparkRefuses, SparkType, Struct
+from schemactl.codegen.spark_type import Field, SparkType, Struct, UnsupportedBySpark
 from schemactl.codegen.struct import MAX_PLACES, Converted, Options, convert, too_wide
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro.parse import parse
@@ -28,7 +28,7 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
 
     Raises:
         InvalidSchema: the definition does not parse.
-        SparkRefuses: Spark has no type for it.
+        UnsupportedBySpark: Spark has no type for it.
     """
     if both := pair_of(info):
         halves = [(name, _value(half, options, release)) for name, half in both.halves.items()]
@@ -114,7 +114,7 @@ def struct_of_message(schema: bytes, options: Options) -> Struct:
 
     Raises:
         InvalidSchema: the schema does not parse.
-        SparkRefuses: a message holds itself, and the options give no depth.
+        UnsupportedBySpark: a message holds itself, and the options give no depth.
         SchemactlError: protobuf is not installed.
     """
     root = protobuf_native.load("wrapper").parse(schema).root
@@ -135,11 +135,11 @@ class _ProtoConverter:
         name = message.full_name
         depth = depths.get(name, 0)
         if depth > 0 and self._limit <= 0:
-            raise SparkRefuses(
+            raise UnsupportedBySpark(
                 "AnalysisException",
-                f"the message {name} holds itself, and Spark has no recursive types",
+                f"the message {name} is recursive, and Spark has no recursive types",
                 condition="RECURSIVE_PROTOBUF_SCHEMA",
-                fix="say how deep it may go; what lies deeper is dropped",
+                fix="give a recursion depth; deeper levels are dropped",
             )
         if depth > 0 and depth >= self._limit:
             return None

@@ -72,10 +72,10 @@ def wheel(
     """
     version = version or version_at(tip)
     if not _VERSION.fullmatch(version):
-        raise UsageError(f"{version!r} is no version of a Python package: write it as 1.4.0 or 2026.3.1")
+        raise UsageError(f"{version!r} is not a version of a Python package: write it as 1.4.0 or 2026.3.1")
     if not _NAME.fullmatch(package):
         raise SchemactlError(
-            f"generate.package is {package!r}, which no wheel can be called",
+            f"generate.package is {package!r}, which is not a valid name for a wheel",
             fix="begin and end it with an ASCII letter or digit, with only `_` and `.` between such",
         )
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"

@@ -1,4 +1,4 @@
-"""Declared files: YAML and definitions in, a catalog or all their problems out."""
+"""The parser of declared files: YAML and definitions in; a catalog, or all their problems, out."""
 
 from schemactl.declare.catalog import Declared, build, in_roots, judged, load, read
 from schemactl.declare.definition import Definition, Definitions

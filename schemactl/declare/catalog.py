@@ -1,4 +1,4 @@
-"""All declarations together: one catalog, or every problem of the run."""
+"""The parser of all declarations together: one catalog, or every problem of the run."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
             why = obstacle(files, path)
             if why is not None:
                 problems.append(
-                    Problem(Source(shown(path)), why, "put the file itself here, or take this away")
+                    Problem(Source(shown(path)), why, "put the file itself here, or remove the link")
                 )
             elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
-                what = "the name of this file is no UTF-8, or holds a line break or another control character"
+                what = "the name of this file is not UTF-8, or contains a line break or another control character"
                 problems.append(Problem(Source(shown(path)), what, "rename it"))
             elif path.endswith(YAML_SUFFIXES):
                 documents.append((cache and cache.known(path)) or _read(files, path))
@@ -239,7 +239,7 @@ def _unused(topic: TopicName, declaration: SchemaDeclaration, definition: Defini
             "declaration",
             topic,
             declaration.locate(*way),
-            f"{topic} lists a reference from which its definition takes no type.",
+            f"{topic} lists a reference that its definition does not use.",
             "Remove it from `references`.",
         )
 

@@ -1,4 +1,4 @@
-"""From the declaration of a schema to what Pulsar stores of it.
+"""The SchemaInfo of a declared schema.
 
 The text that is uploaded is the text of the file (or of the JSON in YAML) as it stands, with line ends of LF. Where there
 is no such text, because the definition is written as YAML or takes types of other files, it is rendered: JSON indented
@@ -331,7 +331,9 @@ class _DefinitionReader:
         definition, yaml_text = self.declaration.definition, self.declaration.text
         if not isinstance(definition, str):
             for way in _bare_nulls(definition):
-                self._tell("`null` without quotes is no type in YAML", "definition", *way, fix='write "null"')
+                self._tell(
+                    "`null` without quotes is not a type in YAML", "definition", *way, fix='write "null"'
+                )
             return AvroFile(
                 yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
             ), None

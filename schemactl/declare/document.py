@@ -1,4 +1,4 @@
-"""Topic and namespace documents: one YAML file in, what it declares out. Definitions are not followed here."""
+"""The parser of one YAML file of topic and namespace documents; definitions are not read here."""
 
 from __future__ import annotations
 

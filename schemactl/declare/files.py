@@ -1,4 +1,4 @@
-"""Files of a repository as declarations see them: the interface to them, and the working tree.
+"""The interface to a repository's files, and the working tree as one implementation.
 
 Whatever a path may lead to (a folder outside, a link, another repository, a pointer to large-file storage) is rejected
 here, so that the parts that read content meet plain files of the repository alone.
@@ -307,7 +307,7 @@ def decode(path: str, data: bytes) -> str:
     if "\0" in text:
         raise _unreadable(
             place(shown(path), text, text.index("\0")),
-            "the file is binary: it holds a zero byte",
+            "the file is binary: it contains a zero byte",
             "save it as UTF-8 text",
         )
     # One character is looked for much faster than several, and most files have neither.

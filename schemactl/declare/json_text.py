@@ -1,4 +1,4 @@
-"""JSON definitions as values, strictly: every repeated key and every error of syntax with its place."""
+"""A strict parser of JSON definitions: repeated keys and syntax errors are reported with their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a generated package cannot have, because something else is called so where it is imported."""
+"""Names that a generated package cannot have, because they would hide another module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project file, schemactl.yaml: found, read, and its paths made relative to the repository's top."""
+"""The project file, schemactl.yaml: finds it, parses it, and makes its paths relative to the repository's top."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class _Checks:
             release = _at(self.value, way)
             if release is not None and _nearest_release(release) is None:
                 yield self._problem(
-                    way, f"Pulsar {release} is older than what is known here", 'write "4.0" or newer'
+                    way, f"Pulsar {release} is older than the supported releases", 'write "4.0" or newer'
                 )
         yield from self._generate()
 
@@ -195,7 +195,7 @@ class _Checks:
         release = _at(self.value, way)
         if release is not None and int(release.partition(".")[0]) < 4:
             yield self._problem(
-                way, f"Spark {release} is older than what is known here", 'write "4.0" or newer'
+                way, f"Spark {release} is older than the supported releases", 'write "4.0" or newer'
             )
 
     def _paths(self) -> Iterator[Problem]:
@@ -227,7 +227,7 @@ class _Checks:
                     near = nearest(rule, known)
                     way = ("severities", key, rule) if isinstance(value, dict) else ("severities", key)
                     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
-                    yield self._problem(way, f"`{shortened(rule)}` is no rule", fix, key=True)
+                    yield self._problem(way, f"`{shortened(rule)}` is not a rule", fix, key=True)
 
     def _checkers(self) -> Iterator[Problem]:
         """Yield a problem for each optional checker that none of the brokers has."""

@@ -1,4 +1,4 @@
-"""Which `.proto` files a definition is made of, and under which names they import each other."""
+"""The `.proto` files of a definition, and the names under which they import each other."""
 
 from __future__ import annotations
 

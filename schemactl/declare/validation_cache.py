@@ -1,4 +1,4 @@
-"""Declaration files that were found valid before, so that a check reads and judges only what has changed.
+"""The cache of declaration files that were found valid, so that a check reads only what has changed.
 
 A file is known as long as it and every file its definitions are made of have the contents (Git's blob ids) that were judged. What it
 declares is kept as plain values; definitions, and the places of everything, are read from the file when somebody asks for them.

@@ -110,7 +110,7 @@ def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
         if not known.undeclarable and known.first_release is Release.R4_0
     ]
     near = nearest(name, allowed)
-    return f"`{shortened(name)}` is no schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
+    return f"`{shortened(name)}` is not a schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
 
 
 def _own(mismatch: Mismatch) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Messages for a text that is not YAML, at the place to look at, whichever parser found it."""
+"""Messages for YAML syntax errors, with the place to correct, whichever parser reported them."""
 
 from __future__ import annotations
 

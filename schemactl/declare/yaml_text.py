@@ -1,4 +1,4 @@
-"""YAML files as values with places, by the rules of YAML 1.2's core schema; and values as YAML, for files that the tool writes.
+"""A YAML 1.2 parser (core schema) that keeps the place of every value, and a writer for files that the tool creates.
 
 Values are built from composed nodes instead of with `yaml.load`. That is faster, knows the place of everything, sees
 repeated keys (`yaml.load` keeps the last), and leaves YAML 1.1 behind: `no` is a text, `12:30` and `2024-01-01` are

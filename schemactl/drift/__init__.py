@@ -1,4 +1,4 @@
-"""What the registry holds that Git did not approve, and what Git approved that the registry does not hold.
+"""Drift: the differences between a registry and the approved history.
 
 What `apply` leaves on purpose is no drift: a tombstone of a topic that is no longer declared, a definition of which only the
 doc was edited. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an

@@ -1,4 +1,4 @@
-"""The value of one difference, and how its fix names target and topic."""
+"""One difference, and the target and topic as its fix names them."""
 
 from __future__ import annotations
 

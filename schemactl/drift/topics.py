@@ -52,7 +52,7 @@ class TopicAndPolicyDrift:
                         name,
                         DriftKind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
-                        "whether it was ever there, the registry's answers cannot tell",
+                        "the registry does not show whether it ever existed",
                         f"{self.advice.apply} creates it",
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
@@ -73,9 +73,9 @@ class TopicAndPolicyDrift:
             yield DriftItem(
                 name,
                 DriftKind.POLICY,
-                f"{policy} is {held}, and Git approved {wanted}",
-                "since when and by whom, the registry's answers cannot tell: it keeps no history of policies",
-                f"{self.advice.apply} sets it to {wanted}; or approve what is there in Git",
+                f"{policy} is {held}, but Git approved {wanted}",
+                "the registry does not show since when and by whom: it keeps no history of policies",
+                f"{self.advice.apply} sets it to {wanted}; or approve the registry's value in Git",
             )
 
     def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
@@ -86,7 +86,7 @@ class TopicAndPolicyDrift:
                 name,
                 DriftKind.TOPIC_MISSING,
                 f"the registry does not have this topic{lost}",
-                "whether it was ever there, the registry's answers cannot tell: a topic that is deleted, by somebody or by "
+                "the registry does not show whether it ever existed: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
                 f"{self.advice.apply} creates it, and gives the versions the numbers that are recorded"
                 if name in self.advice.lost
@@ -107,11 +107,11 @@ class TopicAndPolicyDrift:
         return DriftItem(
             name,
             DriftKind.PARTITIONS,
-            f"the topic {partitioned(before)}, and Git approved {after}",
-            "since when and by whom, the registry's answers cannot tell",
-            f"{self.advice.apply} adds them; or approve the number that is there"
+            f"the topic {partitioned(before)}, but Git approved {after}",
+            "the registry does not show since when and by whom",
+            f"{self.advice.apply} adds them; or approve that number in Git"
             if grows
-            else "approve in Git what is there: partitions can only be added, and only to a partitioned topic",
+            else "approve that number in Git: partitions can only be added, and only to a partitioned topic",
         )
 
     def _kept(self, name: TopicName) -> bool:
@@ -127,7 +127,7 @@ class TopicAndPolicyDrift:
             name,
             DriftKind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
-            "that is how `apply` leaves it: nothing is deleted unless it is asked for by name",
+            "`apply` deletes nothing unless it is named",
             f"{after}schemactl apply {self.advice.on} --allow-delete {self.advice.topic(name)} deletes it; or leave it, so that old messages can be read",
         )
 
@@ -136,7 +136,7 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
     """Yield what `git` never declared; a draft counts as declared."""
     declared = {name.schema_id for name in git.topics}
     spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
-    cause = "the approved history never declared it; who made it, the registry's answers cannot tell"
+    cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
         fix = f"schemactl import {advice.on} --namespace {space}; or leave it: `apply` never touches it"

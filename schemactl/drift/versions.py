@@ -1,4 +1,4 @@
-"""Drift of versions, tombstones and numbers, and which of Git's versions an unknown one is most like."""
+"""Drift of versions, tombstones and numbers, and Git's version nearest to an unknown one."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class VersionDrift:
     def _who(self, name: TopicName) -> str:
         space = self.spaces.get(name.namespace_name)
         allowed = space.policies.is_allow_auto_update_schema if space else None
-        who = "Who did, the registry's answers cannot tell: a producer or consumer that connected, an upload by hand or another "
+        who = "The registry does not show who did: a producer or consumer that connected, an upload by hand or another "
         if allowed is False:
             return f"{who}tool. `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
         return f"{who}tool; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
@@ -116,7 +116,7 @@ class VersionDrift:
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
-                "put that commit back into the approved line, and what was approved instead on top of it: "
+                "restore that commit in the approved history, with what was approved instead on top of it: "
                 f"git switch -c restored {found.short} && git merge --no-ff {quote(self.advice.ref)}, which becomes "
                 f"{self.advice.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
@@ -142,9 +142,9 @@ class VersionDrift:
         yield DriftItem(
             name,
             DriftKind.TOMBSTONE,
-            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, nor messages written with "
+            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
-            "a deletion leaves a tombstone, which takes a number and tells nothing of who deleted",
+            "a deletion leaves a tombstone, which takes a number and does not show who deleted",
             f"schemactl apply {self.advice.on} registers what is missing under new numbers; the old numbers are restored only after everything is "
             f"deleted: schemactl rebuild {self.advice.on} --force-delete {self.advice.topic(name)}",
             version=tombstone,
@@ -165,7 +165,7 @@ class VersionDrift:
                 name,
                 DriftKind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(format_version, missing))}",
-                "they were never applied, or the broker lost them; its answers cannot tell which",
+                "they were never applied, or the broker lost them; it does not show which",
                 f"once Git explains what it does not know above, {self.advice.apply} registers them"
                 if is_refused
                 else f"{self.advice.apply} registers them",
@@ -183,7 +183,7 @@ class VersionDrift:
             f"the registry does not have the recorded number{'s' if len(self.advice.lost[name]) > 1 else ''} "
             f"{numbers(self.advice.lost[name])}",
             "the schema went with a topic that was deleted and created again (connecting is enough for that), or somebody deleted "
-            "it by force, or the registry lost it; its answers cannot tell which",
+            "it by force, or the registry lost it; it does not show which",
             f"schemactl rebuild {self.advice.on} gives every version the number that is recorded; `apply` would give others",
         )
 
@@ -193,7 +193,7 @@ class VersionDrift:
             DriftKind.MISSING_VERSIONS,
             f"the topic exists without a schema; Git has {listed(topic.versions)}",
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
-            "for that), or somebody deleted it by force; the registry's answers cannot tell which",
+            "for that), or somebody deleted it by force; the registry does not show which",
             f"{self.advice.apply} registers them; if messages of old versions are still to be read, schemactl rebuild {self.advice.on} gives "
             "them the numbers they had",
         )
@@ -203,9 +203,9 @@ class VersionDrift:
             name,
             DriftKind.NUMBERS_APART,
             f"in the registry {apart}, which is not recorded: messages would be misread",
-            "something else than `apply` took a number, or versions were applied in another order than Git's",
-            f"record it: schemactl drift {self.advice.on} --accept --reason TEXT --topic {self.advice.topic(name)}; commit what it "
-            f"writes, and have it approved. schemactl log {self.advice.topic(name)} {self.advice.on} shows both numbers",
+            "something other than `apply` took a number, or versions were applied in another order than Git's",
+            f"record it: schemactl drift {self.advice.on} --accept --reason TEXT --topic {self.advice.topic(name)}; commit "
+            f"what it writes, and merge it. schemactl log {self.advice.topic(name)} {self.advice.on} shows both numbers",
         )
 
 

@@ -1,4 +1,4 @@
-"""Schema types: one specification each (`formats.base.TypeSpec`), and the questions that consumers ask it.
+"""The schema types: one specification each (`formats.base.TypeSpec`), and functions that pick the right one.
 
 A new type is one file with its specification, and one row in `SPECS`.
 """

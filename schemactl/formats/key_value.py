@@ -1,4 +1,4 @@
-"""KEY_VALUE: two schemas in one, framed by their lengths; types and encoding sit in the properties.
+"""KEY_VALUE: two schemas in one, each after its length; types and encoding are properties.
 
 The broker compares the framed bytes alone, so a change of encoding, or of a half's type where the bytes stay the same
 (STRING to INT32, AVRO to JSON), is invisible to it. Here both are incompatibilities of their own.
@@ -319,7 +319,7 @@ def _take(data: bytes, half: Half) -> tuple[bytes, bytes]:
 def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
     name = info.properties.get(f"{half}.schema.type", "BYTES")
     if name not in SchemaType.__members__:
-        raise InvalidSchema(f"{half}.schema.type is {name!r}, which is no schema type", pointer=f"/{half}")
+        raise InvalidSchema(f"{half}.schema.type is {name!r}, which is not a schema type", pointer=f"/{half}")
     try:
         properties = json.loads(info.properties.get(f"{half}.schema.properties") or "{}")
     except (ValueError, RecursionError):

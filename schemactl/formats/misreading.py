@@ -1,4 +1,4 @@
-"""Messages of one schema that a reader with another misreads, whatever the types of both.
+"""Messages of one schema that a reader with another schema misreads, for all schema types.
 
 A consumer decodes every message by its own schema. So a changed type is proved by a small message of the writer's,
 read as the reader would: it throws, or reads another value. Where the readings of all messages tried agree (TIMESTAMP

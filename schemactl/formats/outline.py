@@ -1,4 +1,4 @@
-"""A definition for people: every field on a line of its own, whatever the schema language and the layout of its text."""
+"""A definition for people: one line for each field, whatever the schema language and layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types without a definition: their wire form is fixed by Pulsar, so each reads only itself.
+"""The schema types without a definition: Pulsar fixes their wire form, so each is compatible only with itself.
 
 Values are shown as JSON text, as the Java client reads them.
 
@@ -129,7 +129,7 @@ class StringSpec(PrimitiveSpec):
         if _codec(info) is None:
             yield InvalidSchema(
                 f"{info.properties[CHARSET]!r} is not a charset that Java and Python know",
-                fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or leave it away for UTF-8",
+                fix="write UTF-8, US-ASCII, ISO-8859-1 or UTF-16, or omit it for UTF-8",
             )
 
     def declared(self, info: SchemaInfo) -> SchemaInfo:

@@ -1,4 +1,4 @@
-"""Git -> Catalog: which schemas were approved, in which order, by which commit.
+"""The approved history from Git: which schemas were approved, in which order, by which commit.
 
     with history.Repository.open(".") as repository:
         approved = history.read(repository, project)

@@ -1,4 +1,4 @@
-"""Which ref is the record of approved schemas, and the project file as that ref has it.
+"""The approved ref, and the project file as that ref has it.
 
 What a change says of registries and secrets counts once it has been reviewed: targets are opened by the approved file.
 """

@@ -1,4 +1,4 @@
-"""Attributes by which Git stores other bytes than a file in the working tree has (gitattributes): refused on what is judged.
+"""Git attributes (gitattributes) that change a file's bytes; they are an error for files that a check reads.
 
 Git's history would hold another text than whoever reviews the file sees. What git would store is never asked for: that runs
 programs. Line ends, which `text`, `eol` and the older `crlf` convert, make no difference to declarations that are text; of a

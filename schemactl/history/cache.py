@@ -1,4 +1,4 @@
-"""What was derived from Git, in SQLite: how each file, each declared name and each topic stood after every step of the record.
+"""The cache of the version derivation, in SQLite: every file, declared name and topic after each step of the history.
 
 A step is a commit of the first-parent line, numbered from 0. Nothing is ever overwritten: a row says from which step on
 something holds, so that the state after any step can be read, and one topic costs the same however long the history is.

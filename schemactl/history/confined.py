@@ -1,4 +1,4 @@
-"""What every git process is given, so that it reads the one repository that was found, and starts nothing but itself.
+"""The environment and options of every git process: it reads only the repository that was found, and starts no other program.
 
 The settings of a repository can name programs for git to run (hooks, a file system monitor, an ssh command, credential
 helpers). No commit can set them, and nothing that is asked of git here needs them, so every command but a fetch runs

@@ -1,4 +1,4 @@
-"""The files of a commit, of the index and of the working tree, each with the id that Git gives its content."""
+"""The files of a commit, of the index and of the working tree, with their blob ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints of definitions, which a history keeps in their place: equal exactly when `formats.identity` is.
+"""Fingerprints of definitions: equal exactly when `formats.identity` is.
 
 The fingerprint of an Avro definition is a hash over the sorted list of what it is made of: its root, and every named type,
 each spelled out by itself (see `formats.avro.composition`). So a definition with references need not be written out: its

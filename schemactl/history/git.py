@@ -20,7 +20,7 @@ TIME_LIMIT_S = 3600.0
 CHUNK_BYTES = 1 << 16
 _STDERR_BYTES = 1 << 16
 
-_PATIENCE_S = 2.0
+_EXIT_TIMEOUT_S = 2.0
 """A command that is asked to end has so long."""
 
 FSCK = "what is missing comes back with `git fetch --refetch` (Git 2.36 or newer) or a fresh clone; `git fsck` lists it"
@@ -162,7 +162,7 @@ class Process:
 
     def words(self) -> str:
         """Return what the command, which has ended, printed on standard error."""
-        self._listener.join(_PATIENCE_S)
+        self._listener.join(_EXIT_TIMEOUT_S)
         return self._words.decode("utf-8", "replace")
 
     def close(self) -> None:
@@ -175,11 +175,11 @@ class Process:
         if process.poll() is None:
             process.terminate()
         try:
-            process.wait(_PATIENCE_S)
+            process.wait(_EXIT_TIMEOUT_S)
         except TimeoutExpired:
             process.kill()
             process.wait()
-        self._listener.join(_PATIENCE_S)
+        self._listener.join(_EXIT_TIMEOUT_S)
         process.stdout.close()
         process.stderr.close()
 

@@ -1,4 +1,4 @@
-"""The approved history: a catalog with versions, read from Git or from what was kept of it, definitions on use."""
+"""The approved history: a catalog with versions, from Git or the cache; definitions are loaded lazily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are kept between runs in Git's folder, authenticated with a key of the user's own.
+"""Files kept between runs in Git's folder, authenticated with a key of the user.
 
 Others can write there, too: a CI system may restore the folder from a run on somebody's branch. So each file begins with a
 keyed digest of the rest, and the key is in the user's state folder ($XDG_STATE_HOME/schemactl). What has another digest

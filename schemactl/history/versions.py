@@ -280,7 +280,7 @@ class VersionDerivation:
                 written = posixpath.relpath(root or ".", self._project.folder or ".")
                 raise HistoryError(
                     f"{whose} had the root `{root}`, which today's {self._project.path} does not know: the versions of "
-                    "topics that were declared there would be counted anew",
+                    "topics that were declared there would be counted again",
                     fix=f"add `{written}` to `previous_roots` in {self._project.path}",
                 )
 

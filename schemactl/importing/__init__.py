@@ -1,4 +1,4 @@
-"""Declarations of what a registry holds, version by version.
+"""The import of a registry's topics as declarations, version by version.
 
 Every file is read back, as `declare` reads it, before it is written, and must have the registry's content. What cannot be
 declared is left out and reported.

@@ -158,7 +158,7 @@ class _Importer:
             if name.schema_id in seen:
                 if name.schema_id not in declared:
                     first = replace(name, domain="persistent")
-                    self._leave_out(name, f"its list of schemas is that of {first}, which is declared")
+                    self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
             elif topic.deleted:
                 self._leave_out(
                     name, "it has a schema, but the topic itself does not exist: create it, and import again"
@@ -232,8 +232,8 @@ class _Importer:
                 self.notes.append(ImportNote(name, f"the registry's {', '.join(apart)}"))
         elif any(stamp(version.info) for version in current[:-1]):
             message = (
-                "older versions were uploaded by `apply` from commits of another history, so that `plan` will refuse this topic: "
-                "import with --commit-each-version instead"
+                "older versions were uploaded by `apply` from commits of another history, so that `plan` will fail for "
+                "this topic: import with --commit-each-version instead"
             )
             self.notes.append(ImportNote(name, message))
 

@@ -1,4 +1,4 @@
-"""Files that declare what a registry holds of a topic or a namespace, and the check that they do."""
+"""The declaration files for a topic or namespace of a registry, and their verification."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _laid_out(info: SchemaInfo) -> bytes:
 def _protobuf(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
     """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
     if not load("compile").has_protoc():
-        raise InvalidSchema("what is printed could not be compiled again")
+        raise InvalidSchema("the printed definition could not be compiled again")
     definition, text = load("wrapper").parse(info.schema), load("printing").proto_text
     name, root = stem.rpartition("/")[2], definition.root.file.name
     references = []
@@ -209,7 +209,7 @@ def misread(
         elif (read.schema and content_identity(read.schema)) != (
             info and content_identity(declared_as(info))
         ):
-            found[name] = "its declaration would have another content"
+            found[name] = "its declaration would have a different content"
     for problem in reversed(declared.problems):
         owner = owners.get(problem.source.path)
         if owner and (strictly or owner in found):

@@ -225,7 +225,7 @@ def read(path: Path) -> Plan:
         raise SchemactlError(f"{path} is not a plan: it nests too deep", fix=again) from error
     if not fits:
         raise SchemactlError(f"{path} was changed after it was written: its digest does not fit", fix=again)
-    if wrong := _misfit(value):
+    if wrong := _mismatch(value):
         raise SchemactlError(f"{path} is not a plan of schemactl: {wrong}", fix=again)
     try:
         return _plan(value)
@@ -233,7 +233,7 @@ def read(path: Path) -> Plan:
         raise SchemactlError(f"{path} is not a plan of schemactl: {error!r}", fix=again) from error
 
 
-def _misfit(plan: Json) -> str:
+def _mismatch(plan: Json) -> str:
     """Return what has a wrong type in a plan's JSON value, or is missing; "" when nothing has."""
     if wrong := shape_error(plan, _PLAN):
         return wrong

@@ -1,4 +1,4 @@
-"""The steps between what a registry holds and what Git approved. Pure: the same input gives the same plan."""
+"""The steps from a registry's state to what Git approved. Pure: the same input gives the same plan."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def _refused(
         fix = "change the strategy in Git, or register it all the same with --relax-while-replaying"
     else:
         fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
-    message = f"{format_version(version)} would be refused: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
+    message = f"{format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
     # A broker's message quotes both definitions in full.
     return PlanRefusal(
         name, version.number, replace(answer, message=answer.message[:_MAX_MESSAGE]), message, fix
@@ -402,5 +402,5 @@ def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterat
                 None,
                 f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
                 "have its content: it was rewritten, or this clone is behind",
-                "git fetch; if the history was rewritten, put that commit back into the approved line: `schemactl drift` tells how",
+                "git fetch; if the history was rewritten, restore that commit in the approved history: `schemactl drift` shows how",
             )

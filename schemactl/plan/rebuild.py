@@ -1,4 +1,4 @@
-"""Plans that give a registry which lost its schemas the same numbers back, so that old messages decode again.
+"""Plans that restore the version numbers of a registry which lost its schemas.
 
 A number is restored by uploading its content after everything that came before it. Numbers up to the last tombstone could not
 be read when the registry was lost; soft deletions take them again.

@@ -59,7 +59,7 @@ class Scope:
 class Registry(Protocol):
     """A schema registry with the policies and topics that belong to it.
 
-    Every failure is a `RegistryError`; the registry's refusal of an upload is a `SchemaRefused` with the broker's outcome and
+    Every failure is a `RegistryError`; the registry's refusal of an upload is a `SchemaRejected` with the broker's outcome and
     message. Every method may be repeated after a lost response, except a soft `delete_schema`.
     """
 
@@ -116,7 +116,7 @@ class Registry(Protocol):
         """Return the number that the upload gets: a new one, or the old one of an equal schema.
 
         Raises:
-            SchemaRefused: the registry answered incompatible, invalid or error; nothing was stored.
+            SchemaRejected: the registry answered incompatible, invalid or error; nothing was stored.
         """
         ...
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force, put, test
 from schemactl.broker.checkers import known_to
 from schemactl.broker.connect import Role
-from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.messages import partitioned
 from schemactl.model import (
     BrokerDefaults,
@@ -184,7 +184,7 @@ class EmbeddedRegistry:
                 is_as_before = (strategy, tuple(stored)) == before
                 answer = ahead if is_as_before else self._answer(stored, info, strategy)
                 if answer.version is None:
-                    raise SchemaRefused(answer.outcome, answer.message)
+                    raise SchemaRejected(answer.outcome, answer.message)
                 if answer.outcome is Outcome.UNCHANGED:
                     known.append(answer.version)
                     return None
@@ -335,5 +335,5 @@ class EmbeddedRegistry:
         if info is not None:
             texts = [text.encode(errors="replace") for pair in info.properties.items() for text in pair]
             if sum(map(len, (info.schema, *texts))) > LARGEST_BYTES:
-                raise SchemaRefused(Outcome.ERROR, "Not enough non-faulty bookies available")
+                raise SchemaRejected(Outcome.ERROR, "Not enough non-faulty bookies available")
         return entry(info, self._clock_ms())

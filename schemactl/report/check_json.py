@@ -1,4 +1,4 @@
-"""A check's report for machines: one JSON object, keys never renamed within a format version."""
+"""A check's report as one JSON object; keys are not renamed within a format version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check's report for people."""
+"""A check's report as text for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between a registry and Git, for machines; keys are never renamed within a format version."""
+"""The differences between a registry and Git as JSON; keys are not renamed within a format version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Every difference, and the correspondence of every topic that was looked at: a file that `rebuild` reads."""
+    """Every difference, and the version mapping of every topic that was looked at: a file that `rebuild` reads."""
     origin = report.origin
     told: Json = {
         "format_version": FORMAT_VERSION,

@@ -1,4 +1,4 @@
-"""What differs between a registry and Git, for people."""
+"""The differences between a registry and Git as text for a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def summary(report: DriftReport, *, color: bool = False) -> str:
     """One line: how much differs, and where."""
     count, names = len(report.differences), len(_by_name(report.differences))
     if not count:
-        return paint("No drift. The registry holds what Git approved.", "green", color=color)
+        return paint("No drift. The registry has what Git approved.", "green", color=color)
     things = "1 difference" if count == 1 else f"{count} differences"
     where = "1 place" if names == 1 else f"{names} places"
     misread = sum(not topic.recorded for topic in report.apart)
@@ -64,7 +64,7 @@ def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[str]:
     yield "Not declared in Git, so that `apply` never touches it:"
     for difference in unmanaged:
         yield f"  {on_one_line(str(difference.name))}: {difference.message}"
-    yield f"  Next: schemactl import --target {target}, with --namespace or --topic for a part of it; or leave it."
+    yield f"  Next: schemactl import --target {target}(--namespace or --topic select a part); or leave it."
 
 
 def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:

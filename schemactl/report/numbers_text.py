@@ -1,4 +1,4 @@
-"""A target's version numbers and Git's, for people: side by side, and where nothing records how they differ."""
+"""A target's version numbers next to Git's, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, c
         color: with ANSI colours.
     """
     when = "When this is applied, nothing" if after else "Nothing"
-    lines = [
-        f"{when} approved says what these version numbers of {target} stand for. Messages would be misread:"
-    ]
+    lines = [f"{when} approved says which versions these numbers of {target} are. Messages would be misread:"]
     lines += [f"  {paint('!', 'red', color=color)} {topic.name}: {topic}" for topic in misread]
     if all(topic.unexplained for topic in misread):
         return "\n".join(
-            [*lines, f"  Next: schemactl drift --target {target} tells how to bring the commits back"]
+            [*lines, f"  Next: schemactl drift --target {target} shows how to bring the commits back"]
         )
     lines.append(f"  Next: {advice(target, after=after)}")
     if after and any(topic.contradicted for topic in misread):
@@ -40,7 +38,7 @@ def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, c
 def advice(target: str, *, after: bool = False) -> str:
     """Return what to do about numbers that are not recorded."""
     first = "apply this; then " if after else ""
-    return f"{first}schemactl drift --target {target} --accept --reason TEXT; commit what it writes, and have it approved"
+    return f"{first}schemactl drift --target {target} --accept --reason TEXT; commit what it writes, and merge it"
 
 
 _STATES = {
@@ -68,15 +66,15 @@ def _row(pair: NumberPair) -> tuple[str, ...]:
     info = (entry.info if entry else None) or (version.info if version else None)
     numbers = (str(entry.number) if entry else "-", str(version.number) if version else "-")
     commit = version.commit if version else None
-    remark = _STATES.get(pair.state) or ("" if version else _foreign(pair))
+    note = _STATES.get(pair.state) or ("" if version else _foreign(pair))
     origin = (commit.short, day(commit)) if commit else ("-", "-")
-    said = "; ".join(filter(None, (commit.subject if commit else "", remark)))
+    details = "; ".join(filter(None, (commit.subject if commit else "", note)))
     return (
         *numbers,
         info.type.name if info else "-",
         moment(entry.timestamp_ms) if entry else "-",
         *origin,
-        said,
+        details,
     )
 
 

@@ -1,4 +1,4 @@
-"""A plan, and what became of it, for machines; keys are never renamed within a format version."""
+"""A plan and its result as JSON; keys are not renamed within a format version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan, and what became of it, for people."""
+"""A plan and its result as text for a terminal."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def summary(plan: Plan) -> str:
     """One line: how much would change, and what would not."""
     if plan.refusals:
         topics = len({refusal.name for refusal in plan.refusals})
-        return f"Refused: {_plural(topics, 'topic')}. Nothing of this plan can be applied."
+        return f"Rejected: {_plural(topics, 'topic')}. Nothing of this plan can be applied."
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {_plural(skipped, 'deletion')} skipped" if skipped else ""
     if not plan.steps and plan.misread:
         return f"No changes, but messages of {_plural(len(plan.misread), 'topic')} would be misread{aside}."
     if not plan.steps:
-        return f"No changes. The registry holds all that Git approved{aside}."
+        return f"No changes. The registry has everything that Git approved{aside}."
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
 
 
@@ -136,7 +136,7 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
         case GrowPartitions(_, before, after):
             yield "~", f"partitions: {before} -> {after}"
         case RegisterVersion(_, version):
-            yield "+", f"{_cited(version)}: {_prediction(step)}"
+            yield "+", f"{_version_with_commit(version)}: {_prediction(step)}"
         case RelaxStrategy(_, strategy):
             yield "~", f"strategy: {strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
         case RestoreStrategy(_, strategy):
@@ -160,7 +160,7 @@ def _policies(before: Policies, after: Policies) -> Iterator[tuple[str, str]]:
             yield "~", f"{policy}: {held[policy]} -> {value}"
 
 
-def _cited(version: SchemaVersion) -> str:
+def _version_with_commit(version: SchemaVersion) -> str:
     kind = f" {version.info.type.name}" if version.info else ""
     commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
     return f"v{version.number}{kind}{commit}"

@@ -1,4 +1,4 @@
-"""ANSI styles, used only where the context says that colours are welcome."""
+"""ANSI styles, used only where colours are enabled."""
 
 from __future__ import annotations
 

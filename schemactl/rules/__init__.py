@@ -1,4 +1,4 @@
-"""The catalogue of rules: what can be found, why it matters, and what to do. Source of `explain` and of docs/rules."""
+"""The catalogue of rules: summary, reason, example and fix of each. `explain` and docs/rules are made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Pulsar's opt-in field-aware checker of PROTOBUF_NATIVE (5.0), by its names."""
+"""The rules of Pulsar 5.0's optional field-aware checker for PROTOBUF_NATIVE, under its names."""
 
 from __future__ import annotations
 

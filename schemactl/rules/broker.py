@@ -1,4 +1,4 @@
-"""What a broker answers to an upload, and the one change that every broker and every reader rejects."""
+"""The rules about a broker's answer to an upload, and about a change of the schema type."""
 
 from __future__ import annotations
 

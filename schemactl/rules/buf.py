@@ -1,4 +1,4 @@
-"""buf's categories WIRE and WIRE_JSON, as far as they are no part of the data verdict: they prepare or name a break."""
+"""The rules of buf's categories WIRE and WIRE_JSON that are not part of the data verdict."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ RULES: Final = (
             '{"type": "fixed", "name": "Hash", "size": 16}       # written\n'
             '{"type": "fixed", "name": "Hash", "size": 32}       # throws'
         ),
-        fix="Keep the size, or add a field with a fixed of another name and a default beside it.",
+        fix="Keep the size, or add a field with a fixed of another name and a default next to it.",
         link=_RESOLUTION,
     ),
     _rule(

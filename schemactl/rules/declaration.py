@@ -1,4 +1,4 @@
-"""Rules of our own: what a change of the declared files means, whatever broker and readers say of the schema."""
+"""The rules about changes of the declared files, independent of the broker's and the readers' verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change does to tables that are fed from a topic with the generated columns."""
+"""The rules about tables that are fed from a topic."""
 
 from __future__ import annotations
 

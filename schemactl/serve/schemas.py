@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from schemactl.broker import find_version
-from schemactl.errors import InvalidSchema, SchemaRefused
+from schemactl.errors import InvalidSchema, SchemaRejected
 from schemactl.formats import SPECS, spec
 from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -64,7 +64,7 @@ def upload(call: AdminCall) -> Response:
         raise Unexpected("")
     try:
         number = call.registry.put_schema(topic, info)
-    except SchemaRefused as refused:
+    except SchemaRejected as refused:
         outcome = Outcome(refused.outcome)
         if outcome in _REFUSALS:
             raise ErrorPage(_REFUSALS[outcome], refused.what) from None

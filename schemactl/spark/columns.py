@@ -1,4 +1,4 @@
-"""The columns of raw messages, by this package's names or by those of Pulsar's Spark connector, and which of a DataFrame's they are."""
+"""The columns of raw messages, under the names of this package or of Pulsar's Spark connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From raw messages to typed columns, in one pass, with nothing lost: every row comes out, decoded or with a reason."""
+"""Decode raw messages to typed columns in one pass; every row comes out, decoded or with a reason."""
 
 from __future__ import annotations
 

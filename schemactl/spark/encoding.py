@@ -1,4 +1,4 @@
-"""From typed columns to payloads, in one pass."""
+"""Encode typed columns to payloads in one pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions of this package, what Spark raises when something fails as one line, and which release of PySpark there is."""
+"""The exceptions of this package, Spark's errors as one line, and the release of PySpark."""
 
 from __future__ import annotations
 

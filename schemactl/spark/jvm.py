@@ -1,4 +1,4 @@
-"""Decoding by Spark's own `from_avro`: one CASE over the versions, and the codec for the reasons of what it rejects.
+"""Decoding with Spark's own `from_avro`: one CASE over the versions; the codec finds the reasons of rejected messages.
 
 `from_avro` leaves a struct of nulls where it cannot read, and a row of ours has to say why. Why is worked out by the codec, in a
 Python function, to which Spark passes every row of a query, asked about or not: so it is left to a query of the rejected messages

@@ -1,4 +1,4 @@
-"""How much memory Avro's Java reader takes for what a damaged message claims to hold.
+"""How much memory Avro's Java reader allocates for sizes that a damaged message claims.
 
 A string of a few bytes can say that it has two billion: Java's Avro makes room for them before it looks, and a JVM that runs out
 of memory takes the whole application with it. Avro has limits against that, off unless asked for when a JVM

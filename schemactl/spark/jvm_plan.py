@@ -1,4 +1,4 @@
-"""What Spark's own `from_avro` is told about a topic, and which topics it reads exactly as this package does."""
+"""The expressions for Spark's own `from_avro`, and the topics for which it gives the same rows as the codec."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plan_of(codec: Codec) -> Plan:
             "from_avro does not tell rejected values from nulls, unless they are records with fields"
         )
     if not codec.is_record:
-        raise EngineUnavailable("the record is one column, as a field of it is called as a column beside it")
+        raise EngineUnavailable("the record is one column, because a field has the name of another column")
     _bounded(schema, {})
     if _meet(schema):
         raise EngineUnavailable("from_avro does not tell the names of fields apart by case")
@@ -149,7 +149,7 @@ def _bounded(schema: Schema, known: dict[int, int]) -> int:
     """
     places = known.get(id(schema))
     if places == _UNFINISHED:
-        raise EngineUnavailable("a record holds itself: a damaged message could exhaust Java's stack")
+        raise EngineUnavailable("the record is recursive: a damaged message could exhaust Java's stack")
     if places is not None:
         return places
     if isinstance(schema, Array) and min_size(schema.items) == 0:

@@ -1,4 +1,4 @@
-"""Messages to Parquet, decoded and written where Spark reads them: no row passes through Spark's own writer."""
+"""Landing: messages decoded and written as Parquet by Spark's tasks, without Spark's own writer."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def _places(
     bad = Folder.at(rejected, filesystem)
     if bad.files != rows.files:
         raise WrongArgument(
-            f"{bad.path} is on another file system than {rows.path}: nothing moves to both at once"
+            f"{bad.path} is on another file system than {rows.path}: both must be on one file system to be committed together"
         )
     for outer, inner in ((rows, bad), (bad, rows)):
         below = posixpath.relpath(inner.path, outer.path)

@@ -1,4 +1,4 @@
-"""A folder that jobs land files in: what of it readers see, and where a job keeps its files until it has decided.
+"""The folder that jobs land files in: the visible files, and those that a job has staged.
 
 Visible are files such as `part-00000-….snappy.parquet`, directly or in folders such as `day=2026-11-21`. Staged ones are in
 `_landing/<job>/<attempt>`: readers pass over what begins with `_` or `.`.
@@ -60,7 +60,7 @@ class Folder:
         """
         place = os.fspath(place)
         if not place:
-            raise WrongArgument("an empty path names no folder: `.` is the one that the job runs in")
+            raise WrongArgument("the path is empty: `.` is the working folder of the job")
         if files is not None:
             return cls(files, place.rstrip("/"))
         scheme, colon, rest = place.partition(":")

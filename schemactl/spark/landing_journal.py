@@ -1,4 +1,4 @@
-"""All files of a job become visible, or none, whatever is killed when.
+"""The commit of a landing job: all its files become visible or none, whenever it is killed.
 
 A job's tasks stage files. Its driver decides by writing a journal, in one step, then moves what the journal lists and deletes
 what it replaces. Before the journal nothing counts; after it everything does: who finds one (the next job, `recover`) goes on
@@ -199,7 +199,7 @@ def _complete(folder: Folder, job: str) -> None:
     journal = _object(
         staging.read(DECIDED),
         keys={"rejected", "files", "replaced", "done"},
-        damaged=f"{staging.place(DECIDED)} is damaged, and says no more which files its job was to land. Bring it back; or delete "
+        damaged=f"{staging.place(DECIDED)} is damaged: it no longer lists the files of its job. Restore it; or delete "
         f"{staging.path} and all files in {folder.path} that have {job} in their names, and land that job's messages again",
     )
     if journal is None:
@@ -258,7 +258,7 @@ def _record(folder: Folder, job: str) -> Any:
     return _object(
         staging.read(DONE),
         keys={"query", "epoch", "landed", "total"},
-        damaged=f"{staging.place(DONE)} is damaged, and says no more what a stream has landed. Bring it back; or delete "
+        damaged=f"{staging.place(DONE)} is damaged: it no longer says what the stream has landed. Restore it; or delete "
         f"{staging.path}, and land that stream into another folder, with a new checkpoint",
     )
 

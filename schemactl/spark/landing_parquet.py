@@ -1,4 +1,4 @@
-"""Rows into Parquet files, inside a task: files and row groups of sane size, a folder for each partition, memory bounded."""
+"""The Parquet writer of a landing task: files and row groups of bounded size, a folder for each partition."""
 
 from __future__ import annotations
 

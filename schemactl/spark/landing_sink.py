@@ -1,4 +1,4 @@
-"""What Spark's processes do to land: tasks decode and write files, the driver makes them visible."""
+"""The two sides of a landing job: tasks decode and write files, the driver makes them visible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def task_context() -> TaskContext:
     """Return the task that this is called in."""
     context = TaskContext.get()
     if context is None:
-        raise RuntimeError("only a task of Spark can say which it is")
+        raise RuntimeError("must run inside a Spark task")
     return context
 
 

@@ -1,4 +1,4 @@
-"""The data source that Spark is given to land with, in batches and streams: never one to read from."""
+"""The write-only data source that landing registers with Spark, for batches and streams."""
 
 from __future__ import annotations
 

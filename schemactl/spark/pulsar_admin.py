@@ -1,4 +1,4 @@
-"""Which topics a namespace has, as Pulsar's admin REST API lists them."""
+"""The list of a namespace's topics, from Pulsar's admin REST API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a Pulsar cluster: its client, opened for as long as it is needed, and what went wrong in plain words."""
+"""The connection to a Pulsar cluster: its client, and error messages in plain words."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Authentication:
             return self
         name = place.removeprefix("env:")
         if not os.environ.get(name):
-            raise ValueError(f"the environment variable {name}, which is to hold the token, is not set")
+            raise ValueError(f"the environment variable {name} for the token is not set")
         return replace(self, token=os.environ[name].strip())
 
     def bearer(self) -> str:
@@ -153,17 +153,21 @@ def answer(connection: Connection, call: Callable[[Callable[[Any, Any], None]], 
 _REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
     "Timeout": lambda connection: (
         f"no answer within {connection.operation_timeout_s:g} s (pulsar.client.operationTimeoutMs): there is no broker at "
-        f"{connection.service_url}, or it does not take these credentials"
+        f"{connection.service_url}, or it rejects these credentials"
     ),
     "ConnectError": lambda connection: f"no connection to {connection.service_url}",
     "TopicNotFound": lambda _: "there is no such topic, or no such namespace",
-    "AuthorizationError": lambda _: "the role may not: it needs the permission to consume, or to produce",
-    "AuthenticationError": lambda _: (
-        "the cluster does not take these credentials, or asks for some (pulsar.client.authParams)"
+    "AuthorizationError": lambda _: (
+        "permission denied: the role needs the permission to consume, or to produce"
     ),
-    "ErrorGettingAuthenticationData": lambda _: "the credentials could not be had (pulsar.client.authParams)",
-    "ConsumerBusy": lambda _: "somebody else uses the subscription: each query needs one of its own",
-    "IncompatibleSchema": lambda _: "the broker refuses the schema",
+    "AuthenticationError": lambda _: (
+        "the cluster rejects these credentials, or requires some (pulsar.client.authParams)"
+    ),
+    "ErrorGettingAuthenticationData": lambda _: (
+        "the credentials could not be obtained (pulsar.client.authParams)"
+    ),
+    "ConsumerBusy": lambda _: "another consumer uses the subscription: each query needs its own",
+    "IncompatibleSchema": lambda _: "the broker rejects the schema",
 }
 
 

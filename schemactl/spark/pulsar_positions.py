@@ -1,4 +1,4 @@
-"""Positions in topics, and offsets: where reading stands in each, as it is kept in checkpoints and given as an option."""
+"""Positions in topics, and offsets as checkpoints and options have them."""
 
 from __future__ import annotations
 

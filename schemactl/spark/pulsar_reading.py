@@ -1,4 +1,4 @@
-"""Messages of a topic between two positions, and whether any of them are gone."""
+"""The messages of a topic between two positions, and the detection of lost ones."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class PulsarSource(DataSource):
             PulsarProblem: the version is not registered, or there is no way to send with it.
         """
         if overwrite:
-            raise ValueError('what a topic holds cannot be overwritten: write with mode("append")')
+            raise ValueError('messages of a topic cannot be overwritten: write with mode("append")')
         return PulsarWriter(self._sender(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001  Spark's signature
@@ -71,7 +71,7 @@ class PulsarSource(DataSource):
         """
         require((4, 1), "sending a stream")
         if overwrite:
-            raise ValueError('what a topic holds cannot be overwritten: write with outputMode("append")')
+            raise ValueError('messages of a topic cannot be overwritten: write with outputMode("append")')
         from .stream_writers import PulsarStreamWriter
 
         return PulsarStreamWriter(self._sender(schema))

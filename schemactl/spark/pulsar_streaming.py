@@ -1,4 +1,4 @@
-"""Topics as a stream: offsets that Spark keeps in its checkpoint, and what lies between two of them."""
+"""The streaming reader: offsets for Spark's checkpoint, and the messages between two of them."""
 
 from __future__ import annotations
 

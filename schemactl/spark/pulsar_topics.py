@@ -1,4 +1,4 @@
-"""What a cluster says of topics: their partitions, where each of them begins and ends now, and their schemas."""
+"""What a cluster knows of topics: partitions, first and last positions, schemas."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def last_position(
             raise
 
     with as_pulsar_problem(connection, f"ask for the last message of {topic}"):
-        return _patiently(connection, last)
+        return _retried(connection, last)
 
 
 def _read_last(client: Any, connection: Connection, topic: str, *, compacted: bool) -> Position | None:
@@ -142,10 +142,10 @@ def has_more(reader: Any, connection: Connection) -> bool:
     Raises:
         PulsarException: there was no answer within the operation's time-out, or it is another error.
     """
-    return _patiently(connection, lambda: _has_more(reader, connection))
+    return _retried(connection, lambda: _has_more(reader, connection))
 
 
-def _patiently(connection: Connection, ask: Callable[[], T]) -> T:
+def _retried(connection: Connection, ask: Callable[[], T]) -> T:
     """Return the answer; ask again where the topic is moved meanwhile, or the connection is lost."""
     pulsar = client_package()
     until = time.monotonic() + connection.operation_timeout_s

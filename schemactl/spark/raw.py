@@ -1,4 +1,4 @@
-"""A topic's raw messages, wherever they are: in files, or still in Pulsar."""
+"""A topic's raw messages, from files or from Pulsar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons of rejected messages, and the mark by which rows know the codec that decoded them."""
+"""The reasons of rejected messages, and the mark that connects decoded rows to their codec."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_mark(metadata: Mapping[str, Any], codec: Codec) -> None:
     """Raise WrongArgument if rows with that mark were decoded with the codec of another topic, or with a newer one."""
     if _DIGEST in metadata and _digest(codec, metadata[_LAST]) != metadata[_DIGEST]:
         raise WrongArgument(
-            "these rows were not decoded with this codec: it is another topic's, or lacks some of their versions; "
-            "give the codec that decode() was given"
+            "these rows were decoded with another codec, of another topic or with other versions; pass the codec that "
+            "decode() got"
         )
 
 

@@ -1,4 +1,4 @@
-"""A Spark session for a command, and how far its jobs are."""
+"""A Spark session for a command, and the progress of its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Would every stored message be read? Counted where the messages are, so that nothing but the counts comes back."""
+"""Count the stored messages that can and cannot be decoded, on Spark's executors."""
 
 from __future__ import annotations
 

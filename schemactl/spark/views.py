@@ -97,7 +97,7 @@ def view_sql(
     name: str,
     former_names: FormerNames | None = None,
 ) -> str:
-    """Return the statement that makes a view with the columns of today over a table in a catalog; to be made anew for a new version.
+    """Return the statement that makes a view with the columns of today over a table in a catalog; create it again for a new version.
 
     The other columns of the table come behind them, as they are.
 
@@ -109,7 +109,7 @@ def view_sql(
         former_names: of the codec's columns; a generated package has them as FORMER_NAMES.
 
     Raises:
-        ValueError: a column cannot be read as the type of today: the table must be written anew.
+        ValueError: a column cannot be read as the type of today: the table must be rewritten.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
     # A catalog that has names of different case alone tells them apart.
@@ -193,8 +193,8 @@ class _Columns:
                 return value if inner == item else f"transform_values({value}, (key, {item}) -> {inner})"
         if not _is_promoted(have, want):
             raise ValueError(
-                f"the table has {path} as {have.simpleString()}, which is not read as {want.simpleString()}: it must be "
-                "written anew"
+                f"the table has {path} as {have.simpleString()}, which is not read as {want.simpleString()}: rewrite the "
+                "table"
             )
         return f"CAST({value} AS {_type(want)})"
 

@@ -1,4 +1,4 @@
-"""The Python process that Spark runs tasks in, one after another."""
+"""The set-up of Spark's Python workers."""
 
 from __future__ import annotations
 

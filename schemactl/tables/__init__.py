@@ -1,1 +1,1 @@
-"""What a change of a schema does to the Parquet and Delta tables that a topic feeds, told by its StructTypes; no Spark needed."""
+"""The effect of a schema change on Parquet and Delta tables, from the StructTypes alone; needs no Spark."""

@@ -1,4 +1,4 @@
-"""Two StructTypes compared: what tables with the one must undergo to take rows of the other."""
+"""The comparison of two StructTypes: what a table of the first needs before it can take rows of the second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a changed schema does to the tables that its topic feeds."""
+"""The effect of a changed schema on the tables that its topic feeds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from schemactl.codegen.former_names import Path, former_names
-from schemactl.codegen.spark_type import SparkRefuses
+from schemactl.codegen.spark_type import UnsupportedBySpark
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import is_record, struct_of
 from schemactl.errors import InvalidSchema
@@ -67,13 +67,13 @@ def impact(
             return None
         try:
             after = struct_of(new, options, release)
-        except SparkRefuses as error:
+        except UnsupportedBySpark as error:
             return Impact(refusal=error.what)
         if after is None:
             return None
         names = former_names(new, [old, *older], options, release)
         return Impact(changes(before, after, names, partial(_past, old, older, options, release)))
-    except (InvalidSchema, SparkRefuses, RecursionError):
+    except (InvalidSchema, UnsupportedBySpark, RecursionError):
         # Nests deeper than any table.
         return None
 
@@ -81,7 +81,7 @@ def impact(
 def _past(old: SchemaInfo, older: Sequence[SchemaInfo], options: Options, release: Release) -> Past:
     structs = []
     for each in older:
-        with suppress(InvalidSchema, SparkRefuses, RecursionError):
+        with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
             found = struct_of(each, options, release)
             structs += [found] if found is not None else []
     return Past(structs, former_names(old, older, options, release))
@@ -91,7 +91,7 @@ class Pointers:
     """Where the columns of a definition stand in it. It is read once, however many of its columns are looked for."""
 
     def __init__(self, info: SchemaInfo, release: Release) -> None:
-        """Read the definition; raise InvalidSchema and SparkRefuses as `struct_of` does."""
+        """Read the definition; raise InvalidSchema and UnsupportedBySpark as `struct_of` does."""
         self._parts: dict[str, avro.Schema | None] = {}
         if both := pair_of(info):
             self._parts = {"key": _schema(both.key, release), "value": _schema(both.value, release)}

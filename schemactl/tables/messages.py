@@ -1,4 +1,4 @@
-"""What a change does to tables, in sentences."""
+"""The effect of a change on tables, in sentences."""
 
 from __future__ import annotations
 

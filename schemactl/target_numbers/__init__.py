@@ -1,6 +1,6 @@
 """Which version of Git's each version number of a target stands for, where the two differ.
 
-They differ where something else than `apply` took a number: somebody's upload, or a deletion. The difference is recorded in the
+They differ where something other than `apply` took a number: somebody's upload, or a deletion. The difference is recorded in the
 target's numbers file, which is read from the approved ref. Whatever reads messages of a target goes by `target_versions`, never
 by Git's numbers alone.
 """

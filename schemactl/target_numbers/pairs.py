@@ -1,6 +1,6 @@
 """Which number in a registry is which version of Git's, found by content; also as the JSON that `rebuild` reads.
 
-The two differ where something else than `apply` took a number: a producer that registered its schema, or a deletion.
+The two differ where something other than `apply` took a number: a producer that registered its schema, or a deletion.
 """
 
 from __future__ import annotations

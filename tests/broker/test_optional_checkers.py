@@ -11,7 +11,7 @@ import pytest
 from scratch import Scratch
 
 from schemactl.cli import main
-from schemactl.errors import SchemaRefused
+from schemactl.errors import SchemaRejected
 from schemactl.model import (
     BrokerDefaults,
     CompatibilityStrategy,
@@ -89,5 +89,5 @@ def test_the_embedded_registry_answers_by_the_checkers_it_is_configured_with(
         decisions = [registry.connect(topic, role, new).allowed for role in ("consumer", "producer")]
         assert decisions == [not checkers] * 2
         if checkers:
-            with pytest.raises(SchemaRefused):
+            with pytest.raises(SchemaRejected):
                 registry.put_schema(topic, new)

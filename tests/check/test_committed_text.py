@@ -101,7 +101,7 @@ def test_with_base_where_nothing_is_committed_is_an_error(
     made = Scratch(tmp_path / "new")
     made.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
     assert main(["-C", str(made.path), "check", "--base", "main"]) == ERROR
-    assert "nothing is committed here yet" in capsys.readouterr().err
+    assert "there is no commit here yet" in capsys.readouterr().err
 
 
 def test_an_encoding_of_the_working_tree_hides_nothing(

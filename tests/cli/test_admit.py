@@ -60,14 +60,14 @@ GOOD: dict[str, Any] = {
         ({"policies": {"broker_strategy": "NOPE"}}, "`policies.broker_strategy` is 'NOPE'"),
         ({"client_schema": {"type": "avro"}}, "`client_schema.type` is 'avro'"),
         ({"client_schema": {"type": "AVRO", "base64": "?"}}, "`client_schema.base64` is not base64"),
-        ({"client_schema": {"type": "AVRO", "text": 5}}, "`client_schema.text` is not a text"),
+        ({"client_schema": {"type": "AVRO", "text": 5}}, "`client_schema.text` is not a string"),
         ({"topic_state": {"steps": [{"op": "dance"}]}}, "`topic_state.steps[0].op` is 'dance'"),
         ({"topic_state": {"steps": 5}}, "`topic_state.steps` is not a list"),
         ({"topic_state": {"domain": "queue"}}, "`topic_state.domain`"),
         ({"topic_state": {"open_producers": -1}}, "`topic_state.open_producers` is -1"),
         (
             {"topic_state": {"steps": [{"op": "upload", "schema": {"type": "AVRO", "text": "nope"}}]}},
-            "`topic_state.steps[0]` is refused: Invalid schema definition data",
+            "`topic_state.steps[0]` is rejected: Invalid schema definition data",
         ),
     ],
 )
@@ -92,12 +92,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("producer", "orders"), 0, ("let in", "the definition in force (AVRO)", "carry version 5")),
-        (("producer", "orders@2"), 0, ("let in", "version 2 (AVRO)", "carry version 2")),
-        (("consumer", "orders@0"), 100, ("refused", "Unable to read schema", "schemactl diff")),
-        (("producer", "orders", "--without-schema"), 100, ("refused", "without a schema", "validation")),
-        (("consumer", "orders", "--without-schema"), 0, ("let in",)),
-        (("reader", "orders", "--auto"), 0, ("let in",)),
+        (("producer", "orders"), 0, ("accepted", "the definition in force (AVRO)", "carry version 5")),
+        (("producer", "orders@2"), 0, ("accepted", "version 2 (AVRO)", "carry version 2")),
+        (("consumer", "orders@0"), 100, ("rejected", "Unable to read schema", "schemactl diff")),
+        (("producer", "orders", "--without-schema"), 100, ("rejected", "without a schema", "validation")),
+        (("consumer", "orders", "--without-schema"), 0, ("accepted",)),
+        (("reader", "orders", "--auto"), 0, ("accepted",)),
         (("producer", "orders", "--auto"), 0, ("carry version 5",)),
         (
             ("consumer", "orders", "--type", "STRING"),

@@ -348,15 +348,15 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["orders", "--base64", "AA=="], "say with --version or --version-bytes"),
+        (["orders", "--base64", "AA=="], "schema version with --version or --version-bytes"),
         (["--version", "0"], "name the TOPIC"),
         (["orders", "--version", "99", "--base64", "AA=="], "has no version 99"),
         (["orders@99", "--version", "0", "--base64", "AA=="], "has no version 99"),
         (["orders", "--version", "0", "--base64", "?"], "not base64"),
         (["orders", "--version", "0", "--file", "none"], "cannot read none"),
-        (["invoices", "--version", "0", "--base64", "AA=="], "declare `proto:`"),
-        (["orders", "--jsonl"], "--jsonl takes all from its lines"),
-        (["--jsonl", "--json-defaults"], "--jsonl takes all from its lines"),
+        (["invoices", "--version", "0", "--base64", "AA=="], "add `proto:`"),
+        (["orders", "--jsonl"], "--jsonl reads everything from its lines"),
+        (["--jsonl", "--json-defaults"], "--jsonl reads everything from its lines"),
     ],
 )
 def test_what_is_missing_is_said(folder: Path, arguments: list[str], said: str) -> None:

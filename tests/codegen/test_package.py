@@ -262,7 +262,7 @@ def test_topics_that_have_no_columns_are_named_together() -> None:
     ]
     with pytest.raises(SchemactlError) as refused:
         files_of(topics)
-    assert "shop/sales/nodes: the record N holds itself" in str(refused.value)
+    assert "shop/sales/nodes: the record N is recursive" in str(refused.value)
     assert "shop/sales/wide: a decimal of 40 digits" in str(refused.value)
     assert "recursion_depth=3" in files_of(topics[:1], recursion_depth=3)["shop_schemas/shop/sales/nodes.py"]
 

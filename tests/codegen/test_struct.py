@@ -19,7 +19,7 @@ from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import schema as codec_schema
 from schemactl.codec.avro_definition import parse as codec_parse
 from schemactl.codegen import spark_type
-from schemactl.codegen.spark_type import SparkRefuses
+from schemactl.codegen.spark_type import UnsupportedBySpark
 from schemactl.codegen.struct import Options, convert
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro.parse import parse, parse_for_spark
@@ -60,7 +60,7 @@ def test_types_are_those_of_schema_converters(spark: str) -> None:
             continue
         schema = parse_for_spark(text, release)
         if case["error"]:
-            with pytest.raises(SparkRefuses) as refused:
+            with pytest.raises(UnsupportedBySpark) as refused:
                 convert(schema, options_of(case, spark))
             assert refused.value.error == case["error"]
             continue
@@ -105,7 +105,7 @@ def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
 def test_spark_has_times_from_4_1_on() -> None:
     schema = parse_for_spark('{"type": "long", "spark.sql.catalyst.type": "time"}', (4, 0))
     assert convert(schema, Options(spark="4.1")).type == spark_type.TIME
-    with pytest.raises(SparkRefuses):
+    with pytest.raises(UnsupportedBySpark):
         convert(schema, Options(spark="4.0"))
 
 
@@ -194,7 +194,7 @@ def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
         try:
             made = convert(parse_for_spark(json.dumps(definition), chosen.release), chosen)
             found = spark_type.to_json(made.type), made.nullable
-        except SparkRefuses as refused:
+        except UnsupportedBySpark as refused:
             found = refused.error, refused.condition
         except InvalidAvro as refused:
             found = refused.exception, None
@@ -227,7 +227,7 @@ TO_ITSELF = {"name": "next", "type": ["null", "R"]}
 def test_what_spark_has_no_type_for_is_refused_by_its_exception_and_condition(
     definition: Any, error: str, condition: str | None
 ) -> None:
-    with pytest.raises(SparkRefuses) as refused:
+    with pytest.raises(UnsupportedBySpark) as refused:
         convert(parse_for_spark(json.dumps(definition), (4, 1)), Options())
     assert (refused.value.error, refused.value.condition) == (error, condition)
 
@@ -250,5 +250,5 @@ def test_a_package_has_the_number_whatever_type_spark_noted_beside_it(spark: str
 def test_a_spark_release_that_is_none_is_refused() -> None:
     with pytest.raises(SchemactlError, match="not a Spark release"):
         _ = Options(spark="four").release
-    with pytest.raises(SchemactlError, match=r"Spark 3\.5 is older than what is known here"):
+    with pytest.raises(SchemactlError, match=r"Spark 3\.5 is older than the supported releases"):
         _ = Options(spark="3.5").release

@@ -149,7 +149,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
             "a.yaml:1:1: the file has 10,485,760 bytes; a declaration or definition has at most 5,242,880",
         ),
         (b"\x00\x01\x02\xff\xfe", "a.yaml:1:4: byte 0xFF is not UTF-8 (the file is binary)"),
-        (b"PK\x03\x04\x00\x00", "a.yaml:1:5: the file is binary: it holds a zero byte"),
+        (b"PK\x03\x04\x00\x00", "a.yaml:1:5: the file is binary: it contains a zero byte"),
         ("topic: é".encode("latin-1"), "a.yaml:1:8: byte 0xE9 is not UTF-8"),
         ("a: 1\nb: ü\n".encode("utf-16"), "a.yaml:1:1: byte 0xFF is not UTF-8 (the file is binary)"),
         ("\ufefftopic: a".encode(), "a.yaml:1:1: the file starts with a byte order mark"),

@@ -51,7 +51,7 @@ def test_what_was_applied_is_no_drift(estate: Estate, capsys: pytest.CaptureFixt
     assert estate.run("drift", "--detailed-exitcode", "--unmanaged") == 0
     head, _, last = capsys.readouterr().out.splitlines()
     assert head.startswith("Drift of local (sqlite:.schemactl/registry.db) from main at ")
-    assert last == "No drift. The registry holds what Git approved."
+    assert last == "No drift. The registry has what Git approved."
 
 
 def test_a_foreign_version_is_named_with_time_and_what_differs(
@@ -68,7 +68,7 @@ def test_a_foreign_version_is_named_with_time_and_what_differs(
     assert found["nearest"]["commit"]["id"] == estate.scratch.id(2)
     assert found["nearest"]["changes"] == [{"sign": "+", "what": "Order.discount: int = 0"}]
     assert any("discount" in line for line in found["nearest"]["diff"])
-    assert "Who did, the registry's answers cannot tell" in found["cause"]
+    assert "The registry does not show who did" in found["cause"]
     capsys.readouterr()
     assert estate.run("drift") == 100
     text = capsys.readouterr().out
@@ -127,7 +127,7 @@ def test_a_deletion_by_others_is_a_tombstone(estate: Estate, drift: Any) -> None
     tombstone, missing, apart = drift()
     assert tombstone["kind"] == "tombstone"
     assert (
-        "0-2 can no longer be read, nor messages written with them; the next versions count from 3"
+        "0-2 can no longer be read, and neither can messages written with them; the next versions count from 3"
         in (tombstone["message"])
     )
     assert (tombstone["version"]["version"], tombstone["version"]["schema"]) == (2, None)
@@ -171,7 +171,7 @@ def test_a_policy_that_somebody_changed(estate: Estate, drift: Any) -> None:
         registry.set_topic_policies(ORDERS, Policies(CompatibilityStrategy.FORWARD))
     [found] = drift()  # the topic's own is not managed in Git
     assert (found["namespace"], found["kind"]) == ("shop/sales", "policy")
-    assert found["message"] == "schema_compatibility_strategy is FULL, and Git approved BACKWARD"
+    assert found["message"] == "schema_compatibility_strategy is FULL, but Git approved BACKWARD"
 
 
 def test_partitions_that_differ(estate: Estate, drift: Any) -> None:
@@ -182,7 +182,7 @@ def test_partitions_that_differ(estate: Estate, drift: Any) -> None:
     [found] = drift()
     assert (found["kind"], found["message"]) == (
         "partitions",
-        "the topic has 2 partitions, and Git approved 4",
+        "the topic has 2 partitions, but Git approved 4",
     )
     assert "adds them" in found["fix"]
 
@@ -194,7 +194,7 @@ def test_a_killed_apply_leaves_a_trace(estate: Estate, drift: Any) -> None:
 
 
 def test_a_stamped_version_that_git_lost_has_a_way_out(estate: Estate, drift: Any) -> None:
-    """After a force push: the commit is in this clone, but on no approved line."""
+    """After a force push: the commit is in this clone, but not in the approved history."""
     lost = estate.scratch.id(2)
     estate.scratch.git("reset", "-q", "--hard", estate.scratch.id(1))
     [found] = drift()

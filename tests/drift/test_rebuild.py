@@ -83,7 +83,7 @@ def test_from_git_alone_the_numbers_are_gits_and_that_is_said(
     capsys.readouterr()
     assert estate.run("rebuild", "--auto-approve") == 0
     out = capsys.readouterr().out
-    assert "They are what they were if nothing but `apply` ever wrote there." in out
+    assert "They are correct if nothing but `apply` ever wrote there." in out
     assert estate.held() == [avro("id"), avro("id", note=0), avro("id", note=0, city=0)]
 
 

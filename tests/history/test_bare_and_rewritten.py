@@ -102,7 +102,7 @@ def test_after_a_force_push_nothing_is_renumbered_and_the_lost_commit_brings_the
     assert run(applied.path, *command) == 100
     said = "".join(capsys.readouterr())
     assert f"uploaded from commit {lost[:9]}" in said
-    assert "put that commit back into the approved line" in said
+    assert "restore that commit in the approved history" in said
     before = (applied.path / "registry.db").read_bytes()
     assert run(applied.path, *command) == 100
     assert (applied.path / "registry.db").read_bytes() == before

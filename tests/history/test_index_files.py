@@ -223,7 +223,7 @@ def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_li
     for option in ([], ["--staged"]):
         assert main(["-C", str(scratch.path), "check", *option]) == 1
         said = capsys.readouterr().err
-        assert "yaml:1:1: the name of this file is no UTF-8, or holds a line break" in said
+        assert "yaml:1:1: the name of this file is not UTF-8, or contains a line break" in said
         assert len(said.splitlines()) == 2
 
 

@@ -348,7 +348,7 @@ def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(
 ) -> None:
     assert refusal(shop, capsys, "show", "pings") == (
         1,
-        "schemactl: persistent://shop/ops/pings declares no schema, and never did\n",
+        "schemactl: persistent://shop/ops/pings has never had a schema\n",
     )
     code, message = refusal(shop, capsys, "show", "orders@3")
     assert code == 64

@@ -340,7 +340,7 @@ def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_polici
     registry.set_topic_policies(parts, Policies(CompatibilityStrategy.FULL_TRANSITIVE))
     registry.put_schema(parts, STRING)
     said = settled(run, capsys, "--one-commit")
-    assert f"{other}: left out: its list of schemas is that of {parts}, which is declared" in said
+    assert f"{other}: left out: it shares its list of schemas with {parts}, which is declared" in said
     [line] = [line for line in said.splitlines() if "left out" in line]
     assert line.startswith(str(other))
     text = (scratch.path / "namespaces/shop/sales/parts.yaml").read_text()
@@ -438,7 +438,7 @@ def test_commits_beside_the_approved_ref_are_said_to_be(
     scratch.commit({"schemactl.yaml": PROJECT + "approved: main\n"})
     scratch.git("switch", "-q", "-c", "import")
     assert run("import", "--commit-each-version") == 0
-    assert "bring the commits onto main, one by one as they are" in capsys.readouterr().out
+    assert "bring the commits onto main with a rebase or a fast-forward" in capsys.readouterr().out
     scratch.git("switch", "-q", "main")
     scratch.git("merge", "-q", "--ff-only", "import")
     assert run("plan", "--detailed-exitcode") == 0

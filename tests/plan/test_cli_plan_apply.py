@@ -263,7 +263,8 @@ def test_a_deletion_needs_its_flag(shop: Shop, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert shop.run("apply", "--auto-approve") == 0
     assert (
-        "No changes. The registry holds all that Git approved; 1 deletion skipped." in capsys.readouterr().out
+        "No changes. The registry has everything that Git approved; 1 deletion skipped."
+        in capsys.readouterr().out
     )
     assert shop.held() == 2
     assert shop.run("apply", "--auto-approve", "--allow-delete", "sales/orders") == 0

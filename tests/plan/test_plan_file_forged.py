@@ -207,7 +207,7 @@ def test_steps_that_git_does_not_give_are_refused(
 ) -> None:
     forge(planned(estate), change)
     said = assert_refused(estate, capsys)
-    assert "is not what Git and the registry say" in said
+    assert "does not match Git and the registry" in said
     assert "Fix: make it again: schemactl plan --target local --out plan.json" in said
 
 
@@ -233,9 +233,7 @@ def test_what_is_deleted_is_allowed_where_it_is_carried_out_too(
     capsys.readouterr()
     planned(estate, option, "legacy")
     assert f"schemactl apply plan.json {option} shop/sales/legacy" in capsys.readouterr().err
-    assert f"if that is what was reviewed: schemactl apply plan.json {option}" in assert_refused(
-        estate, capsys
-    )
+    assert f"if that was reviewed: schemactl apply plan.json {option}" in assert_refused(estate, capsys)
     other = "--force-delete" if option == "--allow-delete" else "--allow-delete"
     assert estate.run("apply", "plan.json", other, "legacy") == 64
     assert estate.run("apply", "plan.json", option, "legacy") == 0
@@ -285,7 +283,7 @@ def test_a_plan_of_another_repository_is_refused(
     text = planned(other).read_text()
     (estate.scratch.path / "plan.json").write_text(text)
     assert estate.run("apply", "plan.json") == 1
-    assert "not on the approved line" in capsys.readouterr().err
+    assert "not in the approved history" in capsys.readouterr().err
     # With one's own commit, its steps are still the other's.
     own = json.loads(planned(estate).read_text())
     (estate.scratch.path / "plan.json").write_text(text)
@@ -293,7 +291,7 @@ def test_a_plan_of_another_repository_is_refused(
         estate.scratch.path / "plan.json",
         lambda told: told.update({key: own[key] for key in ("approved", "scope", "state_digest")}),
     )
-    assert "is not what Git and the registry say" in assert_refused(estate, capsys)
+    assert "does not match Git and the registry" in assert_refused(estate, capsys)
     assert estate.held() == [avro("id")]
 
 
@@ -312,7 +310,7 @@ def test_a_plan_of_a_branch_that_is_not_approved_is_refused(
     project.write_text(text)
     capsys.readouterr()
     assert estate.run("apply", "plan.json") == 1
-    assert "not on the approved line" in capsys.readouterr().err
+    assert "not in the approved history" in capsys.readouterr().err
     assert estate.held() == [avro("id")]
 
 

@@ -85,9 +85,9 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
           = {ORDERS} in the registry Git's v0 is v2
           = {REFUNDS} is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {REFUNDS}
 
-        Nothing approved says what these version numbers of local stand for. Messages would be misread:
+        Nothing approved says which versions these numbers of local are. Messages would be misread:
           ! {ORDERS}: v1 is deleted, v2 is Git's v0
-          Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and have it approved
+          Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and merge it
 
         Plan: 1 namespace, 1 topic, 1 version to register; 1 deletion skipped.
         """
@@ -102,9 +102,9 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
             Stays as it is:
               = persistent://shop/sales/orders in the registry Git's v0 is v2
 
-            Nothing approved says what these version numbers of local stand for. Messages would be misread:
+            Nothing approved says which versions these numbers of local are. Messages would be misread:
               ! persistent://shop/sales/orders: v1 is deleted, v2 is Git's v0
-              Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and have it approved
+              Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and merge it
 
             Plan: 1 namespace, 2 topics, 1 version to register, 1 schema to delete."""
         )
@@ -114,11 +114,11 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
 def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, catalog(topic(ORDERS, A, record(ID, NEEDED))))
     text = render(plan)
-    assert "! persistent://shop/sales/orders\n  version 1 (222222222, 2026-01-02) would be refused: " in text
+    assert "! persistent://shop/sales/orders\n  version 1 (222222222, 2026-01-02) would be rejected: " in text
     assert "needed" in text
     assert text.endswith(
         "\n  Fix: change the strategy in Git, or register it all the same with --relax-while-replaying"
-        "\n\nRefused: 1 topic. Nothing of this plan can be applied."
+        "\n\nRejected: 1 topic. Nothing of this plan can be applied."
     )
     assert "Unable to read schema" not in text
 
@@ -142,7 +142,7 @@ def test_an_empty_plan(registry: EmbeddedRegistry) -> None:
     carry_out(registry, target)
     assert render(plan_for(registry, target)) == screen(
         """
-        No changes. The registry holds all that Git approved.
+        No changes. The registry has everything that Git approved.
         """
     )
 

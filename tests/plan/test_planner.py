@@ -198,11 +198,11 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     assert refusal.answer is not None
     assert refusal.answer.outcome is Outcome.INCOMPATIBLE
     assert refusal.message.startswith(
-        f"version 1 ({commit(1).short}, 2026-01-02) would be refused: incompatible under FULL"
+        f"version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
     )
     assert "--relax-while-replaying" in refusal.fix
     assert registered(plan) == [(0, 0), (0, 0)]
-    with pytest.raises(SchemactlError, match="expects refusals"):
+    with pytest.raises(SchemactlError, match="would reject a part of this plan"):
         carry_out(registry, target)
     assert registry.read(plan.scope) == Catalog()
 

@@ -12,7 +12,7 @@ import pytest
 import trustme
 from scripted import Asked, Said, Server, said, serving
 
-from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import Credentials, PulsarRegistry
@@ -413,7 +413,7 @@ def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPat
 def test_a_refusal_has_the_brokers_words(answer: Said, outcome: Outcome, words: str) -> None:
     with serving(lambda _: answer) as server:
         registry = PulsarRegistry(server.url)
-        with pytest.raises(SchemaRefused) as refused:
+        with pytest.raises(SchemaRejected) as refused:
             registry.put_schema(ORDERS, LONG)
         registry.close()
     assert (refused.value.outcome, refused.value.what) == (outcome, words)
@@ -461,7 +461,7 @@ def test_an_upload_that_is_too_big_is_not_tried_again() -> None:
     big = SchemaInfo(SchemaType.AVRO, b" " * 5_500_000)
     with serving(lambda _: trouble) as server:
         registry = PulsarRegistry(server.url)
-        with pytest.raises(SchemaRefused, match="too big for Pulsar: 5,500,000 bytes"):
+        with pytest.raises(SchemaRejected, match="too big for Pulsar: 5,500,000 bytes"):
             registry.put_schema(ORDERS, big)
         registry.close()
         assert len(server.asked) == 1

@@ -13,7 +13,7 @@ from applying import apply_until_done, planned
 from pulsar_histories import History, record, told
 from scripted import Asked, Said, said, serving
 
-from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
@@ -95,7 +95,7 @@ def test_the_plan_predicts_the_answer_of_the_brokers_release(
             assert registry.put_schema(orders, info) == 0
         else:
             predicted = [refusal.answer and refusal.answer.outcome for refusal in plan.refusals]
-            with pytest.raises(SchemaRefused) as refused:
+            with pytest.raises(SchemaRejected) as refused:
                 registry.put_schema(orders, info)
             assert predicted == [refused.value.outcome]
 

@@ -15,7 +15,7 @@ import brokers
 import pytest
 
 from schemactl.broker.connect import Role
-from schemactl.errors import SchemaRefused
+from schemactl.errors import SchemaRejected
 from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.storage import MemoryStorage
@@ -74,7 +74,7 @@ class Both:
         said = self.rest.call("POST", f"/schemas/{self.topic.schema_id}/schema", payload)
         try:
             self.registry.put_schema(self.topic, info)
-        except SchemaRefused:
+        except SchemaRejected:
             return said.status == 200, False
         return said.status == 200, True
 

@@ -15,7 +15,7 @@ import admin_rest
 import pytest
 from brokers import new_tenant
 
-from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.model import (
     CompatibilityStrategy,
     NamespaceName,
@@ -175,14 +175,14 @@ def test_doc_and_properties_are_not_stored_again(registry: Registry, orders: Top
 
 def test_an_incompatible_upload_is_refused_and_stores_nothing(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
-    with pytest.raises(SchemaRefused, match="Unable to read schema") as refused:
+    with pytest.raises(SchemaRejected, match="Unable to read schema") as refused:
         registry.put_schema(orders, record(ID, NEEDED))
     assert refused.value.outcome == Outcome.INCOMPATIBLE
     assert held(registry, orders) == [(0, record(ID))]
 
 
 def test_an_invalid_upload_is_refused_and_stores_nothing(registry: Registry, orders: TopicName) -> None:
-    with pytest.raises(SchemaRefused, match="Invalid schema definition data for AVRO schema") as refused:
+    with pytest.raises(SchemaRejected, match="Invalid schema definition data for AVRO schema") as refused:
         registry.put_schema(orders, SchemaInfo(SchemaType.AVRO, b"{"))
     assert refused.value.outcome == Outcome.INVALID
     assert topic(registry, orders) is None
@@ -191,7 +191,7 @@ def test_an_invalid_upload_is_refused_and_stores_nothing(registry: Registry, ord
 def test_a_bad_default_is_accepted_first_and_wedges_the_topic(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record({"name": "id", "type": "long", "default": "none"}))
     for info in (record(ID), record({"name": "id", "type": "long", "default": "none"})):
-        with pytest.raises(SchemaRefused) as refused:
+        with pytest.raises(SchemaRejected) as refused:
             registry.put_schema(orders, info)
         assert refused.value.outcome == Outcome.ERROR
     assert len(held(registry, orders)) == 1
@@ -286,7 +286,7 @@ def test_another_type_is_refused_unless_everything_is_compatible(
     registry: Registry, orders: TopicName, sales: NamespaceName
 ) -> None:
     registry.put_schema(orders, STRING)
-    with pytest.raises(SchemaRefused, match="exists schema type STRING, new schema type INT32"):
+    with pytest.raises(SchemaRejected, match="exists schema type STRING, new schema type INT32"):
         registry.put_schema(orders, INT32)
     registry.set_namespace_policies(sales, Policies(S.ALWAYS_COMPATIBLE))
     assert registry.put_schema(orders, INT32) == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from property_runs import EXAMPLES
 
-from schemactl.errors import RegistryError, SchemaRefused
+from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -126,7 +126,7 @@ class RegistryMachine(RuleBasedStateMachine):
         known = next((number for number, held in modelled.live if held == info), None)
         try:
             number = self.registry.put_schema(name, info)
-        except SchemaRefused:
+        except SchemaRejected:
             assert known is None
             assert not modelled.accepts(info, self.strategy(name))
         except RegistryError:

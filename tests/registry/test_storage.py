@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from schemactl.errors import RegistryError, SchemaRefused, UsageError
+from schemactl.errors import RegistryError, SchemaRejected, UsageError
 from schemactl.model import BrokerDefaults, NamespaceName, Release, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.registry import Registry, Scope, open_registry
 from schemactl.registry.database import Database, SqliteStorage
@@ -234,6 +234,6 @@ def test_the_largest_definition_is_a_ledger_entrys() -> None:
 
     with closing(EmbeddedRegistry(":memory:")) as registry:
         registry.create_namespace(SALES)
-        with pytest.raises(SchemaRefused, match="non-faulty bookies"):
+        with pytest.raises(SchemaRejected, match="non-faulty bookies"):
             registry.put_schema(ORDERS, padded(LARGEST_BYTES + 1))
         assert registry.put_schema(ORDERS, padded(LARGEST_BYTES)) == 0

@@ -128,7 +128,7 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     none = run("--messages", "../others.parquet", "--out", "../other-lake")
     assert (none.returncode, none.stdout) == (1, "")
     assert none.stderr == (
-        f"schemactl: {folder.parent}/others.parquet holds no message of persistent://shop/sales/orders\n"
+        f"schemactl: {folder.parent}/others.parquet has no messages of persistent://shop/sales/orders\n"
     )
 
 

@@ -300,7 +300,7 @@ def test_every_row_comes_in_one_pass_without_python_and_its_reason_when_it_is_sp
     assert rows == [row | {"__error": row["__error"] and later} for row in with_reasons]
     assert [row["__error"] for row in rows] == [None, later, later, None, later]
     for engine in ("jvm", "arrow"):
-        with pytest.raises(WrongArgument, match="not decoded with this codec"):
+        with pytest.raises(WrongArgument, match="decoded with another codec"):
             split(decode(raw, codec, engine=engine), Codec([Version(0, record(("a", "string")))]))
     for keep in (True, False):
         good, rejected = split(decoded, codec, keep=keep)
@@ -340,7 +340,7 @@ def test_what_only_the_codec_reads_is_read_by_it_and_said(spark: SparkSession) -
         "never strict": Codec([Version(0, record(("a", "int")))], options=Options(strict=True)),
         "unless they are records": Codec([Version(0, avro(["int", "string"]))]),
         "by case": Codec([Version(0, record(("a", record_of("x", "X"))))]),
-        "holds itself": Codec([Version(0, itself)], options=Options(recursion_depth=2)),
+        "is recursive": Codec([Version(0, itself)], options=Options(recursion_depth=2)),
         "does not take the topic's schemas": Codec(
             [Version(0, record(("a", "int"), ("a$b", "int"))), Version(1, record(("a", "int")))]
         ),

@@ -242,7 +242,7 @@ def test_a_damaged_journal_is_named_with_what_to_do(tmp_path: Path, content: byt
         record = tmp_path / "_landing" / "job" / name
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_bytes(content)
-        message = f"^{record} is damaged, and says .* delete {record.parent}.* {words}"
+        message = f"^{record} is damaged: it no longer .* delete {record.parent}.* {words}"
         with pytest.raises(OSError, match=message):
             does(places(tmp_path).rows)
         record.unlink()
@@ -296,7 +296,7 @@ def test_a_local_folder_is_written_in_several_ways(place: str | Path, path: str)
 def test_a_place_that_arrow_does_not_know_is_rejected_with_what_it_knows() -> None:
     with pytest.raises(ValueError, match=r"names no file system.*s3:"):
         Folder.at("dbfs:/mnt/x")
-    with pytest.raises(ValueError, match="an empty path names no folder"):
+    with pytest.raises(ValueError, match="the path is empty"):
         Folder.at("")
 
 

@@ -142,7 +142,7 @@ def test_the_generated_package_reads_them_so_on_both_engines(
         found = module.decode(messages, engine=engine, reasons=True).orderBy("__schemaVersion").collect()
         assert [{"id": row["id"], "own4": row["own4"]} for row in found[:2]] == list(READ.values())
         assert [row["__error"] for row in found[:2]] == [None, None]
-        assert "schema version 6 is none that Git knows of live (0 to 5)" in found[2]["__error"]
+        assert "schema version 6 is not a version of live that Git knows (0 to 5)" in found[2]["__error"]
         assert (found[2]["id"], bytes(found[2]["__payload"])) == (None, payload(5))
         encoded = module.encode(
             spark.createDataFrame([("c", 1, 0)], "id string, own4 long, __schemaVersion long")

@@ -361,7 +361,7 @@ def test_who_may_not_read_is_told_so_and_who_may_reads(
     assert brokers.token("stranger") not in str(rejected.value)
     del options["pulsar.client.authPluginClassName"]
     options["pulsar.client.operationTimeoutMs"] = "1000"
-    with pytest.raises(PulsarProblem, match="or it does not take these credentials"):
+    with pytest.raises(PulsarProblem, match="or it rejects these credentials"):
         rows()
 
 

@@ -179,7 +179,7 @@ def test_a_subscription_holds_back_what_was_not_read(
         assert_soon(lambda: (left("held"), left("loose")), (4, 0))
         # It comes back after the unloading.
         assert_soon(lambda: space.consumers("held", "query"), 1)
-        with pytest.raises(PulsarProblem, match="each query needs one of its own"):
+        with pytest.raises(PulsarProblem, match="each query needs its own"):
             started(space, opened, topic=topic, predefinedSubscription="query")
         assert run.batch() == numbered(0, 4)
         run.stream.commit(run.at)

@@ -246,7 +246,7 @@ def test_a_table_that_must_be_written_anew_has_no_view() -> None:
     today = codec(record("Order", field("id", "int")))
     columns = spark_types.StructType().add("id", "string")
     with pytest.raises(
-        ValueError, match="the table has id as string, which is not read as int: it must be written anew"
+        ValueError, match="the table has id as string, which is not read as int: rewrite the table"
     ):
         view_sql("t", columns, today, name="v")
 

@@ -84,7 +84,7 @@ def test_what_is_recorded_needs_to_be_approved(estate: Estate, capsys: pytest.Ca
     assert estate.run("drift", "--accept", "--reason", " uploaded by hand ") == 0
     out = capsys.readouterr().out
     assert f"{ORDERS}: v1 is not known to Git" in out
-    assert "Next: commit numbers/local.yaml with what it names, and have it approved" in out
+    assert "Next: commit numbers/local.yaml with what it names, and merge it" in out
     today = datetime.now(UTC).date().isoformat()
     file = next(
         line.split("foreign: ")[1].split(",")[0] for line in numbers(estate).splitlines() if "foreign" in line
@@ -112,7 +112,7 @@ def test_with_the_record_apply_and_what_follows_are_plain_again(
     assert estate.held() == [avro("id"), FOREIGN, avro("id", own=0)]
     capsys.readouterr()
     assert estate.run("plan", "--detailed-exitcode") == 0
-    assert "No changes. The registry holds all that Git approved." in capsys.readouterr().out
+    assert "No changes. The registry has everything that Git approved." in capsys.readouterr().out
     assert estate.run("apply", "--auto-approve") == 0
     capsys.readouterr()
     assert estate.run("drift", "--detailed-exitcode") == 0

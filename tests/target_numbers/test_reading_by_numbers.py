@@ -104,8 +104,11 @@ def test_a_number_of_which_nothing_is_recorded_is_rejected(
     capsys.readouterr()
     for number, reason in (
         (1, "was deleted, and nobody recorded its definition (uploaded by hand)"),
-        (3, "is none that Git knows of local (0 to 2): `schemactl drift --target local` says what it is"),
-        (-1, "is none that Git knows of local"),
+        (
+            3,
+            "is not a version of local that Git knows (0 to 2): `schemactl drift --target local` shows what it is",
+        ),
+        (-1, "is not a version of local that Git knows"),
     ):
         assert decode(estate, BY_FOREIGN, number, "--target", "local") == 100
         out, error = capsys.readouterr()
@@ -131,7 +134,7 @@ def test_without_a_target_nothing_is_read_where_one_counts_otherwise(
         assert estate.run(*command) == 64, command
         out, error = capsys.readouterr()
         assert out == ""
-        assert "version numbers are not the same everywhere: persistent://shop/sales/orders on local" in error
+        assert "targets differ in their version numbers: persistent://shop/sales/orders on local" in error
         assert "--target local" in error
     assert not (estate.scratch.path / "out").exists()
     assert estate.run("generate", "--out", "out", "--target", "local") == 0
@@ -325,7 +328,7 @@ def test_nothing_is_written_by_a_version_that_the_target_has_no_number_for() -> 
         codec.encode_batch(pa.RecordBatch.from_pylist([{"id": "a"}]))
     with pytest.raises(Unreadable, match="schema version 0 cannot be read: it was deleted"):
         codec.decode_one(payload(record("id"), id="a"), 0)
-    with pytest.raises(Unreadable, match=r"none that Git knows of prod \(0 to 0\)"):
+    with pytest.raises(Unreadable, match=r"not a version of prod that Git knows \(0 to 0\)"):
         codec.decode_one(payload(record("id"), id="a"), 1)
 
 
@@ -358,4 +361,4 @@ def test_a_number_between_that_is_nobodys_is_rejected(
     code = decode(estate, payload(record("id"), id="a"), 50_000, "--target", "local")
     told = capsys.readouterr()
     assert code != 0
-    assert "schema version 50000 is none that Git knows of local" in told.out + told.err
+    assert "schema version 50000 is not a version of local that Git knows" in told.out + told.err

@@ -1,4 +1,4 @@
-"""Topics, namespaces and schemas: the keys of their documents."""
+"""The shapes of topic and namespace documents, and of schemas."""
 
 from __future__ import annotations
 

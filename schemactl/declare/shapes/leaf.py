@@ -1,4 +1,4 @@
-"""Values that are no mappings, each with the message for what is not accepted."""
+"""The shapes of scalar values and lists, each with its error message."""
 
 from __future__ import annotations
 

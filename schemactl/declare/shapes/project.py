@@ -1,4 +1,4 @@
-"""The project file: its keys."""
+"""The shape of the project file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_category(value: object) -> None:
 def check_checker(value: object) -> None:
     """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
     if isinstance(value, str) and value.rpartition(".")[2] in _OF_EVERY_BROKER:
-        raise ValueError(f"`{value}` is no optional checker: every broker has it", "remove it")
+        raise ValueError(f"`{value}` is not optional: every broker has this checker", "remove it")
     choice("optional checker of Pulsar", _CHECKERS).check(value)
 
 

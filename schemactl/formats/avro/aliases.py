@@ -1,4 +1,4 @@
-"""A writer's schema under the names that its reader knows: Java's Schema.applyAliases, side effects included."""
+"""A writer's schema under its reader's names: Java's Schema.applyAliases, side effects included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema as the types it is made of, so that definitions can be told apart without writing them out together.
+"""A schema as a graph of its types, so that definitions can be compared without being expanded.
 
 `equality` spells a schema out from its root. Here each named type is spelled out by itself, with the named types inside it
 by name: two schemas are equal exactly when their roots are, and the types these lead to. So where a thousand definitions

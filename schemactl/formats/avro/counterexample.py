@@ -1,4 +1,4 @@
-"""The smallest message that a reader cannot read, or reads wrongly: sought among a writer's simplest, proved by reading it."""
+"""The smallest message that a reader cannot decode or misreads, verified by decoding it."""
 
 from __future__ import annotations
 

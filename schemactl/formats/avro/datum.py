@@ -1,4 +1,4 @@
-"""Avro's binary form of one small message: written as Java's GenericDatumWriter does, read as its GenericDatumReader.
+"""Avro's binary form of one small message, as Java's GenericDatumWriter and GenericDatumReader have it.
 
 This proves what a finding claims; it is not a codec for pipelines (that is `schemactl.codec`). Data are plain: None, bool,
 int, float, str, bytes, list, dict for maps and records, and `In` for a value of a union.

@@ -1,4 +1,4 @@
-"""Which defaults Java can turn into bytes: ResolvingGrammarGenerator.encode, and reading the result back."""
+"""The defaults that Java can encode: ResolvingGrammarGenerator.encode, and decoding the result."""
 
 from __future__ import annotations
 

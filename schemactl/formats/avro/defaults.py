@@ -1,4 +1,4 @@
-"""Whether a field's default is a value of its type, as Java's Schema.isValidDefault says in each release."""
+"""The validation of a field's default, as Java's Schema.isValidDefault in each release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of definitions: from parsed JSON to the model, with everything rejected that is not a schema.
+"""The parser of definitions: from JSON values to the model; rejects what is not a schema.
 
 Follows org.apache.avro.Schema.parse. How types are defined and found by name differs between versions of Avro: `parse`
 has that. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.

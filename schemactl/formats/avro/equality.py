@@ -1,4 +1,4 @@
-"""When two schemas are the same schema: Java's Schema.equals, which decides whether Pulsar stores a new version.
+"""Java's Schema.equals, which decides whether Pulsar stores a new version.
 
 It looks at full names, fields in order with their types, defaults and sort orders, symbols in order, sizes, and custom
 properties (logicalType among them). It does not look at doc, aliases, the default of an enum, and error or record.

@@ -1,4 +1,4 @@
-"""An incompatibility of Avro schemas for people: the field's path, the reason in a sentence, the fix in another."""
+"""An incompatibility in words: the field's path, the reason in a sentence, the fix in another."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ def _type_mismatch(case: _Case) -> tuple[str, str]:
     if case.upgraded:
         wider = {"int": "long", "float": "double"}.get(written)
         hint = f" ({written} may become {wider})" if wider else ""
-        return reason, f"keep {written}{hint}, or add a field of the new type with a default beside it."
+        return reason, f"keep {written}{hint}, or add a field of the new type with a default next to it."
     return (
         reason,
-        f"keep {read} for as long as version {case.version} is read, or add a field of the new type beside it.",
+        f"keep {read} for as long as version {case.version} is read, or add a field of the new type next to it.",
     )
 
 
@@ -223,7 +223,7 @@ def _size_mismatch(case: _Case) -> tuple[str, str]:
     name = case.trace.schema.full_name
     return (
         f"{case.place}: {name} has {written} bytes in the messages, and {read} for the reader.",
-        f"keep {written if case.upgraded else read} bytes, or add a fixed of another name beside it.",
+        f"keep {written if case.upgraded else read} bytes, or add a fixed of another name next to it.",
     )
 
 

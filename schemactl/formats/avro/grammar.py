@@ -1,4 +1,4 @@
-"""The broker's own check of two Avro schemas: may a reader be used on what a writer has written?
+"""The broker's own compatibility check of two Avro schemas, by resolving grammars.
 
 Pulsar asks Java's `Symbol.hasErrors(ResolvingGrammarGenerator.generate(writer, reader))`: Resolver makes a tree of actions, the
 generator a grammar of the tree, and error symbols are looked for in the grammar. That is not schema resolution as specified:

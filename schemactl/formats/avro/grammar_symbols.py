@@ -1,4 +1,4 @@
-"""A resolving grammar, and what Java's Symbol.hasErrors finds in it (org.apache.avro.io.parsing.Symbol).
+"""The symbols of a resolving grammar, and Java's Symbol.hasErrors (org.apache.avro.io.parsing.Symbol).
 
 Only what decides is kept of a grammar: error symbols, and what leads to them. Where records lead back to themselves, order
 counts as well: Java first flattens the grammar, copying the productions of records into one another, and where two records are

@@ -1,4 +1,4 @@
-"""Why a reader may fail on what a writer wrote: a reason as it is found, and as Java's SchemaCompatibility tells it."""
+"""The reasons why a reader may fail on a writer's messages, and their text in Java's SchemaCompatibility."""
 
 from __future__ import annotations
 

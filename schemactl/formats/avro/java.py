@@ -1,4 +1,4 @@
-"""What Java's Avro throws where it gives no answer."""
+"""The exceptions of Java's Avro."""
 
 from __future__ import annotations
 

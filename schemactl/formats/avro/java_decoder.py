@@ -1,4 +1,4 @@
-"""Reading bytes that were never Avro's as if they were: what Java's GenericDatumReader and BinaryDecoder make of them."""
+"""Java's GenericDatumReader and BinaryDecoder on bytes that are not valid Avro."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small messages of an Avro definition, and what a reader makes of any message."""
+"""Small messages of an Avro definition, and the result of decoding any message."""
 
 from __future__ import annotations
 

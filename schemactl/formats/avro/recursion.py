@@ -1,4 +1,4 @@
-"""Recursion as deep as the data, kept on the heap.
+"""Recursion of any depth, with its stack on the heap.
 
 Definitions come from strangers, and a chain of references can be as long as the text. A recursive function is
 written as a generator that yields the call it needs and gets its result back: `child = yield walk(node.items)`.

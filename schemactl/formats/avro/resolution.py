@@ -1,4 +1,4 @@
-"""Whether a reader can decode what a writer wrote, and every reason why it may not.
+"""Whether a reader can decode a writer's messages, with every reason why not.
 
 Follows org.apache.avro.SchemaCompatibility of Avro 1.12.1 step by step: the same incompatibilities in the same order, at
 the same locations, with the same messages.

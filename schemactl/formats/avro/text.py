@@ -1,4 +1,4 @@
-"""The JSON text of an Avro definition, read as Jackson reads it for Avro's Java parser.
+"""A parser of an Avro definition's JSON text, with the rules of Jackson as Avro's Java parser uses it.
 
 That is JSON with comments (`/* */` and `//`) before its end, where the last of two equal keys counts, within Jackson's
 default limits (StreamReadConstraints).

@@ -1,4 +1,4 @@
-"""From where an incompatibility was found to the places in both definitions, as pointers and in people's words."""
+"""The places of an incompatibility in both definitions, as JSON pointers and in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PROTOBUF_NATIVE: descriptors of protobuf messages, judged by the wire.
+"""PROTOBUF_NATIVE: descriptors of protobuf messages, compared by their wire format.
 
 The modules here import protobuf's runtime, which comes with the extra `proto`; this one imports them on use.
 """

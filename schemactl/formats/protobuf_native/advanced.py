@@ -1,4 +1,4 @@
-"""Pulsar's opt-in "advanced" checker of PROTOBUF_NATIVE (5.0), as ProtobufNativeSchemaCompatibility decides.
+"""Pulsar 5.0's optional advanced checker of PROTOBUF_NATIVE (ProtobufNativeSchemaCompatibility).
 
 It walks what the root messages reach, breadth first, fields in order of their numbers, and rejects at the first rule that
 fires. Here every violation is yielded, in its order; the first is what a broker names.

@@ -1,4 +1,4 @@
-"""`buf breaking` (1.75, rules v2) for the categories WIRE and WIRE_JSON: which elements are compared, in which order reported.
+"""`buf breaking` (1.75, rules v2) for the categories WIRE and WIRE_JSON: the elements it compares, in its order.
 
 Files are paired by path, messages, enums and services by full name over all files, fields and values by number. buf's other
 categories, FILE and PACKAGE, are about generated code and are left to buf.

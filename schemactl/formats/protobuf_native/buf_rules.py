@@ -1,4 +1,4 @@
-"""buf's rules of the categories WIRE and WIRE_JSON, one function a rule. Ids, conditions and words are buf's.
+"""buf's rules of the categories WIRE and WIRE_JSON, one function for each; ids, conditions and messages are buf's.
 
 Source: bufcheckserverhandle of buf 1.75.
 """

@@ -1,4 +1,4 @@
-"""From `.proto` files, or a descriptor set, to the definition that Pulsar stores; with every part's place in the text.
+"""The compiler from `.proto` files, or a descriptor set, to the definition that Pulsar stores, with source places.
 
 protoc comes with the package grpcio-tools. It runs in a process of its own (see `worker`), many definitions in one go, over
 copies in a temporary folder: nothing of the user's is written, and nothing but the given texts is read.
@@ -159,7 +159,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
     site, include = _protoc()
     with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
         jobs = [Path(folder, str(number)) for number in range(len(protos))]
-        refused = [_lay_out(job, proto) for job, proto in zip(jobs, protos, strict=True)]
+        refused = [_write_files(job, proto) for job, proto in zip(jobs, protos, strict=True)]
         todo = [number for number, problem in enumerate(refused) if problem is None]
         codes: dict[int, str] = {}
         while todo:
@@ -198,7 +198,7 @@ def _protoc() -> tuple[str, str]:
     return str(package.parent), str(package / "_proto")
 
 
-def _lay_out(job: Path, proto: Proto) -> InvalidSchema | None:
+def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
     """Write the texts to the job's folder, or return why they cannot be."""
     if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
         return InvalidSchema(

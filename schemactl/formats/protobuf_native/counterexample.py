@@ -1,4 +1,4 @@
-"""One message that proves a breakage: the writer's bytes, and what protobuf's own parser makes of them for the reader."""
+"""One message that proves an incompatibility: the writer's bytes, and protobuf's own result for the reader."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def _difference(attempt: _Attempt, written: Parsed, readers: type[Parsed], data:
         read.ParseFromString(data)
         if not read.IsInitialized():
             missing = read.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs lack it
-            return f"the message is refused: it lacks {', '.join(missing)}"
+            return f"the message is rejected: it lacks {', '.join(missing)}"
         before, after = _at(_view(written), attempt.way), _at(_view(read), attempt.way)
     except (DecodeError, UnicodeDecodeError) as error:
-        return f"the message is refused: {error}"
+        return f"the message is rejected: {error}"
     for field, other in zip(attempt.writer, attempt.reader, strict=False):
         number = field.proto.number
         there, here = before.get(number), after.get(number)

@@ -1,4 +1,4 @@
-"""The value a reader gets for a field that the message does not carry."""
+"""The value that a reader gets for a field that the message does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled `.proto` files and what they declare: full names, resolved features, and places in the `.proto`.
+"""Compiled `.proto` files: full names, resolved features, and places in the `.proto`.
 
 `google.protobuf.descriptor_pb2` gives the facts one by one; the rules ask about elements as Go's protoreflect and
 Java's Descriptors answer, with the file's edition taken into account.

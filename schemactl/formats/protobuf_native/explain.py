@@ -1,4 +1,4 @@
-"""A breakage of data in words for people."""
+"""An incompatibility of protobuf messages in words."""
 
 from __future__ import annotations
 

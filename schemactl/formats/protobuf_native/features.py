@@ -1,4 +1,4 @@
-"""The features of protobuf editions: what a file starts with, and what each element below it overrides.
+"""The features of protobuf editions: a file's defaults, and the overrides of its elements.
 
 proto2 and proto3 are editions, too: `syntax` picks the defaults (protobuf's "Feature Settings for Editions").
 """

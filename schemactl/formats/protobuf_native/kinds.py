@@ -1,4 +1,4 @@
-"""What kind of value a field holds on the wire, and how many."""
+"""The kind of a field's values on the wire, and its cardinality."""
 
 from __future__ import annotations
 

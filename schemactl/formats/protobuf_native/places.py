@@ -1,4 +1,4 @@
-"""Where a part of a definition stands in the `.proto`.
+"""The place of a part of a definition in its `.proto` file.
 
 A pointer names what it means and not where it lies, so that it survives edits and finds its like in another version:
 

@@ -1,4 +1,4 @@
-"""A file descriptor as the `.proto` text that declares it, for files that have none any more.
+"""The `.proto` text of a file descriptor, for definitions whose source is not available.
 
 What the text cannot say, or says only in ways that are not known here (groups, custom options), is refused. Whoever needs
 to be sure compiles the text again and compares.

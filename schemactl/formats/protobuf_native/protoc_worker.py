@@ -1,4 +1,4 @@
-"""Runs protoc over many folders: a script for a process of its own, where protoc's crash or its words do no harm.
+"""A script that runs protoc over many folders, in a process of its own so that crashes and output of protoc do no harm.
 
     python protoc_worker.py SITE INCLUDE < jobs
 

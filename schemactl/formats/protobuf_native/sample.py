@@ -1,4 +1,4 @@
-"""Small messages in protobuf's binary form, and what protobuf's own parser makes of bytes."""
+"""Small messages in protobuf's binary form, and the result of protobuf's own parser for any bytes."""
 
 from __future__ import annotations
 

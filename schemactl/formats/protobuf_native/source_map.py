@@ -1,4 +1,4 @@
-"""Where the parts of a compiled `.proto` stand in its text."""
+"""The places of the parts of a compiled `.proto` in its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data verdict: where a reader of one descriptor fails on, or misreads, the bytes of another.
+"""The data verdict: where a reader with one descriptor fails on, or misreads, the messages of another.
 
 The rules are buf's WIRE rules, by their names, as far as they are about bytes, read in one direction: the writer is
 buf's "previous", the reader its "new". Where buf goes by names, this goes by what is on the wire:
@@ -184,7 +184,7 @@ def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
         yield Incompatibility(
             "FIELD_SAME_DEFAULT",
             f"{reader.pointer}/default",
-            f"{_called(reader)} is, where it is not set, {values}",
+            f"{_called(reader)} defaults to {values} when it is not set",
         )
 
 

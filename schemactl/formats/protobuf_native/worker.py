@@ -1,4 +1,4 @@
-"""The process that runs protoc: started for one call, or kept while a history is read, which asks for one file at a time."""
+"""The process that runs protoc: started for one call, or kept while a history is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PROTOBUF_NATIVE schema's bytes hold: a JSON object around a descriptor set, and which message is the root.
+"""The bytes of a PROTOBUF_NATIVE schema: a JSON object with a descriptor set and the name of the root message.
 
 Read as leniently as Pulsar reads it (ProtobufNativeSchemaUtils.deserialize, Jackson's defaults), written always alike.
 """

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.errors import InvalidSchema, RegistryError, SchemaRefused
+from schemactl.errors import InvalidSchema, RegistryError, SchemaRejected
 from schemactl.formats import SPECS, spec
 from schemactl.model import (
     WITHOUT_SCHEMA,
@@ -84,7 +84,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
     """Return the number that the registry gives to the upload.
 
     Raises:
-        SchemaRefused: the registry refuses it.
+        SchemaRejected: the registry refuses it.
         RegistryError: there is no response, or the upload would do harm that Pulsar does not prevent.
     """
     if info.type in WITHOUT_SCHEMA:
@@ -99,7 +99,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
         number: int = answer["version"]["version"]
         return number
     if is_too_big(reply, len(info.schema)):
-        raise SchemaRefused(
+        raise SchemaRejected(
             Outcome.ERROR,
             f"{topic}: the definition is too big for Pulsar: {len(info.schema):,} bytes",
             fix="stay below 5,242,710 bytes",
@@ -107,7 +107,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
     outcome = _outcome(reply)
     if outcome is None:
         connection.expect(reply, f"upload to {topic}", of=f"namespace {topic.namespace_name}")
-    raise SchemaRefused(outcome or Outcome.ERROR, connection.error_message(reply))
+    raise SchemaRejected(outcome or Outcome.ERROR, connection.error_message(reply))
 
 
 def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
@@ -176,7 +176,7 @@ def _payload(info: SchemaInfo) -> dict[str, Any]:
             raise RegistryError(f"a KEY_VALUE schema needs the properties {', '.join(sorted(missing))}")
     text = spec(info).text(info)
     if text is None:
-        raise SchemaRefused(Outcome.INVALID, f"the {info.type.name} definition is not UTF-8")
+        raise SchemaRejected(Outcome.INVALID, f"the {info.type.name} definition is not UTF-8")
     return {"type": info.type.name, "schema": text, "properties": dict(info.properties)}
 
 
