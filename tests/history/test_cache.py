@@ -29,9 +29,7 @@ ORDERS = TopicName.parse("shop/sales/orders")
 
 def read(path: Path, project: Project = PROJECT, ref: str | None = None) -> history.History:
     with history.Repository.open(path) as repository:
-        found = history.read(repository, project, ref)
-        found.catalog.load()
-        return found
+        return history.read(repository, project, ref)
 
 
 def subjects(approved: history.History) -> list[str]:
@@ -112,7 +110,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     first, second = cache.versions("shop/sales/orders")
     assert (first.number, first.type, first.path, second.number) == (0, "AVRO", "topics/orders.yaml", 1)
     assert [cache.commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
-    infos = [version.info for version in approved.catalog.topics[ORDERS].versions]
+    infos = [version.info for version in approved.catalog.topics[ORDERS].load().versions]
     assert [first.fingerprint, second.fingerprint] == [fingerprint(info) for info in infos if info]
     assert cache.users("topics/orders.avsc") == ["shop/sales/orders"]
     assert cache.entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main:topics/orders.avsc"))
