@@ -199,11 +199,7 @@ def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
-    """Return what a plain file holds; with `private` only where it is ours alone to read and write.
-
-    Raises:
-        OSError: it cannot be read, or is something else, or larger.
-    """
+    """Return what a plain file holds, `private` where it is ours alone to read and write; raise OSError for anything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)
