@@ -47,7 +47,7 @@ INTERRUPTIBLE = (
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A shop, and messages of its topics beside it."""
     place = tmp_path_factory.mktemp("made")
-    topics = read_here(str(shop.make(place))).catalog.topics
+    topics = read_here(str(shop.make(place))).catalog.load().topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (place / "archive").mkdir()
     for seed in (1, 2):

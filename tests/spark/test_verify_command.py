@@ -32,7 +32,7 @@ ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = shop.make(tmp_path_factory.mktemp("verify"))
-    topics = read_here(str(made)).catalog.topics
+    topics = read_here(str(made)).catalog.load().topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(made.parent / "messages.parquet", codecs, count=COUNT)
     return made
