@@ -19,6 +19,8 @@ from schemactl.cli.compare import _fingerprint, _identity, _verdicts
 from schemactl.cli.json_lines import answer_lines
 from schemactl.model import ProtoCategory, Release
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parent / "corpus"
 Row = dict[str, Any]
 

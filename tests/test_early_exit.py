@@ -13,6 +13,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.early_exit import MESSAGE
 
+pytestmark = pytest.mark.slow
+
 REFUND = "topics/refunds.avsc"
 BROKEN = record("id", "reason", name="Refund")
 ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'

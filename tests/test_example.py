@@ -14,6 +14,8 @@ from examples.shop import demo, messages
 from schemactl import history
 from schemactl.model import SchemaType
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = {
     "ops/cold-room-celsius": 1,
     "ops/deliveries": 1,

@@ -47,6 +47,8 @@ from schemactl.serve import jackson
 from schemactl.serve.answers import BadRequest, ErrorPage
 from schemactl.source import JsonText, place
 
+pytestmark = pytest.mark.slow
+
 Parser = Callable[[str], object]
 
 

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from scratch import ENVIRONMENT, Scratch, declared, record
 
+pytestmark = pytest.mark.slow
+
 MANIFEST = Path(__file__).parent.parent / ".pre-commit-hooks.yaml"
 PRE_COMMIT = [sys.executable, "-m", "pre_commit"]
 

@@ -16,6 +16,8 @@ from scratch import Scratch, declared, record
 from schemactl.errors import SchemactlError
 from schemactl.output import OWN, read, refuse_links, remove, top_of, write
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 version: 1
 roots: [topics]

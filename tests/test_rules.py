@@ -49,6 +49,8 @@ from schemactl.rules import Rule, rules
 from schemactl.rules.pages import pages
 from schemactl.verdicts import Finding, Outcome
 
+pytestmark = pytest.mark.slow
+
 CASES = Path(__file__).parent / "cases"
 
 Case = Mapping[str, Any]

@@ -14,6 +14,8 @@ from scratch import Scratch, declared, record
 
 import schemactl
 
+pytestmark = pytest.mark.slow
+
 EVIL = "import os, pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
 
 

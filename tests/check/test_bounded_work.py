@@ -14,6 +14,8 @@ from typing import Any, Final
 import pytest
 from scratch import ENVIRONMENT, Scratch
 
+pytestmark = pytest.mark.slow
+
 Files = Mapping[str, str]
 
 GENERATE: Final = "generate: {package: shop_schemas}\n"

@@ -13,6 +13,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 from schemactl.__main__ import main as start
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 FINE, ERROR, BAD = 0, 1, 100
 PROJECT_FILE = (
     "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"

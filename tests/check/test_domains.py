@@ -13,6 +13,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 PROJECT = (
     "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
     "defaults: {schema_compatibility_strategy: BACKWARD}\n"

@@ -19,6 +19,8 @@ from schemactl.errors import InvalidSchema
 from schemactl.formats import problems
 from schemactl.model import Project, Release, SchemaInfo
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Project(roots=("topics",))
 USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
 BAD_DEFAULT = (

@@ -14,6 +14,8 @@ from schemactl.cli import main
 from schemactl.model import Project
 from schemactl.verdicts import Verdict
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL_TRANSITIVE}\n"
 
 

@@ -15,6 +15,8 @@ from scratch import Scratch
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 APART = "#\n#\n#\n#\n"
 """Between what git shall be able to merge."""

@@ -12,6 +12,8 @@ from scratch import Scratch, declared, record
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 ORDERS = "persistent://shop/sales/orders"
 

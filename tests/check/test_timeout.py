@@ -16,6 +16,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 FINE, ERROR, USAGE = 0, 1, 64
 GIT = shutil.which("git") or "git"
 LONG_S = 300

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import shop
 
+pytestmark = pytest.mark.slow
+
 BREAKING = (shop.STATUS, shop.WITHOUT_SHIPPED)
 
 

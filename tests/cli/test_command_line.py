@@ -12,6 +12,8 @@ import shop
 
 from schemactl import cli
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_version_is_the_package_s() -> None:
     from importlib.metadata import version

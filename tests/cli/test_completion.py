@@ -13,6 +13,8 @@ import shop
 
 from schemactl.cli.parser import COMMANDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

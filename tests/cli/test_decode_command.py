@@ -18,6 +18,8 @@ import shop
 
 from schemactl.codec.values import text
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parent.parent / "corpus"
 Row = dict[str, Any]
 

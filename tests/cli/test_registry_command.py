@@ -12,6 +12,8 @@ import brokers
 import pytest
 import shop
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 STRANGER = {"type": "record", "name": "Order", "fields": [{"name": "x", "type": "int"}]}

@@ -22,6 +22,8 @@ from schemactl import cli
 from schemactl.cli.parser import COMMANDS, GROUPS
 from schemactl.report.style import fit, table
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parent / "usage_messages.txt"
 
 COMMANDS_THAT_FAIL = (

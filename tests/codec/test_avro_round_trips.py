@@ -19,6 +19,8 @@ from schemactl.codec.casting import to_numbers as storage
 from schemactl.codec.defaults import zigzag
 from schemactl.codec.lanes import Lanes
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 

@@ -15,6 +15,8 @@ from random_avro import Maker, damage
 from schemactl.codec import Codec, Definition, KeyValue, Unreadable, Version
 from schemactl.codec.casting import to_numbers
 
+pytestmark = pytest.mark.slow
+
 RECORD = json.dumps(
     {
         "type": "record",

@@ -18,6 +18,8 @@ from schemactl.codec import Codec, Decoded, Definition, KeyValue, Options, Versi
 from schemactl.codec.casting import to_numbers
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("ptars")
 
 

@@ -10,6 +10,8 @@ import pytest
 from schemactl.codec import Codec, Definition, InvalidDefinition, Options, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
+pytestmark = pytest.mark.slow
+
 RECORD = {
     "type": "record",
     "name": "N",

@@ -22,6 +22,8 @@ from schemactl.codegen.package import package_files
 from schemactl.errors import SchemactlError
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 
+pytestmark = pytest.mark.slow
+
 
 def files_of(topics: object = ALL, **options: object) -> Mapping[str, str]:
     return package_files(topics, GENERATE, release=Release.R4_0, **options)  # type: ignore[arg-type]

@@ -24,6 +24,8 @@ from schemactl.errors import SchemactlError, UsageError
 from schemactl.formats.key_value import join
 from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType
 
+pytestmark = pytest.mark.slow
+
 # 1 March 2026, 00:05:09 UTC.
 TIP = Commit("c0ffee" + "0" * 34, 1_772_323_509)
 PLAIN = [approved("orders", ORDERS)]

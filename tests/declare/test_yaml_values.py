@@ -18,6 +18,8 @@ from schemactl.declare.yaml_text import MAX_VALUES, PythonComposer, YamlText, re
 from schemactl.errors import DeclarationError, Source
 from schemactl.source import MAX_DEPTH, JsonText
 
+pytestmark = pytest.mark.slow
+
 # Texts like 0E0 are numbers in YAML 1.2 and texts in 1.1, so that PyYAML writes them without quotes.
 PRINTABLE = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cn"], exclude_characters="\ufeff")

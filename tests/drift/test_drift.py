@@ -18,6 +18,8 @@ from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry
 
+pytestmark = pytest.mark.slow
+
 SALES = NamespaceName("shop", "sales")
 
 

@@ -17,6 +17,8 @@ from schemactl.formats import identity
 from schemactl.history.fingerprints import fingerprint
 from schemactl.model import SchemaInfo, SchemaType
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from java_avro import JavaAvro
 
 from schemactl.formats.avro.counterexample import counterexample, unreadable_messages
@@ -22,6 +23,8 @@ from schemactl.formats.avro.sample import can_be_written
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import Release
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
+
+pytestmark = pytest.mark.slow
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"
 

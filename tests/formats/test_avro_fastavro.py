@@ -24,6 +24,8 @@ from schemactl.formats.avro.schema import Named, Schema, Union
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Outcome
 
+pytestmark = pytest.mark.slow
+
 Json = Any
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"

@@ -22,6 +22,8 @@ from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
 from schemactl.model import Release
 from schemactl.verdicts import Breakage, Direction, Outcome
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).with_name("hostile_definitions.py")
 LONGEST_REASON = 3_000
 

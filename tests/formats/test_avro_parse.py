@@ -20,6 +20,8 @@ from schemactl.formats.avro.schema_text import canonical_form, fingerprints
 from schemactl.formats.avro.text import InvalidAvro
 from schemactl.model import Release
 
+pytestmark = pytest.mark.slow
+
 Json = Any
 
 THOROUGH = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -15,6 +15,8 @@ from schemactl.formats.avro.schema import Schema
 from schemactl.model import Release
 from schemactl.verdicts import Incompatibility
 
+pytestmark = pytest.mark.slow
+
 Json = Any
 
 THOROUGH = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,6 +8,7 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import evolutions, schemas
@@ -16,6 +17,8 @@ from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import Release
+
+pytestmark = pytest.mark.slow
 
 Json = Any
 

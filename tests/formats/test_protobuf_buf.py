@@ -12,6 +12,8 @@ from schemactl.formats.protobuf_native.descriptor import Image
 from schemactl.model import ProtoCategory
 from schemactl.rules import rules
 
+pytestmark = pytest.mark.slow
+
 EVERY: tuple[ProtoCategory, ...] = ("WIRE", "WIRE_JSON")
 
 

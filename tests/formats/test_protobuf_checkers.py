@@ -12,6 +12,8 @@ from schemactl.formats.protobuf_native.places import find
 from schemactl.formats.protobuf_native.wrapper import parse, root_message
 from schemactl.rules.advanced import RULES
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_root_message_of_every_public_pair_is_the_brokers() -> None:
     for row, old, new in public():

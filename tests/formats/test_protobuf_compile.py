@@ -17,6 +17,8 @@ from schemactl.formats.protobuf_native.compile import MAX_SOURCE_BYTES, Proto, c
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo
 
+pytestmark = pytest.mark.slow
+
 HEAD = 'syntax = "proto3";\n'
 
 

@@ -16,6 +16,8 @@ from schemactl.formats.protobuf_native.printing import proto_text
 from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 from schemactl.model import SchemaInfo
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 

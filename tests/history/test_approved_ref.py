@@ -13,6 +13,8 @@ from schemactl.history.approved import approved
 from schemactl.history.repository import Repository
 from schemactl.model import Project
 
+pytestmark = pytest.mark.slow
+
 
 def chosen(path: Path, ref: str | None = None, *, configured: str | None = None) -> tuple[str, str | None]:
     with Repository.open(path) as repository:

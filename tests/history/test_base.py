@@ -11,6 +11,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\n{approved}defaults: {{schema_compatibility_strategy: BACKWARD}}\n"
 ORDERS = "topics/orders.avsc"
 BREAKING = record("id", "reason")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
 
 from schemactl.history.approved import branch
 from schemactl.history.repository import Repository
+
+pytestmark = pytest.mark.slow
 
 COMMITS = 12
 

@@ -23,6 +23,8 @@ from schemactl.history.cache import Cache, derived_from
 from schemactl.history.fingerprints import fingerprint
 from schemactl.model import Project, TopicName
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
 

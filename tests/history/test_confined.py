@@ -12,6 +12,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 PROJECT = (
     "version: 1\nroots: [{roots}]\napproved: main\ntargets: {{local: {{registry: 'sqlite:/dev/null/none'}}}}\n"
     "defaults: {{schema_compatibility_strategy: BACKWARD}}\n"

@@ -16,6 +16,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 import schemactl
 from schemactl.history.store import read, write
 
+pytestmark = pytest.mark.slow
+
 FINE, BAD, ERROR = 0, 100, 1
 PROJECT_FILE = (
     "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"

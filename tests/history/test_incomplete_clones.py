@@ -14,6 +14,8 @@ from schemactl.cli import main
 from schemactl.errors import HistoryError
 from schemactl.model import Project, TopicName
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
 USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'

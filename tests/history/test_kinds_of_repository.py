@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from scratch import ENVIRONMENT, Scratch, declared, record
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\n"
 ORDERS = "topics/orders.avsc"
 BREAKING = record("id", "reason")

@@ -12,6 +12,8 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 from schemactl.cli import main
 from schemactl.history.repository import LATEST_S, Repository
 
+pytestmark = pytest.mark.slow
+
 PROJECT = (
     "version: 1\nroots: [topics]\napproved: main\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
     "generate: {package: shop_schemas, out: generated}\n"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
@@ -20,6 +21,8 @@ from schemactl.declare.files import YAML_SUFFIXES, read_bytes
 from schemactl.errors import DeclarationError, InvalidSchema
 from schemactl.formats import identity
 from schemactl.model import Project
+
+pytestmark = pytest.mark.slow
 
 PROJECT = Project(roots=("topics",), previous_roots=("before",))
 

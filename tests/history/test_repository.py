@@ -12,6 +12,8 @@ from schemactl.errors import HistoryError
 from schemactl.history.repository import Change, Repository, log
 from schemactl.model import Commit
 
+pytestmark = pytest.mark.slow
+
 
 def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[Change]]]:
     scratch.flush()

@@ -10,6 +10,8 @@ from scratch import Files, Scratch, declared, record
 from schemactl import declare, history
 from schemactl.model import Project
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Project(roots=("topics",))
 ALL = {"orders", "refunds", "doors"}
 USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'

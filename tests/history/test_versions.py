@@ -16,6 +16,8 @@ from schemactl.errors import HistoryError
 from schemactl.formats import identity
 from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaInfo, SchemaType, TopicName
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
 

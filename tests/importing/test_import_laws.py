@@ -30,6 +30,8 @@ from schemactl.model import (
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 PROJECT = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n'
 SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]
 PRIMITIVES = [SchemaType.STRING, SchemaType.INT64, SchemaType.DATE, SchemaType.INSTANT]

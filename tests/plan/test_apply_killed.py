@@ -21,6 +21,8 @@ from schemactl.plan import scope_of
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 SEEDS = max(1, int(os.environ.get("SCHEMACTL_EXAMPLES", "1")) // 100)
 BRANCHES = [record(ID, {"name": f"f{n}", "type": "int", "default": n}) for n in range(30)]
 TARGET = catalog(

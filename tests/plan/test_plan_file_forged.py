@@ -16,6 +16,8 @@ from schemactl.errors import SchemactlError
 from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.plan.file import read
 
+pytestmark = pytest.mark.slow
+
 LEGACY = TopicName("shop", "sales", "legacy")
 STRING = SchemaInfo(SchemaType.STRING)
 LEGACY_TEXT = "topic: shop/sales/legacy\nschema: {type: STRING}\n"

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from approved import A_WITH_DOC, ID, NEEDED, ORDERS, REFUNDS, SALES, A, B, C, S, held, plan_for, record, topic
 from approved import catalog as catalog_of
 from hypothesis import given
@@ -19,6 +20,8 @@ from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Target, T
 from schemactl.plan import RegisterVersion, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
+
+pytestmark = pytest.mark.slow
 
 CONTENTS = [A, B, C, record(ID, NEEDED), SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT64)]
 TEXTS = [*CONTENTS, A_WITH_DOC, record(ID, owner="somebody")]

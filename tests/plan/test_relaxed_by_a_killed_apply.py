@@ -21,6 +21,8 @@ from schemactl.model import CompatibilityStrategy, TopicName
 from schemactl.registry import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 KILLED = """
 import os, signal, sys
 from schemactl.cli import main

@@ -26,6 +26,8 @@ from schemactl.registry.pulsar import connection as connections
 from schemactl.registry.pulsar import http_limits, replies
 from schemactl.registry.pulsar.replies import Reply
 
+pytestmark = pytest.mark.slow
+
 ORDERS = "shop/sales/orders"
 COMMANDS = [
     ("plan",),

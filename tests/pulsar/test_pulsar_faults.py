@@ -17,6 +17,8 @@ from pulsar_histories import History, told
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.pulsar import connection as connections
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("SCHEMACTL_FAULT_SEEDS", "10"))
 """The runs on the embedded registry, with a fifth of them on a broker; `make soak` has 600."""
 

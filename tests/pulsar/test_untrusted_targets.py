@@ -18,6 +18,8 @@ from scripted import Said, Server, serving
 
 from schemactl.cli import main
 
+pytestmark = pytest.mark.slow
+
 SECRET = "canary-that-nobody-may-see"  # noqa: S105  it opens nothing
 APPROVED = 'version: 1\ntargets:\n  local: {registry: "sqlite:.schemactl/registry.db"}\n'
 OPENING = [

@@ -24,6 +24,8 @@ from scratch import Scratch
 from schemactl.cli import main
 from schemactl.printing import CleanStream, clean, on_one_line
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("SCHEMACTL_WORDS_SEEDS", "6"))
 
 OBEYED = [

@@ -37,6 +37,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in elsewhere]
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("spark")
             if "space" in getattr(item, "fixturenames", ()):
                 item.add_marker("broker")
             for mark in _MARKS:

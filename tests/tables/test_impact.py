@@ -23,6 +23,8 @@ from schemactl.tables.changes import Effect, changes, widens
 from schemactl.tables.impact import Impact, impact, pointer
 from schemactl.tables.messages import ADVICE, advice, sentence
 
+pytestmark = pytest.mark.slow
+
 GENERATE = Generate("shop_schemas")
 
 

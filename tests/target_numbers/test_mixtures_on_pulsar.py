@@ -15,6 +15,8 @@ from mixtures import Mixed, Mixture, Sent, pulsar
 
 from schemactl.codec import Unreadable
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("SCHEMACTL_NUMBERS_SEEDS", "10"))
 """The number of mixtures; `make soak` has 200."""
 TOGETHER = 10

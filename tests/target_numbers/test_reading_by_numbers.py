@@ -21,6 +21,8 @@ from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadab
 from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 from schemactl.target_numbers import NumberEntry, TopicNumbers, topic_apart
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = record("id", foreign=0)
 RETURNS = TopicName("shop", "sales", "returns")
 NUMBERS = """\
