@@ -90,10 +90,10 @@ def _state(asked: bytes) -> bytes | None:
 
 
 def _own_attributes() -> bytes | None:
-    """Return the attributes that git takes from outside of the index, of this clone, the user and the system; None: too many."""
+    """Return the attributes that git takes from the user's and the system's files; None: too many."""
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     found = []
-    for path in (".git/info/attributes", f"{settings}/git/attributes", "/etc/gitattributes"):
+    for path in (f"{settings}/git/attributes", "/etc/gitattributes"):
         content = b""
         try:
             with open(path, "rb") as file:
