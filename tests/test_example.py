@@ -86,7 +86,7 @@ def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: py
     assert rejected > 0
     # The oldest and the newest version answer one question together.
     assert "|0-5" in done.stdout.replace(" ", "")
-    assert "declare `proto:`" in done.stdout
+    assert "add `proto:`" in done.stdout
 
 
 def test_messages_are_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_values_are_read_in_the_units_of_the_schema() -> None:
         (b'{"id": 1, "count": 2147483648}', "count: .* out of the range of int"),
         (b'{"id": 1, "note": 5}', "note: expected text"),
         (b'{"id": 1, "raw": "%"}', "raw: expected base64"),
-        (b'{"id": 1, "price": 1.239}', "price: .* behind the point"),
+        (b'{"id": 1, "price": 1.239}', "price: .* after the decimal point"),
         (b'{"id": 1, "price": 12345.6}', "price: .* digits"),
         (b'{"id": 1, "price": "x"}', "price: expected a decimal"),
         (b'{"id": 1, "ratio": 1e400}', "ratio: .* out of range"),

@@ -382,7 +382,7 @@ def test_protobuf_described_by_avro_needs_its_descriptor_set() -> None:
     text = native(ORDER, "shop.Order").text
     described = Codec([Version(0, Definition("PROTOBUF", '"string"', proto=text))])
     assert described.columns == CODEC.columns
-    with pytest.raises(CodecUnavailable, match="declare `proto:`"):
+    with pytest.raises(CodecUnavailable, match="add `proto:`"):
         _ = Codec([Version(0, Definition("PROTOBUF", '"string"'))]).columns
 
 

@@ -174,7 +174,7 @@ def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(
     assert live.run("drift") == 100
     capsys.readouterr()
     assert live.accept() == 0
-    assert "what was recorded of version 1 is not taken over" in capsys.readouterr().out
+    assert "what was recorded of version 1 is not kept" in capsys.readouterr().out
     record_path = live.scratch.path / "numbers/live.yaml"
     recorded = record_path.read_text()
     said = [line.split(", reason")[0] for line in recorded.split("\n") if line.startswith("  ")]

@@ -117,9 +117,7 @@ def test_a_target_that_was_changed_is_not_opened(
     assert SECRET not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     (told,) = [line for line in done.stderr.splitlines() if "--trust-working-tree" in line]
-    assert told.startswith(
-        "warning: target local is taken as main has it; schemactl.yaml here says otherwise"
-    )
+    assert told.startswith("warning: target local is used as main defines it; schemactl.yaml here differs")
 
 
 @pytest.mark.parametrize("name", ["token_env: CANARY", "token_file: FILE"])
@@ -210,7 +208,7 @@ def test_a_change_does_not_say_which_ref_is_approved(tmp_path: Path, canary: Ser
     made.git("tag", "v1")
     done = schemactl(made.path, ["plan"])
     assert canary.asked == []
-    assert "says otherwise" in done.stderr
+    assert "here differs" in done.stderr
 
 
 def test_a_change_does_not_hide_the_approved_project_behind_a_nearer_one(
@@ -220,7 +218,7 @@ def test_a_change_does_not_hide_the_approved_project_behind_a_nearer_one(
     proposed(made, {"namespaces/schemactl.yaml": hostile(canary.url, "token_env: CANARY")})
     done = schemactl(made.path / "namespaces", ["registry", "list", "shop/sales/orders"])
     assert canary.asked == []
-    assert "says otherwise" in done.stderr
+    assert "here differs" in done.stderr
 
 
 def test_a_target_that_is_new_waits_for_its_approval(tmp_path: Path, canary: Server) -> None:
@@ -247,7 +245,7 @@ def test_in_a_clone_the_remotes_branch_has_the_approved_project(tmp_path: Path, 
     subprocess.run(["git", *identity, "commit", "-qam", "x"], cwd=clone, check=True)
     done = schemactl(clone, ["plan"])
     assert canary.asked == []
-    assert "is taken as origin/main has it" in done.stderr
+    assert "is used as origin/main defines it" in done.stderr
 
 
 def test_a_clone_that_does_not_know_what_is_approved_says_what_to_do(tmp_path: Path) -> None:
@@ -294,7 +292,7 @@ def test_a_build_server_that_fetched_only_the_change_does_not_believe_it(
     clone.git("remote", "set-head", "origin", "main")
     done = schemactl(clone.path, ["plan"])
     assert canary.asked == []
-    assert "is taken as origin/main has it" in done.stderr
+    assert "is used as origin/main defines it" in done.stderr
 
 
 @pytest.mark.parametrize("approved", ["HEAD", "v1", "refs/pipelines/1"])

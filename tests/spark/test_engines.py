@@ -188,7 +188,7 @@ def test_versions_in_bytes_are_read_the_same(spark: SparkSession) -> None:
     assert rejected["jvm"] == rejected["arrow"]
     assert [row["__error"][:30] for row in rejected["jvm"]] == [
         "a schema version of 1 bytes: e",
-        "schema version -1 is none of t",
+        "schema version -1 is not in th",
     ]
     rows = {
         engine: decode(raw.coalesce(1), codec, engine=engine, reasons=True).collect() for engine in engines

@@ -41,8 +41,9 @@ def test_a_worker_killed_where_nothing_is_repeated_leaves_everything_as_it_was(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     files = fs.PyFileSystem(Deadly(3, f"{tmp_path}/killed", "worker"))
+    # One task: another may go on for a moment after the job has failed, and stage what the next landing removes a day later.
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
-        land(messages(spark, 2), CODEC, f"{tmp_path}/out", version=None, filesystem=files)
+        land(messages(spark, 1), CODEC, f"{tmp_path}/out", version=None, filesystem=files)
     assert visible(tmp_path) == []
     assert staged(tmp_path) == []
     land(messages(spark, 2), CODEC, f"{tmp_path}/out", version=None)
