@@ -15,6 +15,8 @@ import shop
 from schemactl.cli.admit import connect
 from schemactl.model import Release
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parent.parent / "corpus" / "connect_public.jsonl.gz"
 with gzip.open(CORPUS, "rt", encoding="utf-8") as lines:
     CONNECTS = [json.loads(line) for line in lines]

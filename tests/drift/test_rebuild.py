@@ -13,6 +13,8 @@ from estate import ORDERS, Estate, avro
 
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 
+pytestmark = pytest.mark.slow
+
 SALES = NamespaceName("shop", "sales")
 
 

@@ -19,6 +19,8 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 SALES = NamespaceName("shop", "sales")
 ORDERS = TopicName("shop", "sales", "orders")
 STRING = SchemaInfo(SchemaType.STRING)

@@ -19,6 +19,8 @@ from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry
 
+pytestmark = pytest.mark.slow
+
 NEXT = "schemactl drift --target local --accept --reason TEXT"
 FOREIGN = avro("id", foreign=0)
 
