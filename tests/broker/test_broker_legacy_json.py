@@ -17,8 +17,12 @@ from schemactl.formats.avro.java import JavaException
     [
         ('{"type":"object"}', None),
         ('{"id":"urn:x","type":"object","properties":{"a":{"type":"string","maxLength":" 1 "}}}', "urn:x"),
+        ('{"type":"object","id":1.50}', "1.50"),
+        ('{"type":"object","id":true}', "true"),
         ('{"type":"object"} and more', None),
+        ('{"type":"object","type":"nope"}', None),
         ('\ufeff{"type":"any","id":"x"}', "x"),
+        ('["object",{"id":"x"}]', "x"),
         ('{"type":"array","items":[{"type":"string"},null],"uniqueItems":"TRUE","maxItems":1.5}', None),
         ('{"type":"number","maximum":"-INF","exclusiveMinimum":0,"enum":[1,true,null]}', None),
         ('{"type":"integer","divisibleBy":"2"}', None),
@@ -31,7 +35,7 @@ def test_jackson_reads_it(text: str, id_: str | None) -> None:
     assert read(text.encode()) == JsonSchema(id_)
 
 
-@pytest.mark.parametrize("text", ["null", "null and more"])
+@pytest.mark.parametrize("text", ["null", "null and more", '["object"]'])
 def test_jackson_reads_null(text: str) -> None:
     assert read(text.encode()) is None
 
@@ -50,17 +54,25 @@ def test_jackson_reads_null(text: str) -> None:
         '{"type":["object","null"]}',
         '{"TYPE":"object"}',
         '{"type":"object","required":["a"]}',
+        '{"type":"object","required":"tRue"}',
         '{"type":"object","properties":{"a":{"type":"nope"}}}',
         '{"type":"object","properties":{"a":{}}}',
         '{"type":"object","id":[]}',
+        '{"type":"object","id":NaN}',
         '{"type":"object","id":01}',
+        '{"type":"string","maxLength":2147483648}',
+        '{"type":"string","maxLength":false}',
+        '{"type":"number","maximum":"1_0"}',
         '{"type":"array","items":true}',
+        '{"type":"object","oneOf":{}}',
         '{"type":"object",}',
         '{"type":"object" "x":1}',
+        '{"type":"object","x":' + "9" * 1001 + "}",
+        '{"type":"object","x":' + "[" * 1001 + "]" * 1001 + "}",
         "// comment\n" + '{"type":"object"}',
     ],
 )
-def test_jackson_refuses_it(text: str) -> None:
+def test_jackson_rejects_it(text: str) -> None:
     with pytest.raises(JavaException) as thrown:
         read(text.encode())
     assert thrown.value.exception == "IOException"
@@ -69,24 +81,28 @@ def test_jackson_refuses_it(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        '{"type":"record","name":',
         '{"type":"OBJECT"}',
-        '{"type":"record","name":"R","fields":[]} x',
+        '{"type":5}',
+        '{"id":[],"type":"nope"}',
+        '["record",1]',
+        "[1]",
     ],
 )
-def test_an_unknown_type_is_another_exception(text: str) -> None:
+def test_an_unknown_type_fails_before_the_rest_is_read(text: str) -> None:
     with pytest.raises(JavaException, match="Can not resolve JsonSchema 'type' id of") as thrown:
         read(text.encode())
     assert thrown.value.exception == "IllegalArgumentException"
 
 
 @pytest.mark.parametrize("depth", [50, 400, 900, 100_000])
-def test_deep_nesting_is_read_or_refused(depth: int) -> None:
+def test_deep_nesting_is_read_or_rejected(depth: int) -> None:
     text = '{"type":"array","items":' * depth + '{"type":"any"}' + "}" * depth
     with contextlib.suppress(JavaException):
         assert read(text.encode()) == JsonSchema(None)
 
 
 @given(st.binary() | st.text().map(str.encode))
-def test_arbitrary_bytes_are_read_or_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_read_or_rejected(data: bytes) -> None:
     with contextlib.suppress(JavaException):
         read(data)
