@@ -13,8 +13,6 @@ The Python API, described in docs/reference/python-api.md:
 Everything is loaded on use: `import schemactl` alone costs nothing.
 """
 
-import sys
-
 # `python -m schemactl` finds its first imports in the working directory, where anybody's modules may lie: this module and
 # `__main__` import nothing before that folder is left out, not even `__future__`, which is a module like others.
 # `typing` takes longer to import than the hook may take.
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from schemactl.api import check, load_project, parse_schema
     from schemactl.broker.checkers import Checker
-    from schemactl.check import CheckReport
+    from schemactl.checking import CheckReport
     from schemactl.compat import compare, judge
     from schemactl.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
     from schemactl.formats import Explanation, counterexample, explain, identity
@@ -89,7 +87,7 @@ _MODULES = {
     "load_project": "api",
     "parse_schema": "api",
     "Checker": "broker.checkers",
-    "CheckReport": "check",
+    "CheckReport": "checking",
     "compare": "compat",
     "judge": "compat",
     "DeclarationError": "errors",
@@ -124,19 +122,3 @@ def __getattr__(name: str) -> "Any":
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(type(sys)):  # type: ignore[misc]  # the type of modules, without an import
-    """This package, whose `check` is the function, also where the package `schemactl.check` has been imported."""
-
-    @property
-    def check(self) -> "Any":
-        """The function of the API."""
-        return __getattr__("check")
-
-    @check.setter
-    def check(self, module: object) -> None:
-        """Leave the function in its place, when Python imports the package of that name."""
-
-
-sys.modules[__name__].__class__ = _Package

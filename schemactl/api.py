@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from schemactl.errors import InvalidSchema
 from schemactl.model import EMPTY, Project, Release, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.check import CheckReport
+    from schemactl.checking import CheckReport
 
 
 def load_project(directory: str | Path = ".", *, config: str | None = None) -> Project:
@@ -56,12 +56,11 @@ def check(
         DeclarationError: the files have problems; `problems` holds all of them.
         SchemactlError: it could not be decided.
     """
-    from schemactl.cli import Context
-    from schemactl.cli.check import report_of
+    from schemactl.project_check import CheckRequest, check_project
 
-    args = Namespace(staged=staged, base=base, topic=[*topics], namespace=[*namespaces])
-    context = Context(str(Path(directory).absolute()), config, quiet=True)
-    return within(timeout_s, "starting", lambda deadline: report_of(args, context, deadline))
+    folder = str(Path(directory).absolute())
+    request = CheckRequest(folder, config, staged, base, tuple(topics), tuple(namespaces))
+    return within(timeout_s, "starting", partial(check_project, request))
 
 
 def parse_schema(
@@ -84,13 +83,13 @@ def parse_schema(
     Raises:
         InvalidSchema: the definition does not parse; `pointer` says where.
     """
-    from schemactl.cli.json_lines import Unreadable, described
+    from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import problems
 
     schema = {"proto": definition, "message": message} if message else definition
     try:
         info = described({"type": schema_type.name, "schema": schema, "properties": {**properties}}, "schema")
-    except Unreadable as error:
+    except InvalidInput as error:
         raise InvalidSchema(str(error)) from None
     for problem in problems(info, release):
         raise problem

@@ -27,7 +27,7 @@ import yaml
 from scratch import Scratch
 
 from schemactl import declare, history
-from schemactl.check import Fork, Stepwise, check
+from schemactl.checking import Fork, Stepwise, check
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.advanced import advanced_violations

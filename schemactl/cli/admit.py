@@ -14,12 +14,13 @@ from schemactl import history
 from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force
 from schemactl.broker.connect import Role
 from schemactl.cli import REFUSED, Context
-from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines, properties_of
+from schemactl.cli.json_lines import Answer, Request, answer_lines
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
 from schemactl.compat import judge
+from schemactl.definition_json import InvalidInput, properties_of
 from schemactl.errors import RegistryError, SchemaRejected, UsageError
 from schemactl.formats import explain
 from schemactl.model import (
@@ -233,7 +234,7 @@ def connect(request: Request, *, release: Release) -> Answer:
     """Return whether the client of one line is let in, and which versions are live then.
 
     Raises:
-        Unreadable: the line is not what is expected.
+        InvalidInput: the line is not what is expected.
     """
     state, policies = _object(request, "topic_state"), _object(request, "policies")
     role = _one_of(request.get("role"), ROLES, "role")
@@ -241,7 +242,7 @@ def connect(request: Request, *, release: Release) -> Answer:
     try:
         topic = TopicName.parse(f"{state.get('domain', 'persistent')}://{_SPACE}/topic")
     except ValueError as error:
-        raise Unreadable(f"`topic_state.domain`: {error}") from None
+        raise InvalidInput(f"`topic_state.domain`: {error}") from None
     defaults = BrokerDefaults(_strategy_of(policies, "broker_strategy") or CompatibilityStrategy.FULL)
     with closing(
         EmbeddedRegistry(MEMORY, storage=MemoryStorage(), release=release, defaults=defaults)
@@ -279,14 +280,14 @@ def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]
     )
     steps = state.get("steps", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        raise Unreadable("`topic_state.steps` is not a list of objects")
+        raise InvalidInput("`topic_state.steps` is not a list of objects")
     for number, step in enumerate(steps):
         where = f"topic_state.steps[{number}]"
         try:
             _step(registry, topic, step, where)
         except RegistryError as error:
             refused = " is rejected" if isinstance(error, SchemaRejected) else ""
-            raise Unreadable(f"`{where}`{refused}: {error.what}") from None
+            raise InvalidInput(f"`{where}`{refused}: {error.what}") from None
 
 
 def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
@@ -300,7 +301,7 @@ def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], wh
             role = _one_of(step.get("role", "producer"), ROLES, f"{where}.role")
             decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
             if not decision.allowed:
-                raise Unreadable(f"`{where}` is rejected: {decision.message}")
+                raise InvalidInput(f"`{where}` is rejected: {decision.message}")
         case "delete":
             registry.delete_schema(topic)
         case "force_delete":
@@ -308,7 +309,7 @@ def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], wh
         case "consume_all":
             pass  # what is read stays stored, and `has_data` says what matters
         case other:
-            raise Unreadable(f"`{where}.op` is {other!r}, which is not a step")
+            raise InvalidInput(f"`{where}.op` is {other!r}, which is not a step")
 
 
 def _set_policies(registry: EmbeddedRegistry, topic: TopicName, given: dict[str, Any]) -> None:
@@ -328,12 +329,12 @@ def _schema(given: object, where: str) -> SchemaInfo | None:
     if given is None:
         return None
     if not isinstance(given, dict):
-        raise Unreadable(f"`{where}` is not an object")
+        raise InvalidInput(f"`{where}` is not an object")
     name = given.get("type")
     if name == "AUTO_PRODUCE":
         return SchemaInfo(SchemaType.AUTO_PUBLISH)
     if not isinstance(name, str) or name not in SchemaType.__members__:
-        raise Unreadable(f"`{where}.type` is {name!r}, which is not a schema type")
+        raise InvalidInput(f"`{where}.type` is {name!r}, which is not a schema type")
     return SchemaInfo(SchemaType[name], _content(given, where), properties_of(given, where))
 
 
@@ -343,16 +344,16 @@ def _content(given: dict[str, Any], where: str) -> bytes:
         try:
             return base64.b64decode(encoded, validate=True)
         except ValueError:
-            raise Unreadable(f"`{where}.base64` is not base64") from None
+            raise InvalidInput(f"`{where}.base64` is not base64") from None
     if text is not None and not isinstance(text, str):
-        raise Unreadable(f"`{where}.text` is not a string")
+        raise InvalidInput(f"`{where}.text` is not a string")
     return (text or "").encode(errors="replace")
 
 
 def _object(request: Request, name: str) -> dict[str, Any]:
     found = request.get(name)
     if not isinstance(found, dict):
-        raise Unreadable(f"`{name}` is not an object")
+        raise InvalidInput(f"`{name}` is not an object")
     return found
 
 
@@ -367,12 +368,12 @@ def _strategy_of(given: dict[str, Any], name: str) -> CompatibilityStrategy | No
 
 def _one_of(value: object, known: tuple[str, ...], where: str) -> str:
     if not isinstance(value, str) or value not in known:
-        raise Unreadable(f"`{where}` is {value!r}; expected one of {', '.join(known)}")
+        raise InvalidInput(f"`{where}` is {value!r}; expected one of {', '.join(known)}")
     return value
 
 
 def _count(given: dict[str, Any], name: str) -> int:
     found = given.get(name, 0)
     if not isinstance(found, int) or found < 0:
-        raise Unreadable(f"`topic_state.{name}` is {found!r}; expected a number")
+        raise InvalidInput(f"`topic_state.{name}` is {found!r}; expected a number")
     return found

@@ -13,10 +13,11 @@ from functools import partial
 from schemactl import formats
 from schemactl.broker.checkers import checkers
 from schemactl.cli import Context
-from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines, definition_of, proto_of
+from schemactl.cli.json_lines import Answer, Request, answer_lines
 from schemactl.cli.parser import add_options
 from schemactl.cli.show import breakage_value
 from schemactl.compat import judge
+from schemactl.definition_json import InvalidInput, definition_of, proto_of
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import protobuf_native
 from schemactl.formats.avro.parse import parse
@@ -129,7 +130,7 @@ def _verdicts(
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
         known = ", ".join(CompatibilityStrategy)
-        raise Unreadable(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
+        raise InvalidInput(f"`strategy` is {json.dumps(strategy)}; expected one of {known}")
     existing = _existing(request)
     new = definition_of(request.get("new"), "new")
     verdict = judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional)
@@ -164,7 +165,7 @@ def _key(info: SchemaInfo) -> object:
 def _fingerprint(request: Request) -> Answer:
     text = request.get("schema")
     if not isinstance(text, str):
-        raise Unreadable("`schema` is not a string")
+        raise InvalidInput("`schema` is not a string")
     form = canonical_form(parse(text, Release.R5_0))
     crc64, sha256 = fingerprints(form)
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
@@ -188,7 +189,7 @@ def _proto_rules(
 def _existing(request: Request) -> list[SchemaVersion]:
     existing = request.get("existing")
     if not isinstance(existing, list):
-        raise Unreadable("`existing` is not a list of definitions")
+        raise InvalidInput("`existing` is not a list of definitions")
     tombstone = [isinstance(entry, dict) and entry.get("deleted") is True for entry in existing]
     return [
         SchemaVersion(number, None if tombstone[number] else definition_of(entry, f"existing[{number}]"))

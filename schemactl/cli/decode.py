@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import REFUSED, Context
-from schemactl.cli.json_lines import Answer, Request, Unreadable, answer_lines
+from schemactl.cli.json_lines import Answer, Request, answer_lines
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, codec_of, reading, require_codec, schema_of
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
+from schemactl.definition_json import InvalidInput
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.messages import format_version
 
@@ -155,10 +156,11 @@ def _bytes(text: str, option: str) -> bytes:
 
 
 def _lines(request: Request) -> Answer:
-    from schemactl.cli.json_lines import described, options_of, recursion_depth
+    from schemactl.cli.json_lines import options_of, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
+    from schemactl.definition_json import described
     from schemactl.formats import pair_of, spec
     from schemactl.formats.avro.parse import parse
     from schemactl.model import Release
@@ -169,7 +171,7 @@ def _lines(request: Request) -> Answer:
     payloads = _messages(line.get("messages_b64"), "messages_b64")
     keys = _messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
     if keys is not None and len(keys) != len(payloads):
-        raise Unreadable("`keys_b64` has not one key for each message")
+        raise InvalidInput("`keys_b64` has not one key for each message")
     for info in (writer, reader):
         both = pair_of(info)
         for each in (both.key, both.value) if both else (info,):
@@ -179,10 +181,10 @@ def _lines(request: Request) -> Answer:
     try:
         codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
         if codec.separated and keys is None:
-            raise Unreadable("keys are not part of the payloads: give them as `keys_b64`")
+            raise InvalidInput("keys are not part of the payloads: give them as `keys_b64`")
         rows = json_rows(codec, payloads, 0, keys)
     except CodecError as error:
-        raise Unreadable(str(error)) from None
+        raise InvalidInput(str(error)) from None
     return {"rows": _as_from_avro(rows, reader, options) if spec(reader).payload == "avro" else rows}
 
 
@@ -213,10 +215,10 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
 
 def _messages(given: Any, where: str) -> list[bytes | None]:
     if not isinstance(given, list):
-        raise Unreadable(
+        raise InvalidInput(
             f"`{where}` is {'missing' if given is None else 'not a list'}: give the bytes of each in base64"
         )
     try:
         return [None if text is None else base64.b64decode(text, validate=True) for text in given]
     except (TypeError, ValueError):
-        raise Unreadable(f"`{where}` has an item that is not base64") from None
+        raise InvalidInput(f"`{where}` has an item that is not base64") from None

@@ -7,16 +7,9 @@ import sys
 from functools import partial
 
 from schemactl.cli import Context
-from schemactl.cli.json_lines import (
-    Answer,
-    Request,
-    Unreadable,
-    answer_lines,
-    described,
-    options_of,
-    recursion_depth,
-)
+from schemactl.cli.json_lines import Answer, Request, answer_lines, options_of, recursion_depth
 from schemactl.cli.parser import add_options
+from schemactl.definition_json import InvalidInput, described
 from schemactl.errors import SchemactlError, UsageError
 
 _EPILOG = """\
@@ -87,7 +80,7 @@ def _struct(request: Request, *, spark: str) -> Answer:
     except InvalidSchema as error:
         return _refusal(_PARSE_ERROR, error.what)
     if struct is None:
-        raise Unreadable(f"there is no description of the payloads of {info.type.name}")
+        raise InvalidInput(f"there is no description of the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 

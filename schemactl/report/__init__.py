@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from schemactl.check import CheckReport
+    from schemactl.checking import CheckReport
 
 CHECK_FORMATS: dict[str, str] = {
     "text": "schemactl.report.check_text",

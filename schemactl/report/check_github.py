@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemactl.check import CheckReport
+from schemactl.checking import CheckReport
 from schemactl.printing import clean
 from schemactl.report.check_text import summary
 from schemactl.verdicts import Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from schemactl.check import CheckReport
+from schemactl.checking import CheckReport
 from schemactl.report.check_sarif import fingerprint
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info"}

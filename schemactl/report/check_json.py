@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from schemactl.check import CheckReport, TopicCheck
+from schemactl.checking import CheckReport, TopicCheck
 from schemactl.verdicts import Answer, Breakage, Counterexample, Finding
 
 if TYPE_CHECKING:

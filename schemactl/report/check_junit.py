@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from schemactl.check import CheckReport, TopicCheck
+from schemactl.checking import CheckReport, TopicCheck
 from schemactl.verdicts import Finding
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")

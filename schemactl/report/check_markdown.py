@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from schemactl.check import CheckReport
+from schemactl.checking import CheckReport
 from schemactl.printing import on_one_line
 from schemactl.report.check_text import change, summary, tables, tables_head, verdicts
 from schemactl.verdicts import Finding

@@ -7,7 +7,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.check import CheckReport
+from schemactl.checking import CheckReport
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Finding
 

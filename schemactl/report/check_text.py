@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemactl.check import CheckReport, TopicCheck
+from schemactl.checking import CheckReport, TopicCheck
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table
 from schemactl.verdicts import DataState, Finding

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scratch import Scratch, declared, record
 
-from schemactl.check.run import Proposal
+from schemactl.checking.run import Proposal
 from schemactl.cli import main
 from schemactl.model import Project
 from schemactl.verdicts import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schemactl.check.run import Proposal, Run, is_rejected
+from schemactl.checking.run import Proposal, Run, is_rejected
 from schemactl.messages import partitions as partitions_said
 from schemactl.messages import policy_origin
 from schemactl.messages import versions as versions_said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemactl.check.run import Proposal, Run
+from schemactl.checking.run import Proposal, Run
 from schemactl.model import SchemaInfo, Topic
 from schemactl.verdicts import Finding
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from schemactl.check import schemas
-from schemactl.check.merging import declared
-from schemactl.check.report import TopicCheck
-from schemactl.check.run import Proposal, Run
-from schemactl.check.topics import look_at
+from schemactl.checking import schemas
+from schemactl.checking.merging import declared
+from schemactl.checking.report import TopicCheck
+from schemactl.checking.run import Proposal, Run
+from schemactl.checking.topics import look_at
 from schemactl.errors import Problem
 from schemactl.formats import identity
 from schemactl.messages import format_version

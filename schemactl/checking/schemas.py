@@ -8,7 +8,7 @@ from typing import Final
 
 from schemactl import broker
 from schemactl.broker.checkers import known_to
-from schemactl.check.run import Proposal, Run
+from schemactl.checking.run import Proposal, Run
 from schemactl.compat import breakages
 from schemactl.errors import Source
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schemactl.check import policies, schemas, tables
-from schemactl.check.merging import declared as declared_in
-from schemactl.check.merging import is_same_schema
-from schemactl.check.report import Change, TopicCheck
-from schemactl.check.run import Proposal, Run
+from schemactl.checking import policies, schemas, tables
+from schemactl.checking.merging import declared as declared_in
+from schemactl.checking.merging import is_same_schema
+from schemactl.checking.report import Change, TopicCheck
+from schemactl.checking.run import Proposal, Run
 from schemactl.formats import identity
 from schemactl.model import SchemaInfo, Topic, TopicName
 from schemactl.verdicts import Finding, Verdict

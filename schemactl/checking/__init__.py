@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from schemactl.check.branches import (
+from schemactl.checking.branches import (
     MAX_PAIRS,
     Fork,
     Stepwise,
@@ -16,10 +16,10 @@ from schemactl.check.branches import (
     unjudged,
     untouched,
 )
-from schemactl.check.merging import merged
-from schemactl.check.report import ORDER, Change, CheckReport, TopicCheck
-from schemactl.check.run import Run
-from schemactl.check.topics import look_at
+from schemactl.checking.merging import merged
+from schemactl.checking.report import ORDER, Change, CheckReport, TopicCheck
+from schemactl.checking.run import Run
+from schemactl.checking.topics import look_at
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
 

@@ -1,0 +1,311 @@
+"""A whole check: files, approved history, report. What `schemactl check` and `schemactl.check` share."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemactl.early_exit import in_ci
+from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.topic_match import require_matches, select
+
+if TYPE_CHECKING:
+    from schemactl.checking import CheckReport, Fork
+    from schemactl.deadline import Deadline
+    from schemactl.declare import Declared
+    from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
+    from schemactl.model import Catalog, Commit, Project, TopicName
+    from schemactl.target_numbers import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """What to check, and against what.
+
+    Attributes:
+        directory: absolute path of a folder of the project.
+        config: path of the project file; None: the nearest schemactl.yaml upwards from `directory`.
+        staged: the index, not the working tree.
+        base: HEAD, not the working tree, against this approved ref; None: against the project's.
+        topics: only these, as `--topic` takes them; none: all.
+        namespaces: only these; none: all.
+    """
+
+    directory: str
+    config: str | None = None
+    staged: bool = False
+    base: str | None = None
+    topics: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+
+
+def check_project(
+    request: CheckRequest,
+    deadline: Deadline,
+    *,
+    progress: Callable[[int, int | None], None] = lambda *_: None,
+    note: Callable[[object], None] = lambda _: None,
+) -> CheckReport:
+    """Compare the declared files with the approved history.
+
+    Args:
+        request: what to check.
+        deadline: is told what is being done.
+        progress: is called with the number of commits read, and of how many.
+        note: takes what the approved history cannot read.
+
+    Raises:
+        DeclarationError: the files have problems; `problems` holds all of them.
+        SchemactlError: it could not be decided.
+    """
+    from schemactl import history
+    from schemactl.checking import Fork
+    from schemactl.target_numbers import contradictions
+
+    def on_commit(done: int, total: int | None) -> None:
+        deadline.look()
+        progress(done, total)
+
+    deadline.begin("opening the repository")
+    with history.Repository.open(request.directory) as repository:
+        deadline.begin("reading the declared files")
+        project, files = _files(request, repository)
+        if not request.base and in_ci():
+            _require_base(request, repository, project)
+        declared, numbers = _declared(repository, project, files)
+        deadline.begin("reading the approved history")
+        forked = history.read_forked(
+            repository,
+            project,
+            repository.commit("HEAD"),
+            request.base,
+            stepwise=bool(request.base),
+            progress=on_commit,
+        )
+        approved, base = forked.approved, forked.base
+        for each in approved.notes:
+            note(each)
+        deadline.begin("comparing what is declared with what was approved")
+        fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
+        histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
+        if problems := contradictions(numbers.records, declared.catalog, histories):
+            raise DeclarationError(problems)
+        report = _compared(request, project, declared, forked, fork)
+        if request.base and isinstance(files, history.CommitFiles):
+            paths = {project.path, *_paths(declared), *numbers.paths}
+            notes = _not_judged(repository, project, files, paths)
+            report = replace(report, notes=(*report.notes, *notes))
+        is_whole = request.staged and not (request.topics or request.namespaces or request.config)
+        if is_whole and not report.count("error") and Path.cwd() == Path(request.directory):
+            _record(repository, project, declared, numbers)
+    return report
+
+
+def _record(repository: Repository, project: Project, declared: Declared, numbers: Judged) -> None:
+    """Let the next check leave early where nothing of a schema is staged: see `early_exit`."""
+    from schemactl import early_exit
+    from schemactl.declare import PROJECT_FILE, in_roots
+
+    if "" in project.roots or project.path != PROJECT_FILE or str(repository.top) != os.path.realpath("."):
+        return
+    definitions = chain.from_iterable(declared.dependencies.values())
+    # Definitions beside the roots are watched by their folders, which are fewer.
+    outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
+    early_exit.record({project.path, *project.roots, *outside, *numbers.places})
+
+
+def _require_base(request: CheckRequest, repository: Repository, project: Project) -> None:
+    """Refuse to judge what a CI system checked out against itself, or against what only the change calls approved.
+
+    With `staged` what has been approved may be: the hook runs after a merge, too, where there is nothing to judge.
+
+    Raises:
+        UsageError: it would be, without --base.
+    """
+    from schemactl.history.approved import UnknownRef, approved, approved_project, resolve
+
+    fix = "name the branch this will be merged into, such as --base origin/main; after a merge, the commit before it"
+    if request.staged:
+        fix = "instead of --staged, name the branch this will be merged into, such as --base origin/main (SKIP=schemactl-check keeps pre-commit from the hook)"
+    try:
+        ref, tip = approved(repository, project)
+    except UnknownRef as error:
+        raise UsageError(f"in CI, --base is needed here: {error.what}", fix=f"{fix}. {error.fix}") from error
+    try:
+        reviewed = approved_project(request.directory, request.config, project, local=True)
+        meant = resolve(repository, reviewed.ref) if reviewed else None
+    except SchemactlError as error:
+        raise UsageError(f"in CI, --base is needed here: {error.what}", fix=fix) from error
+    if reviewed and meant and meant[1] != tip:
+        raise UsageError(
+            f"in CI, --base is needed here: {project.path} calls {ref} the approved ref, and {reviewed.ref} is what was approved",
+            fix=fix,
+        )
+    if request.staged and tip and _is_settled(repository, project, tip, reviewed):
+        return
+    if tip and tip == repository.commit("HEAD"):
+        raise UsageError(
+            f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be judged against itself",
+            fix=fix,
+        )
+
+
+def _is_settled(
+    repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None
+) -> bool:
+    """Whether it is not for a change to move what leads to the commit `tip`: a remote has it, or there is none."""
+    from schemactl.history.approved import by_default, is_clone, resolve
+
+    if not is_clone(repository):
+        return project.approved is None or bool(reviewed and not reviewed.proposed)
+    found = resolve(repository, reviewed.ref) if reviewed and not reviewed.proposed else None
+    if found and found[0].startswith("refs/remotes/"):
+        return True
+    ref, default = by_default(repository, project, local=True)
+    return "/" in ref and default == tip
+
+
+def _files(request: CheckRequest, repository: Repository) -> tuple[Project, CommitFiles | HashedFiles]:
+    """Return the project, and the files to check: the index, HEAD, or the working tree.
+
+    Raises:
+        SchemactlError: there are none, or the project asks for what cannot be done with them.
+    """
+    from schemactl import declare, history
+
+    files: CommitFiles | HashedFiles
+    if repository.top is None and not request.staged:
+        raise SchemactlError(
+            "a bare repository has no files to check",
+            fix="check in a clone; `schemactl log` and `plan` work here",
+        )
+    if request.staged or request.base:
+        head = None if request.staged else repository.commit("HEAD")
+        if not request.staged and head is None:
+            raise SchemactlError(
+                "--base checks what is committed, and there is no commit here yet",
+                fix="commit first, or leave --base out to check the working tree",
+            )
+        files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
+        project = declare.load_project(request.directory, request.config, files=files)[0]
+        files.folders = project.roots
+    else:
+        project, top = declare.load_project(request.directory, request.config)
+        worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
+        files = history.HashedFiles(worktree, repository.object_format)
+    if repository.top:
+        folders = (posixpath.dirname(project.path), *project.roots)
+        repository.refuse_embedded(repository.top / folder for folder in folders)
+    if project.waivers:
+        raise SchemactlError(
+            f"{project.path} has `waivers`, which this version does not support: a finding would wrongly count as waived",
+            fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
+        )
+    return project, files
+
+
+def _declared(
+    repository: Repository, project: Project, files: CommitFiles | HashedFiles
+) -> tuple[Declared, Judged]:
+    """Return what the files say, the targets' numbers files among them. Raise DeclarationError if they have problems."""
+    from schemactl import declare
+    from schemactl.history import attributes
+    from schemactl.target_numbers import judge_files
+
+    store = repository.store(project.path)
+    release = f"{project.release}\n".encode()
+    before = bytes(store.read("valid") or b"")
+    cache = declare.ValidationCache(
+        declare.Definitions(files),
+        lambda path: ":".join(files.entry(path) or ()),
+        before.removeprefix(release) if before.startswith(release) else b"",
+    )
+    declared = declare.read(files, project, cache=cache)
+    if (content := cache.content()) is not None:
+        store.write("valid", release + content)
+    numbers = judge_files(files, project)
+    wrong = sorted({*declared.problems, *numbers.problems})
+    judged = {project.path, *_paths(declared), *numbers.paths, *(each.source.path for each in wrong)}
+    if problems := [*wrong, *attributes.problems(repository, files, judged)]:
+        raise DeclarationError(problems)
+    return declared, numbers
+
+
+def _paths(declared: Declared) -> Iterator[str]:
+    """Return the files that the declarations are made of."""
+    sources = (
+        *(each.source for each in declared.catalog.namespaces.values()),
+        *(each.source for each in declared.catalog.topics.values()),
+    )
+    yield from (source.path for source in sources if source)
+    yield from chain.from_iterable(declared.dependencies.values())
+
+
+def _not_judged(
+    repository: Repository, project: Project, files: CommitFiles, judged: set[str]
+) -> Iterator[str]:
+    """Say that files of the working tree are not as HEAD has them."""
+    from schemactl import declare, history
+    from schemactl.history.files import differing_files
+
+    worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
+    here = history.HashedFiles(worktree, repository.object_format)
+    paths = differing_files(files, here, judged)
+    if paths:
+        named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
+        yield (
+            f"not judged: {len(paths)} file{'s' if len(paths) > 1 else ''} that differ{'' if len(paths) > 1 else 's'} from HEAD "
+            f"({named}); commit them, or leave --base out"
+        )
+
+
+def _compared(
+    request: CheckRequest, project: Project, declared: Declared, forked: Forked, fork: Fork
+) -> CheckReport:
+    from schemactl.checking import Stepwise, check
+
+    approved, base, stepwise, branch, *_ = forked
+    report = check(
+        declared.catalog,
+        approved=approved.catalog,
+        project=project,
+        label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
+        declared=declared.findings,
+        only=_only(request, declared.catalog, approved.catalog),
+        fork=fork,
+        stepwise=Stepwise(stepwise.catalog, [each.commit for each in branch.commits], forked.recorded)
+        if stepwise and branch
+        else None,
+    )
+    notes = _notes(project, report)
+    if branch and branch.is_updated and base is approved:
+        foxtrot = (
+            f"this branch has merged {approved.ref} into itself: a fast-forward would make the branch's line the record, and count "
+            "versions along it. Merge with a merge commit, a squash or a rebase"
+        )
+        notes = chain(notes, [foxtrot])
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _notes(project: Project, report: CheckReport) -> Iterator[str]:
+    """Say what a reader of the report might not expect."""
+    if project.pulsar != project.release:
+        yield f"{project.path} says Pulsar {project.pulsar}; predicting the answers of {project.release}, the nearest supported release"
+    if not report.checked and not report.topics:
+        yield f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
+
+
+def _only(request: CheckRequest, *catalogs: Catalog) -> frozenset[TopicName] | None:
+    """Return the topics that --topic and --namespace leave; None: all."""
+    if not request.topics and not request.namespaces:
+        return None
+    names = {name for catalog in catalogs for name in catalog.topics}
+    require_matches(
+        names, request.topics, request.namespaces, where="the declared files and the approved history"
+    )
+    return select(names, request.topics, request.namespaces)
