@@ -15,21 +15,21 @@ from .errors import InvalidDefinition
 from .schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,
-    Array,
-    Decimal,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
+    ArrayType,
+    DecimalType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordField,
+    RecordType,
     Schema,
-    Union,
+    UnionType,
     children,
     full_name,
 )
 
-_Named = Fixed | Enum | Record
+_AnyNamed = FixedType | EnumType | RecordType
 
 _LOGICAL: Final = (
     ("int", "date"),
@@ -124,10 +124,10 @@ class _Parser:
         """`later`: definitions of types that may be named before they are defined."""
         self.definitions: dict[str, tuple[dict[str, Any], str]] = {}
         self.unknown: list[str] = []
-        self.repeated: list[tuple[_Named, _Named]] = []
+        self.repeated: list[tuple[_AnyNamed, _AnyNamed]] = []
         self._later = later
-        self._named: dict[str, _Named] = {}
-        self._made: dict[int, _Named] = {}
+        self._named: dict[str, _AnyNamed] = {}
+        self._made: dict[int, _AnyNamed] = {}
         """By the identity of their JSON: none is made twice."""
         self._open: set[int] = set()
         """The identities of the records whose fields are being read."""
@@ -147,15 +147,15 @@ class _Parser:
             if inside not in value:
                 raise _invalid(f'the {kind} has no "{inside}"')
             part = self.schema(value[inside], namespace)
-            return Array(part) if kind == "array" else Map(part)
+            return ArrayType(part) if kind == "array" else MapType(part)
         if kind in ("record", "error", "enum", "fixed"):
             return self._named_type(kind, value, namespace)
         if kind not in PRIMITIVE_TYPES:
             return self._reference(kind, namespace)
         if kind == "bytes":
-            return Primitive(kind, _decimal(value, None))
+            return PrimitiveType(kind, _decimal(value, None))
         logical = _logical_type(value)
-        return Primitive(kind, logical if (kind, logical) in _LOGICAL else None)
+        return PrimitiveType(kind, logical if (kind, logical) in _LOGICAL else None)
 
     def _named_type(self, kind: str, value: dict[str, Any], namespace: str) -> Schema:
         if id(value) in self._made:
@@ -173,14 +173,14 @@ class _Parser:
             default = value.get("default")
             if isinstance(default, str) and default not in symbols:
                 raise _invalid(f"the default of {name} is {_shown(default)}, which is none of its symbols")
-            enum = Enum(name, aliases, tuple(symbols), default if isinstance(default, str) else None)
+            enum = EnumType(name, aliases, tuple(symbols), default if isinstance(default, str) else None)
             return self._define(enum, value)
         if kind == "fixed":
             size = value.get("size")
             if type(size) is not int or not 0 <= size <= _MAX_FIXED_SIZE:
                 raise _invalid(f"the size of {name} is {_shown(size)}, which is no number of bytes")
-            return self._define(Fixed(name, aliases, size, _decimal(value, size)), value)
-        record = Record(name, aliases)
+            return self._define(FixedType(name, aliases, size, _decimal(value, size)), value)
+        record = RecordType(name, aliases)
         self._define(record, value)
         self._open.add(id(record))
         for part in _list(value, "fields", name):
@@ -190,7 +190,7 @@ class _Parser:
         self._open.discard(id(record))
         return record
 
-    def _field(self, value: Any, record: str, namespace: str) -> Field:
+    def _field(self, value: Any, record: str, namespace: str) -> RecordField:
         if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "type" not in value:
             raise _invalid(f"a field of {record} has no name or no type")
         name = value["name"]
@@ -202,19 +202,19 @@ class _Parser:
         default = value.get("default", NO_DEFAULT)
         if isinstance(default, str) and schema.type in ("float", "double"):
             default = _double(default, f"{record}.{name}")
-        return Field(name, schema, default, tuple(_texts(value, "aliases")))
+        return RecordField(name, schema, default, tuple(_texts(value, "aliases")))
 
-    def _define(self, schema: _Named, value: dict[str, Any]) -> Schema:
+    def _define(self, schema: _AnyNamed, value: dict[str, Any]) -> Schema:
         self._made[id(value)] = schema
         earlier = self._named.setdefault(schema.full_name, schema)
         # Avro 1.12.0 takes any record that has the name of one around it.
-        if earlier is not schema and not (isinstance(schema, Record) and id(earlier) in self._open):
+        if earlier is not schema and not (isinstance(schema, RecordType) and id(earlier) in self._open):
             self.repeated.append((earlier, schema))
         return schema
 
     def _reference(self, name: str, namespace: str) -> Schema:
         if name in PRIMITIVE_TYPES:
-            return Primitive(name)
+            return PrimitiveType(name)
         full = _qualified(name, namespace)
         known = self._named.get(full) or self._named.get(_qualified(name, ""))
         if known is not None:
@@ -223,7 +223,7 @@ class _Parser:
             value, around = self._later[full]
             return self._named_type(value["type"], value, around)
         self.unknown.append(name)
-        return Record(full, ())
+        return RecordType(full, ())
 
 
 def _same(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
@@ -240,23 +240,23 @@ def _same(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
 def _own(schema: Schema) -> tuple[Any, ...]:
     """Return all that a schema is but its parts and its aliases."""
     match schema:
-        case Record():
+        case RecordType():
             return schema.full_name, [(part.name, part.default) for part in schema.fields]
-        case Enum():
+        case EnumType():
             return schema.full_name, schema.symbols, schema.default
-        case Fixed():
+        case FixedType():
             return schema.full_name, schema.size, schema.logical
-        case Primitive():
+        case PrimitiveType():
             return schema.type, schema.logical
     return (schema.type,)
 
 
-def _union(branches: tuple[Schema, ...]) -> Union:
+def _union(branches: tuple[Schema, ...]) -> UnionType:
     names = [full_name(branch) for branch in branches]
     if "union" in [branch.type for branch in branches]:
         raise _invalid("a union stands directly inside a union")
     _check_distinct(names, "a union has the branch")
-    return Union(branches)
+    return UnionType(branches)
 
 
 def _name(value: dict[str, Any], namespace: str) -> tuple[str, str]:
@@ -344,14 +344,14 @@ def _logical_type(value: dict[str, Any]) -> str | None:
     return logical
 
 
-def _decimal(value: dict[str, Any], size: int | None) -> Decimal | None:
+def _decimal(value: dict[str, Any], size: int | None) -> DecimalType | None:
     """Return the decimal that org.apache.avro.LogicalTypes.Decimal.validate accepts, else None: Avro ignores an invalid one."""
     precision, scale = value.get("precision"), value.get("scale", 0)
     if _logical_type(value) != "decimal" or type(precision) is not int or type(scale) is not int:
         return None
     if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
         return None
-    return Decimal(precision, scale) if size is None or precision <= _digits(size) else None
+    return DecimalType(precision, scale) if size is None or precision <= _digits(size) else None
 
 
 def _digits(size: int) -> int:

@@ -12,8 +12,8 @@ import numpy as np
 from .columns import TIME, Leaf
 from .errors import Unreadable
 from .lanes import FEW_EMPTY
-from .resolver import Symbols
-from .schema import Decimal, Fixed, Primitive, Schema
+from .resolver import EnumAdjust
+from .schema import DecimalType, FixedType, PrimitiveType, Schema
 from .values import DAY_MICROS, EXACT, MAX_MILLIS
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -107,7 +107,7 @@ def read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:
     return index, after
 
 
-def symbols(action: Symbols) -> Read:
+def symbols(action: EnumAdjust) -> Read:
     """Read an enum: the reader's symbol for what was written."""
     written, table = action.writer.symbols, action.table
 
@@ -139,7 +139,7 @@ def fixed(size: int) -> Read:
     return read_fixed
 
 
-def decimals(logical: Decimal, size: int | None) -> Read:
+def decimals(logical: DecimalType, size: int | None) -> Read:
     """Two's complement, big-endian: of bytes, or of a fixed of `size`."""
     read = read_bytes if size is None else fixed(size)
     bound, scale = 10**logical.precision, -logical.scale
@@ -156,7 +156,7 @@ def decimals(logical: Decimal, size: int | None) -> Read:
     return read_decimal
 
 
-def integers(writer: Schema, schema: Primitive | Fixed, shape: Leaf) -> Read:
+def integers(writer: Schema, schema: PrimitiveType | FixedType, shape: Leaf) -> Read:
     """Read an int or long that stays one, in the unit of its column."""
     read = read_int if writer.type == "int" else read_long
     if schema.logical in ("timestamp-millis", "local-timestamp-millis"):

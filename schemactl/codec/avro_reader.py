@@ -22,10 +22,22 @@ from .avro_leaves import (
     read_span,
     symbols,
 )
-from .columns import Choice, Group, Items, Leaf, Options, Shape
+from .columns import Choice, Group, Leaf, Options, Repeated, Shape
 from .defaults import encode_default
 from .errors import LONG_NAME, InvalidDefinition, Unreadable, shortened
-from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name, min_size
+from .schema import (
+    ArrayType,
+    DecimalType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordType,
+    Schema,
+    UnionType,
+    full_name,
+    min_size,
+)
 from .values import text, to_python
 
 
@@ -34,7 +46,7 @@ def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python
 
     It raises Unreadable for anything but a value of the writer's schema that the reader's schema can hold.
     """
-    return _Compiler(options, as_python=as_python).read(action, shape)
+    return _AvroCompiler(options, as_python=as_python).read(action, shape)
 
 
 def read_whole(read: Read, payload: bytes, options: Options) -> Any:
@@ -64,28 +76,28 @@ class BadDefault(InvalidDefinition):
     """Java takes the default of a field, and what it is read as cannot be held."""
 
 
-class _Compiler:
+class _AvroCompiler:
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
         self._as_python = as_python
         self._skips: dict[int, Read] = {}
-        self._walks: dict[int, tuple[resolver.Fields, Read]] = {}
-        self._records: dict[tuple[int, int], tuple[resolver.Fields, Read]] = {}
+        self._walks: dict[int, tuple[resolver.RecordAdjust, Read]] = {}
+        self._records: dict[tuple[int, int], tuple[resolver.RecordAdjust, Read]] = {}
 
     def read(self, action: resolver.Action, shape: Shape) -> Read:
         match action:
-            case resolver.Failed():
+            case resolver.ErrorAction():
                 return _failing(action.reason)
-            case resolver.Same() | resolver.Promote():
+            case resolver.DoNothing() | resolver.Promote():
                 return self._leaf(action.writer, _leaf(shape))
-            case resolver.Symbols():
+            case resolver.EnumAdjust():
                 return symbols(action)
-            case resolver.Items():
-                assert isinstance(shape, Items)  # noqa: S101  the shape is the reader's
+            case resolver.Container():
+                assert isinstance(shape, Repeated)  # noqa: S101  the shape is the reader's
                 part = self.read(action.action, shape.part)
-                items = _array if isinstance(action.reader, Array) else self._map
+                items = _array if isinstance(action.reader, ArrayType) else self._map
                 return items(part, _part_size(action.writer))
-            case resolver.Fields():
+            case resolver.RecordAdjust():
                 assert isinstance(shape, Group)  # noqa: S101  see above
                 # Each once: in a record that holds itself, one shape stands in many places.
                 pair = (id(action), id(shape))
@@ -93,13 +105,13 @@ class _Compiler:
                     # The action is kept so that no other gets its id.
                     self._records[pair] = (action, self._record(action, shape))
                 return self._records[pair][1]
-            case resolver.Written():
+            case resolver.WriterUnion():
                 return _union([self.read(branch, shape) for branch in action.branches])
-            case resolver.Chosen():
+            case resolver.ReaderUnion():
                 assert isinstance(shape, Choice)  # noqa: S101  see above
                 return self._chosen(action, shape)
 
-    def _record(self, action: resolver.Fields, shape: Group) -> Read:
+    def _record(self, action: resolver.RecordAdjust, shape: Group) -> Read:
         steps: list[tuple[str, Read, bool]] = []
         for step in action.steps:
             if step.action is not None and step.name in shape.fields:
@@ -131,7 +143,7 @@ class _Compiler:
 
         return read_record
 
-    def _chosen(self, action: resolver.Chosen, shape: Choice) -> Read:
+    def _chosen(self, action: resolver.ReaderUnion, shape: Choice) -> Read:
         branch, member = shape.branches[action.index], shape.members[action.index]
         if branch is None:
             walk = self.walk(action.action)
@@ -185,10 +197,10 @@ class _Compiler:
 
     def _plain(self, writer: Schema, shape: Leaf) -> Read:
         schema = shape.schema
-        assert isinstance(schema, Primitive | Fixed)  # noqa: S101  enums have an action of their own
-        if isinstance(schema.logical, Decimal):
-            return decimals(schema.logical, writer.size if isinstance(writer, Fixed) else None)
-        if isinstance(writer, Fixed):
+        assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
+        if isinstance(schema.logical, DecimalType):
+            return decimals(schema.logical, writer.size if isinstance(writer, FixedType) else None)
+        if isinstance(writer, FixedType):
             return fixed(writer.size)
         if writer.type in ("string", "bytes"):
             return self._text() if schema.type == "string" else read_bytes
@@ -214,23 +226,23 @@ class _Compiler:
     def walk(self, action: resolver.Action) -> Read:
         """Read a value that the columns have no place for, where a recursion is cut; the result means nothing."""
         match action:
-            case resolver.Failed():
+            case resolver.ErrorAction():
                 return _failing(action.reason)
-            case resolver.Same() | resolver.Promote():
+            case resolver.DoNothing() | resolver.Promote():
                 return self.skip(action.writer)
-            case resolver.Symbols():
+            case resolver.EnumAdjust():
                 return symbols(action)
-            case resolver.Items():
+            case resolver.Container():
                 part, size = self.walk(action.action), _part_size(action.writer)
-                return _skip_items(part, size, keys=isinstance(action.writer, Map), jump=False)
-            case resolver.Fields():
+                return _skip_items(part, size, keys=isinstance(action.writer, MapType), jump=False)
+            case resolver.RecordAdjust():
                 return self._walk_record(action)
-            case resolver.Written():
+            case resolver.WriterUnion():
                 return _union([self.walk(branch) for branch in action.branches])
-            case resolver.Chosen():
+            case resolver.ReaderUnion():
                 return self.walk(action.action)
 
-    def _walk_record(self, action: resolver.Fields) -> Read:
+    def _walk_record(self, action: resolver.RecordAdjust) -> Read:
         if id(action) not in self._walks:
             steps: list[tuple[str, Read]] = []
             self._walks[id(action)] = (action, _steps(steps))
@@ -244,22 +256,22 @@ class _Compiler:
     def skip(self, schema: Schema) -> Read:
         """Skip a value; the result means nothing. Damage is an error as in reading."""
         match schema:
-            case Record():
+            case RecordType():
                 return self._skip_record(schema)
-            case Array():
+            case ArrayType():
                 return _skip_items(self.skip(schema.items), min_size(schema.items), keys=False, jump=True)
-            case Map():
+            case MapType():
                 return _skip_items(self.skip(schema.values), min_size(schema.values), keys=True, jump=True)
-            case Union():
+            case UnionType():
                 return _union([self.skip(branch) for branch in schema.branches])
-            case Enum():
+            case EnumType():
                 return lambda data, at: read_index(data, at, len(schema.symbols), "enum symbol")
-            case Fixed():
+            case FixedType():
                 return fixed(schema.size)
-            case Primitive():
+            case PrimitiveType():
                 return read_bytes if schema.type in ("string", "bytes") else numbers(schema.type, schema.type)
 
-    def _skip_record(self, schema: Record) -> Read:
+    def _skip_record(self, schema: RecordType) -> Read:
         if id(schema) not in self._skips:
             steps: list[tuple[str, Read]] = []
             self._skips[id(schema)] = _steps(steps)
@@ -296,8 +308,8 @@ def _leaf(shape: Shape) -> Leaf:
     return shape
 
 
-def _part_size(schema: Array | Map) -> int:
-    return min_size(schema.items if isinstance(schema, Array) else schema.values)
+def _part_size(schema: ArrayType | MapType) -> int:
+    return min_size(schema.items if isinstance(schema, ArrayType) else schema.values)
 
 
 def _failing(reason: str) -> Read:

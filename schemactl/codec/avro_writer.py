@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from .columns import Choice, Group, Items, Leaf, Shape
+from .columns import Choice, Group, Leaf, Repeated, Shape
 from .defaults import encode_default, zigzag
 from .fitting import ABSENT, fitting
-from .schema import NO_DEFAULT, Array, Decimal, Enum, Fixed
+from .schema import NO_DEFAULT, ArrayType, DecimalType, EnumType, FixedType
 
 _Write = Callable[[bytearray, Any], None]
 """Appends the bytes of a value that fits."""
@@ -34,8 +34,8 @@ def _writer(shape: Shape) -> _Write:
     match shape:
         case Group():
             return _record(shape)
-        case Items():
-            return _items(_writer(shape.part), keys=not isinstance(shape.schema, Array))
+        case Repeated():
+            return _items(_writer(shape.part), keys=not isinstance(shape.schema, ArrayType))
         case Choice():
             return _union([None if part is None else _writer(part) for part in shape.branches])
         case Leaf():
@@ -88,14 +88,14 @@ def _union(branches: list[_Write | None]) -> _Write:
 
 def _leaf(shape: Leaf) -> _Write:
     schema = shape.schema
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumType):
         return _enum(schema)
-    if isinstance(schema.logical, Decimal):
-        return _decimal(schema.size if isinstance(schema, Fixed) else None)
+    if isinstance(schema.logical, DecimalType):
+        return _decimal(schema.size if isinstance(schema, FixedType) else None)
     return _PLAIN[schema.type]
 
 
-def _enum(schema: Enum) -> _Write:
+def _enum(schema: EnumType) -> _Write:
     indexes = {symbol: zigzag(index) for index, symbol in enumerate(schema.symbols)}
 
     def write_enum(out: bytearray, value: Any) -> None:

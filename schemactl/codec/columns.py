@@ -12,7 +12,17 @@ from typing import Final
 import pyarrow as pa
 
 from .errors import InvalidDefinition
-from .schema import Array, Decimal, Enum, Fixed, Map, Primitive, Record, Schema, Union
+from .schema import (
+    ArrayType,
+    DecimalType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordType,
+    Schema,
+    UnionType,
+)
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
@@ -62,7 +72,7 @@ class Options:
 class Leaf:
     """A value without parts."""
 
-    schema: Primitive | Fixed | Enum
+    schema: PrimitiveType | FixedType | EnumType
     type: pa.DataType
 
 
@@ -70,16 +80,16 @@ class Leaf:
 class Group:
     """A struct: a record's fields that are kept, in the record's order."""
 
-    schema: Record
+    schema: RecordType
     type: pa.DataType
     fields: dict[str, Shape]
 
 
 @dataclass(slots=True, eq=False)
-class Items:
+class Repeated:
     """A list, or a map with strings as keys; `part` is the element or value."""
 
-    schema: Array | Map
+    schema: ArrayType | MapType
     type: pa.DataType
     part: Shape
 
@@ -94,13 +104,13 @@ class Choice:
             null, or is widened to one type: then the branch's value is the union's.
     """
 
-    schema: Union
+    schema: UnionType
     type: pa.DataType
     branches: tuple[Shape | None, ...]
     members: tuple[str | None, ...]
 
 
-Shape = Leaf | Group | Items | Choice
+Shape = Leaf | Group | Repeated | Choice
 
 
 def shape_of(schema: Schema, options: Options) -> Shape:
@@ -109,7 +119,7 @@ def shape_of(schema: Schema, options: Options) -> Shape:
     Raises:
         InvalidDefinition: Spark has no type for it: recursion without a depth, a decimal of more than 38 digits.
     """
-    shape = _Shaper(options).shape(schema, {})
+    shape = _ColumnShaper(options).shape(schema, {})
     # The outermost record is never cut: its depth is 0.
     assert shape is not None  # noqa: S101  an invariant
     return shape
@@ -154,7 +164,7 @@ def column_count(shape: Shape) -> int:
     return count(shape)
 
 
-class _Shaper:
+class _ColumnShaper:
     """None stands for what is dropped because a recursion is cut there."""
 
     def __init__(self, options: Options) -> None:
@@ -164,37 +174,37 @@ class _Shaper:
     def shape(self, schema: Schema, depths: dict[str, int]) -> Shape | None:
         shape: Shape | None
         match schema:
-            case Primitive() | Fixed() | Enum():
+            case PrimitiveType() | FixedType() | EnumType():
                 shape = Leaf(schema, self._leaf_type(schema))
-            case Array():
+            case ArrayType():
                 part = self.shape(schema.items, depths)
-                shape = part and Items(schema, pa.list_(pa.field("element", part.type)), part)
-            case Map():
+                shape = part and Repeated(schema, pa.list_(pa.field("element", part.type)), part)
+            case MapType():
                 part = self.shape(schema.values, depths)
-                shape = part and Items(schema, pa.map_(pa.string(), pa.field("value", part.type)), part)
-            case Union():
+                shape = part and Repeated(schema, pa.map_(pa.string(), pa.field("value", part.type)), part)
+            case UnionType():
                 shape = self._choice(schema, depths)
-            case Record():
+            case RecordType():
                 shape = self._group(schema, depths)
         return shape
 
-    def _leaf_type(self, schema: Primitive | Fixed | Enum) -> pa.DataType:
-        if isinstance(schema, Enum):
+    def _leaf_type(self, schema: PrimitiveType | FixedType | EnumType) -> pa.DataType:
+        if isinstance(schema, EnumType):
             return pa.string()
         logical = schema.logical
-        if isinstance(logical, Decimal):
+        if isinstance(logical, DecimalType):
             if logical.precision > 38:
                 raise InvalidDefinition(
                     f"a decimal of {logical.precision} digits: Spark and Arrow allow at most 38"
                 )
             return pa.decimal128(logical.precision, logical.scale)
-        if isinstance(schema, Fixed):
+        if isinstance(schema, FixedType):
             return pa.binary()
         if logical == "time-micros":
             return TIME if self._options.time_type else pa.int64()
         return _LOGICAL[logical] if logical else _PRIMITIVES[schema.type]
 
-    def _group(self, schema: Record, depths: dict[str, int]) -> Group | None:
+    def _group(self, schema: RecordType, depths: dict[str, int]) -> Group | None:
         depth = depths.get(schema.full_name, 0)
         limit = self._options.recursion_depth
         if depth > 0 and limit <= 0:
@@ -213,7 +223,7 @@ class _Shaper:
             self._groups[state] = Group(schema, column_type, fields)
         return self._groups[state]
 
-    def _choice(self, schema: Union, depths: dict[str, int]) -> Choice | None:
+    def _choice(self, schema: UnionType, depths: dict[str, int]) -> Choice | None:
         kinds = [branch.type for branch in schema.branches]
         branches = tuple(self.shape(b, depths) if b.type != "null" else None for b in schema.branches)
         others = [index for index, kind in enumerate(kinds) if kind != "null"]
@@ -225,7 +235,7 @@ class _Shaper:
         for pair, wide in (({"int", "long"}, pa.int64()), ({"float", "double"}, pa.float64())):
             if len(others) == 2 and {kinds[index] for index in others} == pair:
                 # Spark forgets the logical types here: the numbers are taken as they are.
-                plain = tuple(Leaf(Primitive(kind), wide) if kind != "null" else None for kind in kinds)
+                plain = tuple(Leaf(PrimitiveType(kind), wide) if kind != "null" else None for kind in kinds)
                 return Choice(schema, wide, plain, nowhere)
         names = {
             index: f"member{number}" for number, index in enumerate(others) if branches[index] is not None

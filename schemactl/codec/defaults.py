@@ -7,7 +7,18 @@ import struct
 from typing import Any
 
 from .errors import InvalidDefinition
-from .schema import NO_DEFAULT, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, full_name
+from .schema import (
+    NO_DEFAULT,
+    ArrayType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordType,
+    Schema,
+    UnionType,
+    full_name,
+)
 
 
 def encode_default(schema: Schema, value: Any) -> bytes:
@@ -35,29 +46,29 @@ def zigzag(value: int) -> bytes:
 
 def _encode(out: bytearray, schema: Schema, value: Any) -> None:
     match schema:
-        case Record():
+        case RecordType():
             given = value if isinstance(value, dict) else {}
             for part in schema.fields:
                 held = given.get(part.name, part.default)
                 if held is NO_DEFAULT:
                     raise InvalidDefinition(f"the default of {schema.full_name} lacks {part.name}")
                 _encode(out, part.schema, held)
-        case Enum() if value in schema.symbols:
+        case EnumType() if value in schema.symbols:
             out += zigzag(schema.symbols.index(value))
-        case Array():
+        case ArrayType():
             # Java goes through the values of an object, too, and takes all else for empty.
             items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
             _encode_items(out, [(None, item) for item in items], schema.items)
-        case Map() if not (isinstance(value, list) and value):
+        case MapType() if not (isinstance(value, list) and value):
             entries = value.items() if isinstance(value, dict) else ()
             _encode_items(out, list(entries), schema.values)
-        case Union():
+        case UnionType():
             index = next((at for at, branch in enumerate(schema.branches) if _may_be(branch, value)), None)
             if index is None:
                 raise _unfit(schema, value)
             out += zigzag(index)
             _encode(out, schema.branches[index], value)
-        case Fixed() | Primitive() if _may_be(schema, value):
+        case FixedType() | PrimitiveType() if _may_be(schema, value):
             out += _leaf(schema, value)
         case _:
             raise _unfit(schema, value)
@@ -73,8 +84,8 @@ def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: S
     out.append(0)
 
 
-def _leaf(schema: Fixed | Primitive, value: Any) -> bytes:
-    if isinstance(schema, Fixed):
+def _leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
+    if isinstance(schema, FixedType):
         # Java pads or cuts to the size.
         padded: bytes = value.encode("latin-1", "replace")[: schema.size].ljust(schema.size, b"\0")
         return padded

@@ -13,9 +13,18 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from .columns import TIME, Choice, Group, Items, Leaf, Shape
+from .columns import TIME, Choice, Group, Leaf, Repeated, Shape
 from .errors import LONG_NAME, Unwritable, shortened
-from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive, Union
+from .schema import (
+    NO_DEFAULT,
+    ArrayType,
+    DecimalType,
+    EnumType,
+    FixedType,
+    PrimitiveType,
+    RecordField,
+    UnionType,
+)
 from .values import EXACT, to_storage
 
 Fit = Callable[[Any], Any]
@@ -38,16 +47,16 @@ def fitting(shape: Shape) -> Fit:
     match shape:
         case Group():
             return _record(shape)
-        case Items():
+        case Repeated():
             part = fitting(shape.part)
-            return _list(part) if isinstance(shape.schema, Array) else _map(part)
+            return _list(part) if isinstance(shape.schema, ArrayType) else _map(part)
         case Choice():
             return _union(shape)
         case Leaf():
             return _leaf(shape)
 
 
-def unscaled_decimal(value: decimal.Decimal, logical: Decimal) -> int:
+def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
     """Return the number as its last digit counts it.
 
     Raises:
@@ -89,7 +98,7 @@ def _record(shape: Group) -> Fit:
     return record
 
 
-def _field(part: Field, shape: Group) -> Fit:
+def _field(part: RecordField, shape: Group) -> Fit:
     if part.name in shape.fields:
         fit = fitting(shape.fields[part.name])
 
@@ -101,7 +110,7 @@ def _field(part: Field, shape: Group) -> Fit:
         return given
 
     def cut(value: Any) -> Any:
-        kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, Union) else []
+        kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
         if (value is None or value is ABSENT) and "null" in kinds:
             return kinds.index("null"), None
         raise Unwritable("nested deeper than the recursion depth of the columns")
@@ -208,16 +217,16 @@ def _one_member(members: dict[str, tuple[int, Fit]], value: Any) -> tuple[int, F
 
 def _leaf(shape: Leaf) -> Fit:
     schema = shape.schema
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumType):
         return _enum(schema)
-    if isinstance(schema.logical, Decimal):
+    if isinstance(schema.logical, DecimalType):
         return _decimal(schema.logical)
-    if isinstance(schema, Fixed):
+    if isinstance(schema, FixedType):
         return _fixed(schema.size)
     return _integer(schema, shape) if schema.type in ("int", "long") else PLAIN[schema.type]
 
 
-def _integer(schema: Primitive, shape: Leaf) -> Fit:
+def _integer(schema: PrimitiveType, shape: Leaf) -> Fit:
     low, high = _LIMITS[schema.type]
     convert = to_storage(shape.type)
     # How many of the column's units make one of the schema's: microseconds, and nanoseconds of a time.
@@ -236,7 +245,7 @@ def _integer(schema: Primitive, shape: Leaf) -> Fit:
     return whole
 
 
-def _enum(schema: Enum) -> Fit:
+def _enum(schema: EnumType) -> Fit:
     symbols = frozenset(schema.symbols)
 
     def symbol(value: Any) -> Any:
@@ -247,7 +256,7 @@ def _enum(schema: Enum) -> Fit:
     return symbol
 
 
-def _decimal(logical: Decimal) -> Fit:
+def _decimal(logical: DecimalType) -> Fit:
     def number(value: Any) -> Any:
         if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
             raise Unwritable(f"expected a decimal, found {value!r}")

@@ -20,10 +20,10 @@ from copy import deepcopy
 from typing import Any, Final
 
 from .avro_reader import default_storage
-from .columns import TIME, Choice, Group, Items, Leaf, Options, Shape
+from .columns import TIME, Choice, Group, Leaf, Options, Repeated, Shape
 from .errors import Unreadable, Unwritable
 from .fitting import unscaled_decimal
-from .schema import NO_DEFAULT, Array, Decimal, Enum, Field, Fixed, Primitive
+from .schema import NO_DEFAULT, ArrayType, DecimalType, EnumType, FixedType, PrimitiveType, RecordField
 from .values import DAY_MICROS, EXACT, MAX_MILLIS, to_python
 
 Convert = Callable[[Any], Any]
@@ -80,9 +80,9 @@ class _Reader:
                 if id(shape) not in self._records:
                     self._records[id(shape)] = self._record(shape)
                 return self._records[id(shape)]
-            case Items():
+            case Repeated():
                 part = self.convert(shape.part)
-                return _list(part) if isinstance(shape.schema, Array) else self._map(part)
+                return _list(part) if isinstance(shape.schema, ArrayType) else self._map(part)
             case Choice():
                 return self._union(shape)
             case Leaf():
@@ -111,7 +111,7 @@ class _Reader:
 
         return record
 
-    def _absent(self, part: Field, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
+    def _absent(self, part: RecordField, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
         """Return what a field is that is null, or (False) absent, unless that is an error."""
         nullable = any(branch.type == "null" for branch in getattr(part.schema, "branches", (part.schema,)))
         if part.default is NO_DEFAULT:
@@ -205,10 +205,10 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
     if isinstance(shape, Group):
         names = {part.name for part in shape.schema.fields}
         return lambda value: isinstance(value, dict) and value.keys() <= names
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumType):
         symbols = frozenset(schema.symbols)
         return lambda value: isinstance(value, str) and value in symbols
-    if isinstance(schema, Primitive | Fixed) and isinstance(schema.logical, Decimal):
+    if isinstance(schema, PrimitiveType | FixedType) and isinstance(schema.logical, DecimalType):
         return lambda value: not isinstance(value, str)
     if schema.type in ("bytes", "fixed"):
         # Base64 is text like any other: who also takes text shall have all of it, not what happens to be no base64.
@@ -222,18 +222,18 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
 
 def _leaf(shape: Leaf) -> Convert:
     schema = shape.schema
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumType):
         return _enum(schema)
-    if isinstance(schema.logical, Decimal):
+    if isinstance(schema.logical, DecimalType):
         return _decimal(schema.logical)
-    if isinstance(schema, Fixed):
+    if isinstance(schema, FixedType):
         return lambda value: _sized(_base64(value), schema.size)
     if schema.type in ("int", "long"):
         return _integer(schema, shape)
     return _PLAIN[schema.type]
 
 
-def _enum(schema: Enum) -> Convert:
+def _enum(schema: EnumType) -> Convert:
     symbols = frozenset(schema.symbols)
     default = schema.default if schema.default in symbols else None
 
@@ -247,7 +247,7 @@ def _enum(schema: Enum) -> Convert:
     return symbol
 
 
-def _decimal(logical: Decimal) -> Convert:
+def _decimal(logical: DecimalType) -> Convert:
     def number(value: Any) -> Any:
         # Python's decimals may have their digits parted, which those of Java may not.
         parted = isinstance(value, str) and "_" in value
@@ -264,7 +264,7 @@ def _decimal(logical: Decimal) -> Convert:
     return number
 
 
-def _integer(schema: Primitive, shape: Leaf) -> Convert:
+def _integer(schema: PrimitiveType, shape: Leaf) -> Convert:
     low, high = _LIMITS[schema.type]
     factor = 1
     if schema.logical in ("timestamp-millis", "local-timestamp-millis"):

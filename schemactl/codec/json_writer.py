@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .columns import Choice, Group, Items, Leaf, Shape
+from .columns import Choice, Group, Leaf, Repeated, Shape
 from .fitting import ABSENT, fitting
-from .schema import Array, Decimal, Enum
+from .schema import ArrayType, DecimalType, EnumType
 from .values import EXACT
 
 _Write = Callable[[Any], str]
@@ -35,9 +35,9 @@ def _writer(shape: Shape) -> _Write:
     match shape:
         case Group():
             return _record(shape)
-        case Items():
+        case Repeated():
             part = _writer(shape.part)
-            return _list(part) if isinstance(shape.schema, Array) else _map(part)
+            return _list(part) if isinstance(shape.schema, ArrayType) else _map(part)
         case Choice():
             return _union([None if part is None else _writer(part) for part in shape.branches])
         case Leaf():
@@ -79,8 +79,8 @@ def _union(branches: list[_Write | None]) -> _Write:
 
 
 def _leaf(shape: Leaf) -> _Write:
-    logical = None if isinstance(shape.schema, Enum) else shape.schema.logical
-    if isinstance(logical, Decimal):
+    logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
+    if isinstance(logical, DecimalType):
         scale = logical.scale
         return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
     return _PLAIN[shape.schema.type]

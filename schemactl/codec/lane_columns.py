@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import values
-from .columns import Choice, Group, Items, Leaf, Shape
+from .columns import Choice, Group, Leaf, Repeated, Shape
 from .lanes import Ints, Lanes, Mask, take_or_null, whole
-from .schema import Array, Enum
+from .schema import ArrayType, EnumType
 
 Seen = Any
 
@@ -60,7 +60,7 @@ def slot_of(shape: Choice, branch: int) -> int:
 
 def is_spans(shape: Leaf) -> bool:
     """Whether values are seen as starts and stops."""
-    return shape.type in (pa.string(), pa.binary()) and not isinstance(shape.schema, Enum)
+    return shape.type in (pa.string(), pa.binary()) and not isinstance(shape.schema, EnumType)
 
 
 def numbers_dtype(arrow_type: pa.DataType) -> Any:
@@ -74,19 +74,21 @@ def blank(shape: Shape, count: int) -> Seen:
         case Leaf():
             if is_spans(shape) or pa.types.is_decimal(shape.type):
                 return np.zeros((count, 2), np.int64)
-            return np.zeros(count, np.int64 if isinstance(shape.schema, Enum) else numbers_dtype(shape.type))
+            return np.zeros(
+                count, np.int64 if isinstance(shape.schema, EnumType) else numbers_dtype(shape.type)
+            )
         case Group():
             return [blank(part, count) for part in shape.fields.values()]
-        case Items():
+        case Repeated():
             return Listed(np.zeros(count, np.int64), blank_items(shape, 0))
         case Choice():
             return Picked(np.full(count, -1, np.int8), [blank(part, count) for part in slots_of(shape)])
 
 
-def blank_items(shape: Items, count: int) -> Seen:
+def blank_items(shape: Repeated, count: int) -> Seen:
     """As `blank`, for the items of lists: a map's are keys and values."""
     items = blank(shape.part, count)
-    return items if isinstance(shape.schema, Array) else [np.zeros((count, 2), np.int64), items]
+    return items if isinstance(shape.schema, ArrayType) else [np.zeros((count, 2), np.int64), items]
 
 
 def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
@@ -106,7 +108,7 @@ def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen
                 merge(part, [(index, seen[at]) for index, seen in pieces], count)
                 for at, part in enumerate(shape.fields.values())
             ]
-        case Items():
+        case Repeated():
             length = _scattered([(index, seen.length) for index, seen in pieces], count)
             first = np.cumsum(length) - length
             moved = [(item_places(first[index], seen.length), seen.items) for index, seen in pieces]
@@ -120,9 +122,9 @@ def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen
             return Picked(slot, slots)
 
 
-def merge_items(shape: Items, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
+def merge_items(shape: Repeated, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
     """As `merge`, for the items of lists."""
-    if isinstance(shape.schema, Array):
+    if isinstance(shape.schema, ArrayType):
         return merge(shape.part, pieces, count)
     if not pieces:
         return blank_items(shape, count)
@@ -164,7 +166,7 @@ def finish(lanes: Lanes, shape: Shape, seen: Seen, count: int, valid: Mask | Non
                 for part, held in zip(shape.fields.values(), seen, strict=True)
             ]
             return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
-        case Items():
+        case Repeated():
             offsets = np.zeros(count + 1, np.int32)
             np.cumsum(seen.length, out=offsets[1:])
             items = _items(lanes, shape, seen.items, int(offsets[-1]))
@@ -173,8 +175,8 @@ def finish(lanes: Lanes, shape: Shape, seen: Seen, count: int, valid: Mask | Non
             return _choice(lanes, shape, seen, count, valid)
 
 
-def _items(lanes: Lanes, shape: Items, seen: Seen, count: int) -> pa.Array:
-    if isinstance(shape.schema, Array):
+def _items(lanes: Lanes, shape: Repeated, seen: Seen, count: int) -> pa.Array:
+    if isinstance(shape.schema, ArrayType):
         return finish(lanes, shape.part, seen, count)
     keys, held = seen
     entries = [text(lanes, keys), finish(lanes, shape.part, held, count)]
@@ -196,7 +198,7 @@ def _choice(lanes: Lanes, shape: Choice, seen: Picked, count: int, valid: Mask |
 
 
 def _leaf(lanes: Lanes, shape: Leaf, seen: Any, count: int, bits: pa.Buffer | None) -> pa.Array:
-    if isinstance(shape.schema, Enum):
+    if isinstance(shape.schema, EnumType):
         symbols = pa.array(shape.schema.symbols, pa.string())
         return _masked(take_or_null(symbols, seen) if len(symbols) else pa.nulls(count, pa.string()), bits)
     if is_spans(shape):

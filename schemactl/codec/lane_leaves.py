@@ -11,7 +11,7 @@ import pyarrow as pa
 from .columns import TIME, Leaf
 from .lane_columns import Seen, numbers_dtype
 from .lanes import Ints, Lanes, pairs
-from .schema import Decimal, Fixed, Primitive, Schema
+from .schema import DecimalType, FixedType, PrimitiveType, Schema
 from .values import DAY_MICROS, MAX_MILLIS
 
 Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
@@ -24,9 +24,9 @@ _MAX_LONG = 2**63 - 1
 def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Read:
     """Read a primitive or fixed that `writer` wrote and that becomes `shape`."""
     schema = shape.schema
-    assert isinstance(schema, Primitive | Fixed)  # noqa: S101  enums have an action of their own
-    size = writer.size if isinstance(writer, Fixed) else None
-    if isinstance(schema.logical, Decimal):
+    assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
+    size = writer.size if isinstance(writer, FixedType) else None
+    if isinstance(schema.logical, DecimalType):
         return _decimals(schema.logical, size)
     if size is not None:
         return _fixed(size)
@@ -111,7 +111,7 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Read:
     return read
 
 
-def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -> Read:
+def _integers(writer: str, schema: PrimitiveType | FixedType, arrow_type: pa.DataType) -> Read:
     """Read an int or long into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
     max_bytes = 5 if writer == "int" else 10
     limits: tuple[int, int] | None = None
@@ -138,7 +138,7 @@ def _integers(writer: str, schema: Primitive | Fixed, arrow_type: pa.DataType) -
     return read
 
 
-def _decimals(logical: Decimal, size: int | None) -> Read:
+def _decimals(logical: DecimalType, size: int | None) -> Read:
     """Two's complement, big-endian, of any length, as 128 bits; longer than 16 bytes is left to the scalar path."""
     bound = 10**logical.precision
 
@@ -197,9 +197,9 @@ Skip = Callable[[Lanes, Ints, Ints], Ints]
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
 
-def skipped(schema: Primitive | Fixed) -> Skip:
+def skipped(schema: PrimitiveType | FixedType) -> Skip:
     """Skip a primitive or fixed."""
-    size = schema.size if isinstance(schema, Fixed) else _SIZES.get(schema.type)
+    size = schema.size if isinstance(schema, FixedType) else _SIZES.get(schema.type)
     if schema.type == "null":
         return lambda _lanes, at, _rows: at
     if size is not None:

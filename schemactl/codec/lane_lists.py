@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from .columns import Items
+from .columns import Repeated
 from .lane_columns import Listed, Seen, item_places, merge_items
 from .lane_leaves import Read, Skip
 from .lanes import Ints, Lanes
-from .schema import Array, Fixed, Primitive, Schema, min_size
+from .schema import ArrayType, FixedType, PrimitiveType, Schema, min_size
 
 _FEW_LANES: Final = 32
 """Fewer lanes than this are not worth an operation each for more items than there are lanes."""
@@ -26,8 +26,8 @@ class ItemSize(NamedTuple):
 def item_size(schema: Schema) -> ItemSize:
     """Of items of `schema`."""
     least = min_size(schema)
-    even = isinstance(schema, Fixed) or (
-        isinstance(schema, Primitive) and schema.type in ("null", "boolean", "float", "double")
+    even = isinstance(schema, FixedType) or (
+        isinstance(schema, PrimitiveType) and schema.type in ("null", "boolean", "float", "double")
     )
     return ItemSize(least, least if even else None)
 
@@ -37,12 +37,12 @@ def entry_size(schema: Schema) -> ItemSize:
     return ItemSize(1 + min_size(schema), None)
 
 
-def lists(item: Read, sizes: ItemSize, shape: Items) -> Read:
+def lists(item: Read, sizes: ItemSize, shape: Repeated) -> Read:
     """Read an array or map: the first item of every lane, then the second of those that have one, and so on."""
-    is_map = not isinstance(shape.schema, Array)
+    is_map = not isinstance(shape.schema, ArrayType)
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        walk = _Walk(lanes, at, rows)
+        walk = _BlockWalk(lanes, at, rows)
         walk.blocks(item, sizes)
         first = np.cumsum(walk.length) - walk.length
         pieces = [(first.take(here) + nth, seen) for here, nth, seen in walk.parts]
@@ -61,14 +61,14 @@ def skipped_lists(item: Skip, sizes: ItemSize, *, jump: bool) -> Skip:
         return None, item(lanes, at, rows)
 
     def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-        walk = _Walk(lanes, at, rows)
+        walk = _BlockWalk(lanes, at, rows)
         walk.blocks(read, sizes, jump=jump)
         return walk.at
 
     return skip
 
 
-class _Walk:
+class _BlockWalk:
     """Through the blocks of a list, lane by lane.
 
     Attributes:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from . import resolver
 from .avro_reader import BadDefault, default_storage
-from .columns import Choice, Group, Items, Leaf, Options, Shape
+from .columns import Choice, Group, Leaf, Options, Repeated, Shape
 from .defaults import encode_default
 from .lane_columns import (
     Picked,
@@ -30,7 +30,17 @@ from .lane_leaves import Read, Skip, enums, leaf, skipped
 from .lane_lists import entry_size, item_size, lists, skipped_lists
 from .lane_schedule import schedule, signature
 from .lanes import Ints, Lanes, Mask
-from .schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union
+from .schema import (
+    ArrayType,
+    EnumType,
+    FixedType,
+    MapType,
+    PrimitiveType,
+    RecordField,
+    RecordType,
+    Schema,
+    UnionType,
+)
 
 _MAX_DEPTH: Final = 100
 """How often a record is passed over inside itself before the scalar path takes the row."""
@@ -72,8 +82,8 @@ class Program(NamedTuple):
 
 def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Program:
     """Return the program that reads what `action` says into `shape`."""
-    compiler = _Compiler(options)
-    if isinstance(action, resolver.Fields) and isinstance(shape, Group):
+    compiler = _LaneCompiler(options)
+    if isinstance(action, resolver.RecordAdjust) and isinstance(shape, Group):
         steps, defaults = compiler.fields(action, shape)
         record = RecordSteps(steps, defaults, tuple(signature(step) for step in action.steps))
         return Program(shape, _record(steps, defaults, shape), bytes(compiler.pool), record)
@@ -152,46 +162,48 @@ def _rows_of(
     return known[writers]
 
 
-class _Compiler:
+class _LaneCompiler:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._skips: dict[int, Skip] = {}
-        self._walks: dict[int, tuple[resolver.Fields, Skip]] = {}
+        self._walks: dict[int, tuple[resolver.RecordAdjust, Skip]] = {}
         self.pool = bytearray()
 
     def read(self, action: resolver.Action, shape: Shape) -> Read:
         """Read what `action` says, as `shape`."""
         match action, shape:
-            case (resolver.Failed(), _):
+            case (resolver.ErrorAction(), _):
                 return _rejecting(shape)
-            case (resolver.Same() | resolver.Promote(), Leaf()):
+            case (resolver.DoNothing() | resolver.Promote(), Leaf()):
                 return leaf(action.writer, shape, strict=self._options.strict)
-            case (resolver.Symbols(), _):
+            case (resolver.EnumAdjust(), _):
                 return _symbols(action)
-            case (resolver.Items(), Items()):
+            case (resolver.Container(), Repeated()):
                 return self._items(action, shape)
-            case (resolver.Fields(), Group()):
+            case (resolver.RecordAdjust(), Group()):
                 return _record(*self.fields(action, shape), shape)
-            case (resolver.Written(), _):
+            case (resolver.WriterUnion(), _):
                 return _union([self._branch(branch, shape) for branch in action.branches], shape)
-            case (resolver.Chosen(), Choice()):
+            case (resolver.ReaderUnion(), Choice()):
                 return self._branch(action, shape) or _null(shape)
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
     def _branch(self, action: resolver.Action, shape: Shape) -> Read | None:
         """Read one branch of the writer's union; None: a null that stays one."""
-        if not isinstance(action, resolver.Chosen) or not isinstance(shape, Choice):
+        if not isinstance(action, resolver.ReaderUnion) or not isinstance(shape, Choice):
             return self.read(action, shape)
         branch = shape.branches[action.index]
         if branch is None:
             return None if action.writer.type == "null" else _dropped(self.walk(action.action), shape)
         return _picked(self.read(action.action, branch), slot_of(shape, action.index), shape)
 
-    def _items(self, action: resolver.Items, shape: Items) -> Read:
+    def _items(self, action: resolver.Container, shape: Repeated) -> Read:
         part = self.read(action.action, shape.part)
-        if isinstance(action.writer, Array):
+        if isinstance(action.writer, ArrayType):
             return lists(part, item_size(action.writer.items), shape)
-        key = leaf(Primitive("string"), Leaf(Primitive("string"), pa.string()), strict=self._options.strict)
+        key = leaf(
+            PrimitiveType("string"), Leaf(PrimitiveType("string"), pa.string()), strict=self._options.strict
+        )
 
         def entry(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
             keys, at = key(lanes, at, rows)
@@ -201,7 +213,7 @@ class _Compiler:
         return lists(entry, entry_size(action.writer.values), shape)
 
     def fields(
-        self, action: resolver.Fields, shape: Group
+        self, action: resolver.RecordAdjust, shape: Group
     ) -> tuple[list[tuple[Read, str | None]], dict[str, Default]]:
         """How a record is read, see RecordSteps."""
         steps: list[tuple[Read, str | None]] = []
@@ -216,7 +228,7 @@ class _Compiler:
                 defaults[part.name] = default
         return steps, defaults
 
-    def _default(self, part: Field, shape: Shape) -> Default | None:
+    def _default(self, part: RecordField, shape: Shape) -> Default | None:
         """Return what is seen of a field's default; None: what is seen where nothing is."""
         try:
             value = default_storage(part.schema, part.default, shape, self._options)
@@ -232,26 +244,26 @@ class _Compiler:
     def walk(self, action: resolver.Action) -> Skip:
         """Read a value that the columns have no place for, see `avro_reader`."""
         match action:
-            case resolver.Failed():
+            case resolver.ErrorAction():
                 return _marked
-            case resolver.Same() | resolver.Promote():
+            case resolver.DoNothing() | resolver.Promote():
                 return self.skip(action.writer)
-            case resolver.Symbols():
+            case resolver.EnumAdjust():
                 read = _symbols(action)
                 return lambda lanes, at, rows: read(lanes, at, rows)[1]
-            case resolver.Items(writer=Array() as writer):
+            case resolver.Container(writer=ArrayType() as writer):
                 return skipped_lists(self.walk(action.action), item_size(writer.items), jump=False)
-            case resolver.Items(writer=Map() as writer):
+            case resolver.Container(writer=MapType() as writer):
                 return skipped_lists(_entry(self.walk(action.action)), entry_size(writer.values), jump=False)
-            case resolver.Fields():
+            case resolver.RecordAdjust():
                 return self._walked_record(action)
-            case resolver.Written():
+            case resolver.WriterUnion():
                 return _skipped_union([self.walk(branch) for branch in action.branches])
-            case resolver.Chosen():
+            case resolver.ReaderUnion():
                 return self.walk(action.action)
         raise AssertionError(type(action).__name__)
 
-    def _walked_record(self, action: resolver.Fields) -> Skip:
+    def _walked_record(self, action: resolver.RecordAdjust) -> Skip:
         if id(action) not in self._walks:
             steps: list[Skip] = []
             self._walks[id(action)] = (action, _steps(steps))
@@ -264,20 +276,20 @@ class _Compiler:
     def skip(self, schema: Schema) -> Skip:
         """Skip a value of `schema`."""
         match schema:
-            case Array():
+            case ArrayType():
                 return skipped_lists(self.skip(schema.items), item_size(schema.items), jump=True)
-            case Map():
+            case MapType():
                 return skipped_lists(_entry(self.skip(schema.values)), entry_size(schema.values), jump=True)
-            case Union():
+            case UnionType():
                 return _skipped_union([self.skip(branch) for branch in schema.branches])
-            case Record():
+            case RecordType():
                 return self._skipped_record(schema)
-            case Enum():
+            case EnumType():
                 return lambda lanes, at, rows: lanes.indexes(at, rows, len(schema.symbols))[1]
-            case Primitive() | Fixed():
+            case PrimitiveType() | FixedType():
                 return skipped(schema)
 
-    def _skipped_record(self, schema: Record) -> Skip:
+    def _skipped_record(self, schema: RecordType) -> Skip:
         if id(schema) not in self._skips:
             steps: list[Skip] = []
             self._skips[id(schema)] = _steps(steps)
@@ -309,7 +321,7 @@ def _entry(value: Skip) -> Skip:
     return lambda lanes, at, rows: value(lanes, lanes.spans(at, rows)[1], rows)
 
 
-def _symbols(action: resolver.Symbols) -> Read:
+def _symbols(action: resolver.EnumAdjust) -> Read:
     places = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
     table = tuple(None if symbol is None else places[symbol] for symbol in action.table)
     return enums(len(action.writer.symbols), table)
@@ -360,8 +372,8 @@ def _is_blank(value: Any, shape: Shape) -> bool:
     """Whether the storage form of a default is what is seen where nothing is."""
     match shape:
         case (
-            Items()
-            | Leaf(schema=Primitive(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
+            Repeated()
+            | Leaf(schema=PrimitiveType(type="boolean" | "int" | "long" | "string" | "bytes", logical=None))
         ):
             return not value
         case Choice():

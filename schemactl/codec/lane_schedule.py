@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from . import resolver
 from .defaults import encode_default
-from .schema import Enum, Fixed, Primitive, Record, Schema, children
+from .schema import EnumType, FixedType, PrimitiveType, RecordType, Schema, children
 
 Schedule = tuple[tuple[tuple[int, ...], int], ...]
 """For each turn, the writers that take it, and which of its fields the first of them reads."""
@@ -66,19 +66,19 @@ class _Recursive(Exception):
 
 def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
     match action:
-        case resolver.Failed():
+        case resolver.ErrorAction():
             return "failed"
-        case resolver.Same() | resolver.Promote():
+        case resolver.DoNothing() | resolver.Promote():
             return _schema(action.writer, ()), _schema(action.reader, ())
-        case resolver.Symbols():
+        case resolver.EnumAdjust():
             return action.table
-        case resolver.Items():
+        case resolver.Container():
             return action.writer.type, _action(action.action, around)
-        case resolver.Written():
+        case resolver.WriterUnion():
             return "union", tuple(_action(branch, around) for branch in action.branches)
-        case resolver.Chosen():
+        case resolver.ReaderUnion():
             return "chosen", action.index, _action(action.action, around)
-        case resolver.Fields():
+        case resolver.RecordAdjust():
             if id(action) in around or len(around) > _DEEP:
                 raise _Recursive
             inner = (*around, id(action))
@@ -97,13 +97,13 @@ def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
 
 
 def _schema(schema: Schema, around: tuple[int, ...]) -> Hashable:
-    if isinstance(schema, Primitive):
+    if isinstance(schema, PrimitiveType):
         return schema.type, schema.logical
-    if isinstance(schema, Fixed):
+    if isinstance(schema, FixedType):
         return "fixed", schema.size, schema.logical
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumType):
         return "enum", len(schema.symbols)
-    if isinstance(schema, Record) and (id(schema) in around or len(around) > _DEEP):
+    if isinstance(schema, RecordType) and (id(schema) in around or len(around) > _DEEP):
         raise _Recursive
     inner = (*around, id(schema))
     return schema.type, tuple(_schema(part, inner) for part in children(schema))

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .columns import TIME, Choice, Group, Items, Leaf, Shape
+from .columns import TIME, Choice, Group, Leaf, Repeated, Shape
 from .lanes import Ints, Mask, binary, sized
-from .schema import Array, Decimal, Enum, Fixed, Primitive, Union
+from .schema import ArrayType, DecimalType, EnumType, FixedType, PrimitiveType, UnionType
 
 Pieces = list[pa.BinaryArray]
 
@@ -70,9 +70,9 @@ def _writer(shape: Shape) -> _Write:
             return _union(shape)
         case Group():
             return _present(_record(shape))
-        case Items():
+        case Repeated():
             return _present(_items(shape))
-        case Leaf(schema=Primitive(type="null")):
+        case Leaf(schema=PrimitiveType(type="null")):
             return lambda _values, _rows, _bad: []
         case Leaf():
             return _present(_leaf(shape))
@@ -112,7 +112,7 @@ def _record(shape: Group) -> _Write:
 
 def _cut(schema: Any) -> _Write:
     """Write what the columns leave out where a recursion is cut, which can only be a null."""
-    kinds = [branch.type for branch in schema.branches] if isinstance(schema, Union) else []
+    kinds = [branch.type for branch in schema.branches] if isinstance(schema, UnionType) else []
 
     def write_cut(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
         if "null" not in kinds:
@@ -123,9 +123,9 @@ def _cut(schema: Any) -> _Write:
     return write_cut
 
 
-def _items(shape: Items) -> _Write:
+def _items(shape: Repeated) -> _Write:
     part = _writer(shape.part)
-    is_map = not isinstance(shape.schema, Array)
+    is_map = not isinstance(shape.schema, ArrayType)
 
     def write_items(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
         offsets = np.asarray(values.offsets).astype(np.int64)
@@ -218,11 +218,11 @@ def _holds(kind: str, values: pa.Array) -> Mask:
 
 def _leaf(shape: Leaf) -> _Write:
     schema = shape.schema
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumType):
         return _enum(pa.array(schema.symbols, pa.string()))
-    if isinstance(schema.logical, Decimal):
-        return _decimal(schema.logical, schema.size if isinstance(schema, Fixed) else None)
-    if isinstance(schema, Fixed):
+    if isinstance(schema.logical, DecimalType):
+        return _decimal(schema.logical, schema.size if isinstance(schema, FixedType) else None)
+    if isinstance(schema, FixedType):
         return _fixed(schema.size)
     if schema.type in ("int", "long"):
         return _integer(schema, shape)
@@ -231,7 +231,7 @@ def _leaf(shape: Leaf) -> _Write:
     )
 
 
-def _integer(schema: Primitive, shape: Leaf) -> _Write:
+def _integer(schema: PrimitiveType, shape: Leaf) -> _Write:
     # As in `fitting`: how many of the column's units make one of the schema's.
     unit = 1000 if schema.logical in _MILLIS or shape.type == TIME else 1
     is_int = schema.type == "int"
@@ -266,7 +266,7 @@ def _fixed(size: int) -> _Write:
     return write_fixed
 
 
-def _decimal(logical: Decimal, size: int | None) -> _Write:
+def _decimal(logical: DecimalType, size: int | None) -> _Write:
     limit = 10**logical.precision
 
     def write_decimal(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:

@@ -15,8 +15,8 @@ from .columns import Options
 from .definition import Definition, KeyValue
 from .errors import Unreadable, Unwritable
 from .lanes import Ints, Lanes, Mask, pairs, sized, take_or_null
-from .reading import Reading, read_together
-from .writing import Writing
+from .reading import PayloadReader, read_together
+from .writing import PayloadWriter
 
 _NO_PAYLOAD: Final = (
     "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
@@ -91,10 +91,10 @@ class MessageReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class SingleReader:
     """A payload that is one value; `flat`: its fields are columns of their own."""
 
-    reading: Reading
+    reading: PayloadReader
     flat: bool
 
     def one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  a key is no part of the value
@@ -120,7 +120,9 @@ def read_singles(
 ) -> tuple[list[pa.Array], dict[int, str]] | None:
     """As `MessageReader.batch`, for several versions at once, each with its rows; None: they cannot be read together."""
     singles = [
-        (reader, rows) for reader, rows in readers if isinstance(reader, Single) and reader.reading.program
+        (reader, rows)
+        for reader, rows in readers
+        if isinstance(reader, SingleReader) and reader.reading.program
     ]
     rejected = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, NoReader)]
     if not singles or len(singles) + len(rejected) < len(readers):
@@ -138,11 +140,11 @@ def read_singles(
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyValueReader:
     """A key and a value, either of which may be null."""
 
-    key: Reading
-    value: Reading
+    key: PayloadReader
+    value: PayloadReader
     encoding: Literal["INLINE", "SEPARATED"]
     strict: bool
 
@@ -214,7 +216,7 @@ class NoReader:
 class SingleWriter:
     """A payload that is one value; `flat`: its fields come as columns of their own."""
 
-    writing: Writing
+    writing: PayloadWriter
     flat: bool
 
     def payload(self, value: Any) -> bytes | None:
@@ -232,10 +234,10 @@ class SingleWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class PairWriter:
+class KeyValueWriter:
     """A key and a value, either of which may be null."""
 
-    writings: dict[str, Writing]
+    writings: dict[str, PayloadWriter]
     encoding: Literal["INLINE", "SEPARATED"]
 
     def payload(self, value: Any) -> bytes | None:
@@ -282,11 +284,13 @@ def message_writer(schema: Definition | KeyValue, options: Options, *, flat: boo
     if isinstance(schema, Definition):
         return SingleWriter(payload.writing(schema, options), flat)
     halves = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
-    return PairWriter(halves, schema.encoding)
+    return KeyValueWriter(halves, schema.encoding)
 
 
-def _present(reading: Reading, payloads: pa.BinaryArray, inside: str) -> tuple[pa.Array, dict[int, str]]:
-    """Return the values of those payloads that are there, null for the others; `inside` as in `Reading.batch`."""
+def _present(
+    reading: PayloadReader, payloads: pa.BinaryArray, inside: str
+) -> tuple[pa.Array, dict[int, str]]:
+    """Return the values of those payloads that are there, null for the others; `inside` as in `PayloadReader.batch`."""
     if not payloads.null_count:
         return reading.batch(payloads, inside=inside)
     rows = np.flatnonzero(np.asarray(payloads.is_valid()))

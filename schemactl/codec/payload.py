@@ -32,9 +32,9 @@ from .proto_column_reader import column_reader
 from .proto_column_writer import column_writer
 from .proto_plan import plan_of
 from .proto_schema import descriptor_of, root_of
-from .reading import Reading, unreadable
-from .schema import Enum, Schema, children
-from .writing import Writing
+from .reading import PayloadReader, unreadable
+from .schema import EnumType, Schema, children
+from .writing import PayloadWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class PayloadType:
     """
 
     column: Callable[[Definition, Options], tuple[pa.DataType, bool]]
-    reading: Callable[[Definition, Definition, Options], Reading]
-    writing: Callable[[Definition, Options], Writing]
+    reading: Callable[[Definition, Definition, Options], PayloadReader]
+    writing: Callable[[Definition, Options], PayloadWriter]
 
 
 def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool]:
@@ -63,7 +63,7 @@ def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool
         return _type_of(schema).column(schema, options)
 
 
-def reading(writer: Definition, reader: Definition, options: Options) -> Reading:
+def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Return how payloads of `writer` become values of `reader`. Between different schema types nothing can be read.
 
     Raises:
@@ -78,7 +78,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Reading
         return of_type.reading(writer, reader, options)
 
 
-def writing(writer: Definition, options: Options) -> Writing:
+def writing(writer: Definition, options: Options) -> PayloadWriter:
     """Return how values of `writer` are written.
 
     Raises:
@@ -115,14 +115,14 @@ def _avro_column(definition: Definition, options: Options) -> tuple[pa.DataType,
     return shape.type, isinstance(shape, Group)
 
 
-def _avro_reading(writer: Definition, reader: Definition, options: Options) -> Reading:
+def _avro_reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     schema = parse(reader.text)
     shape = shape_of(schema, options)
     action = resolver.resolve(parse(writer.text), schema)
     value = avro_reader.reader(action, shape, options, as_python=True)
     storage = avro_reader.reader(action, shape, options)
     program = compile_lanes(action, shape, options) if column_count(shape) <= MAX_COLUMNS else None
-    return Reading(
+    return PayloadReader(
         shape.type,
         lambda payload: avro_reader.read_whole(value, payload, options),
         lambda payload: avro_reader.read_whole(storage, payload, options),
@@ -137,38 +137,38 @@ def _longest_symbol(schema: Schema, seen: set[int]) -> int:
     if id(schema) in seen:
         return 0
     seen.add(id(schema))
-    symbols = schema.symbols if isinstance(schema, Enum) else ()
+    symbols = schema.symbols if isinstance(schema, EnumType) else ()
     inner = [_longest_symbol(part, seen) for part in children(schema)]
     return max([*map(len, symbols), *inner], default=0)
 
 
-def _avro_writing(writer: Definition, options: Options) -> Writing:
+def _avro_writing(writer: Definition, options: Options) -> PayloadWriter:
     shape = _avro_shape(writer, options)
     check_width(pa.schema([("value", shape.type)]))
-    return Writing(shape.type, avro_writer.writer(shape), lane_writer(shape))
+    return PayloadWriter(shape.type, avro_writer.writer(shape), lane_writer(shape))
 
 
-def _json_reading(_: Definition, reader: Definition, options: Options) -> Reading:
+def _json_reading(_: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Read by the reader's schema alone, as Pulsar's own consumers do."""
     shape = _avro_shape(reader, options)
     value = json_reader.reader(shape, options, as_python=True)
-    return Reading(shape.type, value, json_reader.reader(shape, options, as_python=False))
+    return PayloadReader(shape.type, value, json_reader.reader(shape, options, as_python=False))
 
 
-def _json_writing(writer: Definition, options: Options) -> Writing:
+def _json_writing(writer: Definition, options: Options) -> PayloadWriter:
     shape = _avro_shape(writer, options)
-    return Writing(shape.type, json_writer.writer(shape))
+    return PayloadWriter(shape.type, json_writer.writer(shape))
 
 
 def _proto_column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     return root_of(definition, options).shape.type, True
 
 
-def _proto_reading(writer: Definition, reader: Definition, options: Options) -> Reading:
+def _proto_reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Read by the reader's message alone, by the numbers of its fields. The writer's makes it quicker, and nothing else."""
     root = root_of(reader, options)
     plan = plan_of(root, _descriptor(writer))
-    return Reading(
+    return PayloadReader(
         root.shape.type,
         proto_reader.reader(root, as_python=True),
         proto_reader.reader(root, as_python=False),
@@ -176,10 +176,12 @@ def _proto_reading(writer: Definition, reader: Definition, options: Options) -> 
     )
 
 
-def _proto_writing(writer: Definition, options: Options) -> Writing:
+def _proto_writing(writer: Definition, options: Options) -> PayloadWriter:
     root = root_of(writer, options)
     plan = plan_of(root)
-    return Writing(root.shape.type, proto_writer.writer(root), None if plan is None else column_writer(plan))
+    return PayloadWriter(
+        root.shape.type, proto_writer.writer(root), None if plan is None else column_writer(plan)
+    )
 
 
 def _descriptor(writer: Definition) -> Any:

@@ -21,9 +21,9 @@ from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
 from .fitting import raw
 from .lanes import Lanes, Mask, sized
-from .reading import Reading
+from .reading import PayloadReader
 from .values import MAX_MILLIS, text, to_python, to_storage
-from .writing import Writing
+from .writing import PayloadWriter
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
@@ -138,7 +138,7 @@ def column_type(name: str, options: Options) -> pa.DataType:
     return _WIRES[options.time_type][name].type
 
 
-def reading(name: str, options: Options) -> Reading:
+def reading(name: str, options: Options) -> PayloadReader:
     """Return how payloads of the type `name`, one of NUMBERS, are read."""
     wire = _WIRES[options.time_type][name]
     convert = to_python(wire.type)
@@ -156,10 +156,10 @@ def reading(name: str, options: Options) -> Reading:
     def value(payload: bytes) -> Any:
         return storage(payload) if convert is None else convert(storage(payload))
 
-    return Reading(wire.type, value, storage, _lanes(wire, exact=wire.exact or options.strict))
+    return PayloadReader(wire.type, value, storage, _lanes(wire, exact=wire.exact or options.strict))
 
 
-def writing(name: str, options: Options) -> Writing:
+def writing(name: str, options: Options) -> PayloadWriter:
     """Return how values of the type `name`, one of NUMBERS, are written. What could not be read back is an error."""
     wire = _WIRES[options.time_type][name]
     convert = to_storage(wire.type)
@@ -181,7 +181,7 @@ def writing(name: str, options: Options) -> Writing:
                 raise Unwritable(f"{value!r} is out of the range of {name}")
         return packed
 
-    return Writing(wire.type, write, _writing_lanes(wire))
+    return PayloadWriter(wire.type, write, _writing_lanes(wire))
 
 
 def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
@@ -235,10 +235,10 @@ def _bytes_lanes(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
     return values.cast(pa.binary()), np.asarray(values.is_null())
 
 
-BYTES_READING: Final = Reading(
+BYTES_READING: Final = PayloadReader(
     pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool))
 )
-BYTES_WRITING: Final = Writing(pa.binary(), raw, _bytes_lanes)
+BYTES_WRITING: Final = PayloadWriter(pa.binary(), raw, _bytes_lanes)
 
 
 def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:
@@ -273,7 +273,7 @@ def _charset(writer: Definition) -> str:
     return found
 
 
-def reading_text(writer: Definition, options: Options) -> Reading:
+def reading_text(writer: Definition, options: Options) -> PayloadReader:
     """Return how payloads of a STRING are read; raises InvalidDefinition where Python does not know its charset."""
     charset = _charset(writer)
 
@@ -294,10 +294,10 @@ def reading_text(writer: Definition, options: Options) -> Reading:
         except pa.ArrowInvalid:
             return pa.nulls(len(payloads), pa.string()), np.ones(len(payloads), bool)
 
-    return Reading(pa.string(), read, read, lanes if charset == "utf-8" else None)
+    return PayloadReader(pa.string(), read, read, lanes if charset == "utf-8" else None)
 
 
-def writing_text(writer: Definition) -> Writing:
+def writing_text(writer: Definition) -> PayloadWriter:
     """Return how values of a STRING are written; raises InvalidDefinition where Python does not know its charset."""
     charset = _charset(writer)
 
@@ -311,4 +311,4 @@ def writing_text(writer: Definition) -> Writing:
         except UnicodeEncodeError as error:
             raise Unwritable(f"{value[error.start]!r} is not a character of {charset}") from None
 
-    return Writing(pa.string(), write, _bytes_lanes if charset == "utf-8" else None)
+    return PayloadWriter(pa.string(), write, _bytes_lanes if charset == "utf-8" else None)

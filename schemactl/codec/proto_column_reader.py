@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .lanes import Ints, Mask
-from .proto_plan import Field, Plan, Rows, column_name
+from .proto_plan import BatchRows, ColumnField, PtarsPlan, column_name
 from .proto_schema import Moment, Part, Scalar
 
 _MICROS: Final = 1_000_000
@@ -35,7 +35,7 @@ _SMALL: Final = 32
 _ZEROS: Final = {"bool": False, "string": "", "bytes": b"", "float": 0.0, "double": 0.0}
 
 
-def column_reader(plan: Plan, kind: pa.DataType) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
+def column_reader(plan: PtarsPlan, kind: pa.DataType) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
     """Read payloads without nulls into an array of `kind`, and say which rows are for the single-message path."""
 
     def read(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
@@ -45,7 +45,7 @@ def column_reader(plan: Plan, kind: pa.DataType) -> Callable[[pa.BinaryArray], t
         found = _ask(plan, readable) if count else None
         if found is not None:
             batch, written = found
-            rows = _Rows(huge | ~np.asarray(pc.equal(written, readable)))
+            rows = _RowReader(huge | ~np.asarray(pc.equal(written, readable)))
             columns = rows.fields(plan.fields, batch, np.arange(count), np.ones(count, bool))
             return pa.StructArray.from_arrays(columns, fields=list(kind)), rows.bad
         if count <= _SMALL:
@@ -57,7 +57,7 @@ def column_reader(plan: Plan, kind: pa.DataType) -> Callable[[pa.BinaryArray], t
     return read
 
 
-def _ask(plan: Plan, payloads: pa.BinaryArray) -> tuple[pa.RecordBatch, pa.BinaryArray] | None:
+def _ask(plan: PtarsPlan, payloads: pa.BinaryArray) -> tuple[pa.RecordBatch, pa.BinaryArray] | None:
     """Return the columns, and the payloads that ptars would write for them; None: a message is not what ptars can read."""
     try:
         batch = plan.handler.array_to_record_batch(payloads)
@@ -86,18 +86,18 @@ def _huge(payloads: pa.BinaryArray) -> Mask:
     return found
 
 
-class _Rows(Rows):
+class _RowReader(BatchRows):
     """From what ptars gives to the columns."""
 
     def fields(
-        self, fields: Sequence[Field], source: pa.RecordBatch | pa.StructArray, rows: Ints, there: Mask
+        self, fields: Sequence[ColumnField], source: pa.RecordBatch | pa.StructArray, rows: Ints, there: Mask
     ) -> list[pa.Array]:
         """Return the columns of messages; `rows` says whose each one is, `there` which are messages at all."""
         arrays = [_column(source, column_name(field.part.number)) for field in fields]
         self.judge(fields, arrays, rows, there)
         return [self._column(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
 
-    def _column(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
+    def _column(self, field: ColumnField, array: pa.Array, rows: Ints) -> pa.Array:
         part = field.part
         if part.key is not None:
             return self._map(part, part.key, field, array, rows)
@@ -108,7 +108,7 @@ class _Rows(Rows):
         values = self._values(field, array, rows)
         return values if part.presence and part.default is None else _filled(part, values)
 
-    def _map(self, part: Part, key: Scalar, field: Field, array: pa.ListArray, rows: Ints) -> pa.Array:
+    def _map(self, part: Part, key: Scalar, field: ColumnField, array: pa.ListArray, rows: Ints) -> pa.Array:
         offsets, entries = array.offsets, array.values
         counts = np.diff(np.asarray(offsets))
         whose = np.repeat(np.arange(len(counts)), counts)
@@ -131,7 +131,7 @@ class _Rows(Rows):
             values = _filled(part, self._values(field, held, inside))
         return pa.MapArray.from_arrays(offsets, self._scalar(key, keys), values, type=part.type)
 
-    def _values(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
+    def _values(self, field: ColumnField, array: pa.Array, rows: Ints) -> pa.Array:
         shape = field.part.shape
         if isinstance(shape, Scalar):
             return self._scalar(shape, array)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from .columns import TIMESTAMP
 from .lanes import Ints, Mask
-from .proto_plan import Field, Plan, Rows, column_name
+from .proto_plan import BatchRows, ColumnField, PtarsPlan, column_name
 from .proto_schema import Moment, Part, Scalar
 
 _MICROS: Final = 1_000_000
@@ -29,7 +29,7 @@ _WIRE: Final[dict[str, pa.DataType]] = {
 """What ptars takes, where it is not the column's type."""
 
 
-def column_writer(plan: Plan) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
+def column_writer(plan: PtarsPlan) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
     """Write messages, and say which rows are for the single-value path."""
 
     def write(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
@@ -37,7 +37,7 @@ def column_writer(plan: Plan) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask
         if not count:
             return pa.array([], pa.binary()), np.zeros(0, bool)
         there = np.asarray(values.is_valid())
-        rows = _Rows(~there)
+        rows = _RowWriter(~there)
         columns = rows.fields(plan.fields, values, np.arange(count), there)
         batch = pa.RecordBatch.from_arrays(columns, [column_name(one.part.number) for one in plan.fields])
         return plan.handler.record_batch_to_array(batch), rows.bad
@@ -45,11 +45,11 @@ def column_writer(plan: Plan) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask
     return write
 
 
-class _Rows(Rows):
+class _RowWriter(BatchRows):
     """From columns to what ptars takes."""
 
     def fields(
-        self, fields: Sequence[Field], messages: pa.StructArray, rows: Ints, there: Mask
+        self, fields: Sequence[ColumnField], messages: pa.StructArray, rows: Ints, there: Mask
     ) -> list[pa.Array]:
         """Return what ptars takes for messages; `rows` says whose each one is, `there` which are messages at all."""
         # Flat, what lies in a message that is not there is null, too.
@@ -57,7 +57,7 @@ class _Rows(Rows):
         self.judge(fields, arrays, rows, there)
         return [self._column(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
 
-    def _column(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
+    def _column(self, field: ColumnField, array: pa.Array, rows: Ints) -> pa.Array:
         part = field.part
         if part.key is not None:
             return self._map(part.key, field, array, rows)
@@ -72,7 +72,7 @@ class _Rows(Rows):
         values = self._values(field, array, rows)
         return values if part.presence else _sent(part, values)
 
-    def _map(self, key: Scalar, field: Field, array: pa.MapArray, rows: Ints) -> pa.Array:
+    def _map(self, key: Scalar, field: ColumnField, array: pa.MapArray, rows: Ints) -> pa.Array:
         # Taken anew, the entries are those of the maps that are there, and no others.
         array = array.take(pa.array(np.arange(len(array))))
         counts = np.diff(np.asarray(array.offsets))
@@ -86,7 +86,7 @@ class _Rows(Rows):
         )
         return _listed(counts, entries)
 
-    def _values(self, field: Field, array: pa.Array, rows: Ints) -> pa.Array:
+    def _values(self, field: ColumnField, array: pa.Array, rows: Ints) -> pa.Array:
         shape = field.part.shape
         if isinstance(shape, Scalar):
             return self._scalar(shape, array, rows)
@@ -124,7 +124,7 @@ class _Rows(Rows):
         return values
 
 
-def _arrays(fields: Sequence[Field], messages: pa.StructArray) -> list[pa.Array]:
+def _arrays(fields: Sequence[ColumnField], messages: pa.StructArray) -> list[pa.Array]:
     columns = dict(zip((part.name for part in messages.type), messages.flatten(), strict=True))
     return [columns[field.part.name] for field in fields]
 

@@ -42,7 +42,7 @@ _SENT_AS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ColumnField:
     """A field that has a column.
 
     Attributes:
@@ -52,12 +52,12 @@ class Field:
     """
 
     part: Part
-    fields: tuple[Field, ...] = ()
+    fields: tuple[ColumnField, ...] = ()
     one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PtarsPlan:
     """How ptars is asked.
 
     Attributes:
@@ -65,7 +65,7 @@ class Plan:
         handler: of ptars, for the message that stands for it, in which a field is called `f` and its number.
     """
 
-    fields: tuple[Field, ...]
+    fields: tuple[ColumnField, ...]
     handler: Any
 
 
@@ -74,7 +74,7 @@ def column_name(number: int) -> str:
     return f"f{number}"
 
 
-def plan_of(root: Root, writer: Any = None) -> Plan | None:
+def plan_of(root: Root, writer: Any = None) -> PtarsPlan | None:
     """Return the plan for messages of `root`; None: ptars is not installed, or cannot serve them.
 
     Args:
@@ -98,7 +98,7 @@ def plan_of(root: Root, writer: Any = None) -> Plan | None:
     pool.Add(maker.file)
     stand_in = pool.FindMessageTypeByName(name)
     config = ptars.PtarsConfig(list_value_name="element")
-    return Plan(fields, ptars.HandlerPool([stand_in.file], config=config).get_for_message(stand_in))
+    return PtarsPlan(fields, ptars.HandlerPool([stand_in.file], config=config).get_for_message(stand_in))
 
 
 class _NotServed(Exception):
@@ -114,7 +114,7 @@ class _Maker:
         self.file = FileDescriptorProto(name="columns.proto", syntax="proto2")
         self._count = 0
 
-    def message(self, shape: Message, descriptor: Any, writer: Any) -> tuple[str, tuple[Field, ...]]:
+    def message(self, shape: Message, descriptor: Any, writer: Any) -> tuple[str, tuple[ColumnField, ...]]:
         """Return the name of the message that stands for `descriptor`, and the fields of `shape`."""
         made = self._begin()
         parts = {part.number: part for part in shape.parts}
@@ -137,14 +137,14 @@ class _Maker:
                 )
         return made.name, tuple(fields[number] for number in parts)
 
-    def _field(self, made: Any, part: Part, field: Any, other: Any) -> Field:
+    def _field(self, made: Any, part: Part, field: Any, other: Any) -> ColumnField:
         if part.key is None:
             kind, inner, fields = self._value(part.shape, field, other)
             added = self._add(made, part.number, kind, repeated=part.repeated, message=inner)
             if field.is_packed:
                 added.options.packed = True
             packable = part.repeated and kind not in (_STRING, _MESSAGE, _BYTES)
-            return Field(part, fields, one_by_one=packable and not field.is_packed)
+            return ColumnField(part, fields, one_by_one=packable and not field.is_packed)
         entry = self._begin()
         self._add(entry, 1, self._value(part.key, field.message_type.fields_by_number[1], None)[0])
         written = _message_of(other)
@@ -155,9 +155,9 @@ class _Maker:
         )
         self._add(entry, 2, kind, message=inner)
         self._add(made, part.number, _MESSAGE, repeated=True, message=entry.name)
-        return Field(part, fields)
+        return ColumnField(part, fields)
 
-    def _value(self, shape: Shape, field: Any, other: Any) -> tuple[int, str, tuple[Field, ...]]:
+    def _value(self, shape: Shape, field: Any, other: Any) -> tuple[int, str, tuple[ColumnField, ...]]:
         """Return the type of a value, the message it is, and that one's fields."""
         match shape:
             case Message():
@@ -189,13 +189,15 @@ def _message_of(field: Any) -> Any:
     return field.message_type if field is not None and field.type == _MESSAGE else None
 
 
-class Rows:
+class BatchRows:
     """The rows of a batch; `bad` are those for the path that takes one message at a time."""
 
     def __init__(self, bad: Mask) -> None:
         self.bad = bad
 
-    def judge(self, fields: Sequence[Field], arrays: Sequence[pa.Array], rows: Ints, there: Mask) -> None:
+    def judge(
+        self, fields: Sequence[ColumnField], arrays: Sequence[pa.Array], rows: Ints, there: Mask
+    ) -> None:
         """Bad are messages that lack a required field, or have two members of a oneof.
 
         Args:

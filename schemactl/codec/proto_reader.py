@@ -29,7 +29,7 @@ def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
     from google.protobuf.message import DecodeError
 
     message_class, name = root.message_class, root.shape.full_name
-    read = _Compiler(as_python=as_python).message(root.shape)
+    read = _ProtoCompiler(as_python=as_python).message(root.shape)
 
     def read_payload(payload: bytes) -> Any:
         message = message_class()
@@ -52,7 +52,7 @@ def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
     return read_payload
 
 
-class _Compiler:
+class _ProtoCompiler:
     """Makes the functions that read; None where a value is taken as it is."""
 
     def __init__(self, *, as_python: bool) -> None:

@@ -159,7 +159,7 @@ def root_of(definition: Definition, options: Options) -> Root:
         InvalidDefinition: the descriptor set cannot be used, or a message holds itself and no depth is given.
     """
     descriptor = descriptor_of(definition)
-    shape = _Shaper(options).message(descriptor, {})
+    shape = _MessageShaper(options).message(descriptor, {})
     assert shape is not None  # noqa: S101  the outermost message is never cut: its depth is 0
     return Root(class_of(descriptor), shape)
 
@@ -224,7 +224,7 @@ def _message(pool: Any, name: str, package: str) -> Any:
         return pool.FindMessageTypeByName(f"{package}.{name}")
 
 
-class _Shaper:
+class _MessageShaper:
     """None stands for what has no columns: a message without fields, and what is cut where a recursion ends."""
 
     def __init__(self, options: Options) -> None:

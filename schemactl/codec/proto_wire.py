@@ -20,7 +20,7 @@ _STRING, _GROUP, _MESSAGE, _BYTES = 9, 10, 11, 12
 
 def find_fault(payload: bytes, descriptor: Any) -> None:
     """Raise Unreadable for the first fault, with the byte where it shows and the field it is in."""
-    _Walk(payload).message(descriptor, 0, len(payload), depth=0, group=None)
+    _FaultFinder(payload).message(descriptor, 0, len(payload), depth=0, group=None)
 
 
 def has_field(message: Any, name: str) -> bool:
@@ -53,7 +53,7 @@ def missing_fields(message: Any) -> Iterator[str]:
             yield from (f"{name}.{path}" for path in missing_fields(held))
 
 
-class _Walk:
+class _FaultFinder:
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
 

@@ -22,7 +22,7 @@ _JUDGED_ROWS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PayloadReader:
     """How payloads of one writer become values of one reader.
 
     Attributes:
@@ -79,9 +79,9 @@ class Reading:
 
 
 def read_together(
-    readings: Sequence[tuple[Reading, Ints]], payloads: pa.BinaryArray, *, inside: str = ""
+    readings: Sequence[tuple[PayloadReader, Ints]], payloads: pa.BinaryArray, *, inside: str = ""
 ) -> tuple[pa.Array, dict[int, str]]:
-    """As `Reading.batch`, with several writers and one reader: for each reading, the rows that are its own, in order.
+    """As `PayloadReader.batch`, with several writers and one reader: for each reading, the rows that are its own, in order.
 
     Every reading has a program. Rows that are no reading's mean nothing.
 
@@ -101,7 +101,7 @@ def read_together(
 
 
 def _judged(
-    array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[Reading, Ints]], inside: str
+    array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[PayloadReader, Ints]], inside: str
 ) -> tuple[pa.Array, dict[int, str]]:
     """Return the array with what each reading makes of its rows, one by one, and the reasons for the rejected ones."""
     parts = [array]
@@ -131,10 +131,10 @@ def _weight(value: Any) -> int:
     return 0
 
 
-def unreadable(reason: str, arrow_type: pa.DataType) -> Reading:
+def unreadable(reason: str, arrow_type: pa.DataType) -> PayloadReader:
     """Refuses every payload."""
 
     def refuse(_: bytes) -> Any:
         raise Unreadable(reason)
 
-    return Reading(arrow_type, refuse, refuse)
+    return PayloadReader(arrow_type, refuse, refuse)

@@ -14,16 +14,16 @@ from .defaults import encode_default
 from .errors import InvalidDefinition
 from .schema import (
     NO_DEFAULT,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
+    ArrayType,
+    EnumType,
+    FixedType,
+    MapType,
+    NamedType,
+    PrimitiveType,
+    RecordField,
+    RecordType,
     Schema,
-    Union,
+    UnionType,
     children,
     full_name,
 )
@@ -44,7 +44,7 @@ _PROMOTIONS: Final = frozenset(
 
 
 @dataclass(slots=True, eq=False)
-class Same:
+class DoNothing:
     """The reader takes a primitive or fixed value as it is written; logical types are the reader's."""
 
     writer: Schema
@@ -60,7 +60,7 @@ class Promote:
 
 
 @dataclass(slots=True, eq=False)
-class Failed:
+class ErrorAction:
     """No such value can be read; `reason` says why. The bytes before it can."""
 
     writer: Schema
@@ -69,20 +69,20 @@ class Failed:
 
 
 @dataclass(slots=True, eq=False)
-class Symbols:
+class EnumAdjust:
     """An enum; `table` has the reader's symbol for each of the writer's, None where the reader has none."""
 
-    writer: Enum
-    reader: Enum
+    writer: EnumType
+    reader: EnumType
     table: tuple[str | None, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Items:
+class Container:
     """An array, or a map's values."""
 
-    writer: Array | Map
-    reader: Array | Map
+    writer: ArrayType | MapType
+    reader: ArrayType | MapType
     action: Action
 
 
@@ -90,41 +90,41 @@ class Items:
 class Step:
     """One field as written: into which of the reader's fields it goes, and how; skipped if `name` is None."""
 
-    written: Field
+    written: RecordField
     name: str | None
     action: Action | None
 
 
 @dataclass(slots=True, eq=False)
-class Fields:
+class RecordAdjust:
     """A record: the writer's fields in order, then the reader's own fields, which have their defaults."""
 
-    writer: Record
-    reader: Record
+    writer: RecordType
+    reader: RecordType
     steps: list[Step]
-    defaults: list[Field]
+    defaults: list[RecordField]
 
 
 @dataclass(slots=True, eq=False)
-class Written:
+class WriterUnion:
     """The writer's union: an index in the bytes says which of `branches` follows."""
 
-    writer: Union
+    writer: UnionType
     reader: Schema
     branches: list[Action]
 
 
 @dataclass(slots=True, eq=False)
-class Chosen:
+class ReaderUnion:
     """The value becomes branch `index` of the reader's union."""
 
     writer: Schema
-    reader: Union
+    reader: UnionType
     index: int
     action: Action
 
 
-Action = Same | Promote | Failed | Symbols | Items | Fields | Written | Chosen
+Action = DoNothing | Promote | ErrorAction | EnumAdjust | Container | RecordAdjust | WriterUnion | ReaderUnion
 
 
 def resolve(writer: Schema, reader: Schema) -> Action:
@@ -138,13 +138,13 @@ def resolve(writer: Schema, reader: Schema) -> Action:
 
 class _Resolver:
     def __init__(self) -> None:
-        self._records: dict[tuple[int, int], Fields | Failed] = {}
+        self._records: dict[tuple[int, int], RecordAdjust | ErrorAction] = {}
 
     def resolve(self, writer: Schema, reader: Schema) -> Action:
-        if isinstance(writer, Union):
+        if isinstance(writer, UnionType):
             return self._writer_union(writer, reader)
         if writer.type != reader.type:
-            if isinstance(reader, Union):
+            if isinstance(reader, UnionType):
                 return self._reader_union(writer, reader)
             if (writer.type, reader.type) in _PROMOTIONS:
                 return Promote(writer, reader)
@@ -153,25 +153,25 @@ class _Resolver:
 
     def _same_type(self, writer: Schema, reader: Schema) -> Action:
         match writer, reader:
-            case (Array(), Array()):
-                return Items(writer, reader, self.resolve(writer.items, reader.items))
-            case (Map(), Map()):
-                return Items(writer, reader, self.resolve(writer.values, reader.values))
-            case (Enum(), Enum()):
+            case (ArrayType(), ArrayType()):
+                return Container(writer, reader, self.resolve(writer.items, reader.items))
+            case (MapType(), MapType()):
+                return Container(writer, reader, self.resolve(writer.values, reader.values))
+            case (EnumType(), EnumType()):
                 return _symbols(writer, reader)
-            case (Record(), Record()):
+            case (RecordType(), RecordType()):
                 return self._record(writer, reader)
-            case (Fixed(), Fixed()) if writer.name != reader.name:
+            case (FixedType(), FixedType()) if writer.name != reader.name:
                 return _failed(writer, reader)
-            case (Fixed(), Fixed()) if writer.size != reader.size:
+            case (FixedType(), FixedType()) if writer.size != reader.size:
                 return _failed(writer, reader, f": {writer.size} bytes are not {reader.size}")
-        return Same(writer, reader)
+        return DoNothing(writer, reader)
 
-    def _record(self, writer: Record, reader: Record) -> Fields | Failed:
+    def _record(self, writer: RecordType, reader: RecordType) -> RecordAdjust | ErrorAction:
         pair = (id(writer), id(reader))
         if pair in self._records:
             return self._records[pair]
-        action = self._records[pair] = Fields(writer, reader, [], [])
+        action = self._records[pair] = RecordAdjust(writer, reader, [], [])
         wanted = {part.name: part for part in reader.fields}
         for part in writer.fields:
             target = wanted.pop(part.name, None)
@@ -187,31 +187,33 @@ class _Resolver:
             )
         return self._records[pair]
 
-    def _writer_union(self, writer: Union, reader: Schema) -> Written:
-        if isinstance(reader, Union) and _alike(writer, reader, _equivalent, {}):
+    def _writer_union(self, writer: UnionType, reader: Schema) -> WriterUnion:
+        if isinstance(reader, UnionType) and _alike(writer, reader, _equivalent, {}):
             pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
-            branches: list[Action] = [Chosen(w, reader, index, self.resolve(w, r)) for index, (w, r) in pairs]
+            branches: list[Action] = [
+                ReaderUnion(w, reader, index, self.resolve(w, r)) for index, (w, r) in pairs
+            ]
         else:
             branches = [self.resolve(branch, reader) for branch in writer.branches]
-        return Written(writer, reader, branches)
+        return WriterUnion(writer, reader, branches)
 
-    def _reader_union(self, writer: Schema, reader: Union) -> Action:
+    def _reader_union(self, writer: Schema, reader: UnionType) -> Action:
         index = self._first_match(writer, reader)
         if index is None:
             return _failed(writer, reader)
-        return Chosen(writer, reader, index, self.resolve(writer, reader.branches[index]))
+        return ReaderUnion(writer, reader, index, self.resolve(writer, reader.branches[index]))
 
-    def _first_match(self, writer: Schema, reader: Union) -> int | None:
+    def _first_match(self, writer: Schema, reader: UnionType) -> int | None:
         """Return the branch Java takes: same type (and name), else a record of fitting shape, else the first promotion."""
         shape: int | None = None
         for index, branch in enumerate(reader.branches):
             if branch.type != writer.type:
                 continue
-            if not isinstance(writer, Named) or not isinstance(branch, Named):
+            if not isinstance(writer, NamedType) or not isinstance(branch, NamedType):
                 return index
             if writer.full_name == branch.full_name:
                 return index
-            if isinstance(writer, Record) and isinstance(branch, Record):
+            if isinstance(writer, RecordType) and isinstance(branch, RecordType):
                 fits = not _hopeless(self._record(writer, branch))
                 if fits and (shape is None or writer.name == branch.name):
                     shape = index
@@ -223,23 +225,25 @@ class _Resolver:
         return None
 
 
-def _failed(writer: Schema, reader: Schema, why: str = "") -> Failed:
-    return Failed(
+def _failed(writer: Schema, reader: Schema, why: str = "") -> ErrorAction:
+    return ErrorAction(
         writer, reader, f"{full_name(writer)} was written and cannot be read as {full_name(reader)}{why}"
     )
 
 
-def _hopeless(action: Fields | Failed) -> bool:
-    return isinstance(action, Failed) or any(isinstance(step.action, Failed) for step in action.steps)
+def _hopeless(action: RecordAdjust | ErrorAction) -> bool:
+    return isinstance(action, ErrorAction) or any(
+        isinstance(step.action, ErrorAction) for step in action.steps
+    )
 
 
-def _symbols(writer: Enum, reader: Enum) -> Symbols | Failed:
+def _symbols(writer: EnumType, reader: EnumType) -> EnumAdjust | ErrorAction:
     if writer.name != reader.name:
         return _failed(writer, reader)
     known = set(reader.symbols)
     # The default counts only if the reader lists it among its symbols.
     default = reader.default if reader.default in known else None
-    return Symbols(writer, reader, tuple(s if s in known else default for s in writer.symbols))
+    return EnumAdjust(writer, reader, tuple(s if s in known else default for s in writer.symbols))
 
 
 def _alike(
@@ -263,11 +267,11 @@ def _alike(
 def _equivalent(left: Schema, right: Schema) -> bool:
     """Compare but for namespaces, logical types and defaults (Resolver.unionEquiv)."""
     match left, right:
-        case (Fixed(), Fixed()):
+        case (FixedType(), FixedType()):
             return (left.name, left.size) == (right.name, right.size)
-        case (Enum(), Enum()):
+        case (EnumType(), EnumType()):
             return (left.name, left.symbols) == (right.name, right.symbols)
-        case (Record(), Record()):
+        case (RecordType(), RecordType()):
             names = [part.name for part in left.fields], [part.name for part in right.fields]
             return left.name == right.name and names[0] == names[1]
     return True
@@ -276,13 +280,13 @@ def _equivalent(left: Schema, right: Schema) -> bool:
 def _equal(left: Schema, right: Schema) -> bool:
     """Compare all that is kept of them here but aliases (Schema.equals)."""
     match left, right:
-        case (Primitive(), Primitive()):
+        case (PrimitiveType(), PrimitiveType()):
             return left.logical == right.logical
-        case (Fixed(), Fixed()):
+        case (FixedType(), FixedType()):
             return (left.full_name, left.size, left.logical) == (right.full_name, right.size, right.logical)
-        case (Enum(), Enum()):
+        case (EnumType(), EnumType()):
             return (left.full_name, left.symbols) == (right.full_name, right.symbols)
-        case (Record(), Record()):
+        case (RecordType(), RecordType()):
             fields = [[(part.name, part.default) for part in record.fields] for record in (left, right)]
             return left.full_name == right.full_name and fields[0] == fields[1]
     return True
@@ -306,18 +310,18 @@ def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
 def _collect_aliases(
     schema: Schema, names: dict[str, str], fields: dict[str, dict[str, str]], seen: set[int]
 ) -> None:
-    if isinstance(schema, Named):
+    if isinstance(schema, NamedType):
         names.update(dict.fromkeys(schema.aliases, schema.full_name))
         if id(schema) in seen:
             return
         seen.add(id(schema))
-    if isinstance(schema, Record):
+    if isinstance(schema, RecordType):
         aliases = {alias: part.name for part in schema.fields for alias in part.aliases}
         if aliases:
             fields.setdefault(schema.full_name, {}).update(aliases)
     for part in children(schema):
         _collect_aliases(part, names, fields, seen)
-    if isinstance(schema, Record) and schema.full_name in fields:
+    if isinstance(schema, RecordType) and schema.full_name in fields:
         fields.update(dict.fromkeys(schema.aliases, fields[schema.full_name]))
 
 
@@ -325,32 +329,32 @@ class _Renamer:
     def __init__(self, names: dict[str, str], fields: dict[str, dict[str, str]]) -> None:
         self._names = names
         self._fields = fields
-        self._records: dict[int, Record] = {}
+        self._records: dict[int, RecordType] = {}
 
     def rename(self, schema: Schema) -> Schema:
         match schema:
-            case Array():
-                return Array(self.rename(schema.items))
-            case Map():
-                return Map(self.rename(schema.values))
-            case Union():
-                return Union(tuple(self.rename(branch) for branch in schema.branches))
-            case Enum() | Fixed():
+            case ArrayType():
+                return ArrayType(self.rename(schema.items))
+            case MapType():
+                return MapType(self.rename(schema.values))
+            case UnionType():
+                return UnionType(tuple(self.rename(branch) for branch in schema.branches))
+            case EnumType() | FixedType():
                 return replace(schema, full_name=self._names.get(schema.full_name, schema.full_name))
-            case Record():
+            case RecordType():
                 return self._record(schema)
-            case Primitive():
+            case PrimitiveType():
                 return schema
 
-    def _record(self, schema: Record) -> Record:
+    def _record(self, schema: RecordType) -> RecordType:
         if id(schema) in self._records:
             return self._records[id(schema)]
         name = self._names.get(schema.full_name, schema.full_name)
-        renamed = self._records[id(schema)] = Record(name, ())
+        renamed = self._records[id(schema)] = RecordType(name, ())
         aliases = self._fields.get(name, {})
         for part in schema.fields:
             field_name = aliases.get(part.name, part.name)
-            renamed.fields.append(Field(field_name, self.rename(part.schema), part.default, ()))
+            renamed.fields.append(RecordField(field_name, self.rename(part.schema), part.default, ()))
         names = [part.name for part in renamed.fields]
         twice = sorted({field_name for field_name in names if names.count(field_name) > 1})
         if twice:

@@ -9,30 +9,27 @@ PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "
 
 
 @dataclass(frozen=True, slots=True)
-class Decimal:
+class DecimalType:
     """The logical type of that name, valid by Avro's rules."""
 
     precision: int
     scale: int
 
 
-class _NoDefault:
-    """The type of NO_DEFAULT; a `null` default is None."""
-
-
-NO_DEFAULT: Final = _NoDefault()
+NO_DEFAULT: Final = object()
+"""Not None, which is the default `null`."""
 
 
 @dataclass(slots=True, eq=False)
-class Primitive:
+class PrimitiveType:
     """A type without parts."""
 
     type: str
-    logical: str | Decimal | None = None
+    logical: str | DecimalType | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Named:
+class NamedType:
     """What the named types share; `name` is without the namespace, `aliases` are full names."""
 
     full_name: str
@@ -45,16 +42,16 @@ class Named:
 
 
 @dataclass(slots=True, eq=False)
-class Fixed(Named):
+class FixedType(NamedType):
     """`size` bytes."""
 
     type: ClassVar[str] = "fixed"
     size: int
-    logical: Decimal | None = None
+    logical: DecimalType | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Enum(Named):
+class EnumType(NamedType):
     """One of `symbols`."""
 
     type: ClassVar[str] = "enum"
@@ -63,7 +60,7 @@ class Enum(Named):
 
 
 @dataclass(slots=True, eq=False)
-class Array:
+class ArrayType:
     """A list."""
 
     type: ClassVar[str] = "array"
@@ -71,7 +68,7 @@ class Array:
 
 
 @dataclass(slots=True, eq=False)
-class Map:
+class MapType:
     """Strings to values."""
 
     type: ClassVar[str] = "map"
@@ -79,7 +76,7 @@ class Map:
 
 
 @dataclass(slots=True, eq=False)
-class Union:
+class UnionType:
     """One of `branches`."""
 
     type: ClassVar[str] = "union"
@@ -87,7 +84,7 @@ class Union:
 
 
 @dataclass(slots=True, eq=False)
-class Field:
+class RecordField:
     """A field of a record; `default` is a JSON value or NO_DEFAULT."""
 
     name: str
@@ -97,31 +94,31 @@ class Field:
 
 
 @dataclass(slots=True, eq=False)
-class Record(Named):
+class RecordType(NamedType):
     """`fields` in order."""
 
     type: ClassVar[str] = "record"
-    fields: list[Field] = field(default_factory=list)
+    fields: list[RecordField] = field(default_factory=list)
 
 
-Schema = Primitive | Fixed | Enum | Array | Map | Union | Record
+Schema = PrimitiveType | FixedType | EnumType | ArrayType | MapType | UnionType | RecordType
 
 
 def full_name(schema: Schema) -> str:
     """Return the name by which an error message calls the type."""
-    return schema.full_name if isinstance(schema, Named) else schema.type
+    return schema.full_name if isinstance(schema, NamedType) else schema.type
 
 
 def children(schema: Schema) -> tuple[Schema, ...]:
     """Return the schemas directly inside one, in order."""
     match schema:
-        case Array():
+        case ArrayType():
             return (schema.items,)
-        case Map():
+        case MapType():
             return (schema.values,)
-        case Union():
+        case UnionType():
             return schema.branches
-        case Record():
+        case RecordType():
             return tuple(part.schema for part in schema.fields)
     return ()
 
@@ -133,14 +130,14 @@ def min_size(schema: Schema) -> int:
 
 def _min_size(schema: Schema, known: dict[int, int]) -> int:
     match schema:
-        case Primitive():
+        case PrimitiveType():
             return {"null": 0, "float": 4, "double": 8}.get(schema.type, 1)
-        case Fixed():
+        case FixedType():
             return schema.size
-        case Union():
+        case UnionType():
             branches = [_min_size(branch, known) for branch in schema.branches]
             return 1 + min(branches, default=0)
-        case Record():
+        case RecordType():
             if id(schema) not in known:
                 # Nothing, inside itself.
                 known[id(schema)] = 0

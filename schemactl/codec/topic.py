@@ -18,12 +18,12 @@ from .definition import Definition, KeyValue, Numbers, Version
 from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion, Unreadable
 from .lanes import joined
 from .message import (
+    KeyValueReader,
     Layout,
     MessageReader,
     MessageWriter,
     NoReader,
-    Pair,
-    Single,
+    SingleReader,
     layout,
     message_writer,
     null_at,
@@ -345,11 +345,13 @@ class Codec:
         try:
             match writer, self.reader:
                 case Definition(), Definition():
-                    return Single(payload.reading(writer, self.reader, self.options), self._layout(None).many)
+                    return SingleReader(
+                        payload.reading(writer, self.reader, self.options), self._layout(None).many
+                    )
                 case KeyValue(), KeyValue():
                     key = payload.reading(writer.key, self.reader.key, self.options)
                     value = payload.reading(writer.value, self.reader.value, self.options)
-                    return Pair(key, value, writer.encoding, self.options.strict)
+                    return KeyValueReader(key, value, writer.encoding, self.options.strict)
         except InvalidDefinition as error:
             return NoReader(f"version {version}: {error}", types)
         return NoReader(

@@ -15,7 +15,7 @@ from .lanes import Ints, Mask, joined, take_or_null
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class PayloadWriter:
     """How values of one schema become bytes.
 
     Attributes:
@@ -69,7 +69,7 @@ class Writing:
 
 
 def _held(value: pa.Scalar) -> Any:
-    """Return the value for `Writing.value`."""
+    """Return the value for `PayloadWriter.value`."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):

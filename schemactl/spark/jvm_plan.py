@@ -12,13 +12,13 @@ from ..codec.avro_definition import json_of, parse
 from ..codec.avro_leaves import read_long
 from ..codec.columns import MAX_COLUMNS
 from ..codec.defaults import encode_default
-from ..codec.resolver import Action, Chosen, Failed, Fields, Items, Written, resolve
+from ..codec.resolver import Action, Container, ErrorAction, ReaderUnion, RecordAdjust, WriterUnion, resolve
 from ..codec.schema import (
-    Array,
-    Primitive,
-    Record,
+    ArrayType,
+    PrimitiveType,
+    RecordType,
     Schema,
-    Union,
+    UnionType,
     children,
     min_size,
 )
@@ -71,7 +71,7 @@ def plan_of(codec: Codec) -> Plan:
     if codec.options.strict:
         raise EngineUnavailable("Spark's from_avro is never strict")
     schema = parse(reader.text)
-    if not isinstance(schema, Record) or not schema.fields:
+    if not isinstance(schema, RecordType) or not schema.fields:
         raise EngineUnavailable(
             "from_avro does not tell rejected values from nulls, unless they are records with fields"
         )
@@ -105,39 +105,41 @@ def _readable(writer: Any, reader: Schema) -> str | None:
         _filled(action, set())
     except InvalidDefinition:
         return None
-    return None if isinstance(action, Failed) else json.dumps(_plain(json_of(writer.text)))
+    return None if isinstance(action, ErrorAction) else json.dumps(_plain(json_of(writer.text)))
 
 
 def _filled(action: Action, seen: set[int]) -> None:
     """Check that Java fills in all that this writer lacks: Avro 1.12.1 finds no array in a union for an empty list."""
     match action:
-        case Items() | Chosen():
+        case Container() | ReaderUnion():
             _filled(action.action, seen)
-        case Written():
+        case WriterUnion():
             for branch in action.branches:
                 _filled(branch, seen)
-        case Fields() if id(action) not in seen:
+        case RecordAdjust() if id(action) not in seen:
             seen.add(id(action))
             for step in action.steps:
                 if step.action is not None:
                     _filled(step.action, seen)
             for part in action.defaults:
-                if isinstance(part.schema, Union) and _is_empty_list(part.schema, part.default):
+                if isinstance(part.schema, UnionType) and _is_empty_list(part.schema, part.default):
                     raise EngineUnavailable(f"from_avro does not fill in the empty list of {part.name}")
 
 
-def _is_empty_list(schema: Union, default: Any) -> bool:
+def _is_empty_list(schema: UnionType, default: Any) -> bool:
     index, at = read_long(written := encode_default(schema, default), 0)
-    return isinstance(schema.branches[index], Array) and written[at:] == b"\0"
+    return isinstance(schema.branches[index], ArrayType) and written[at:] == b"\0"
 
 
 def _required(schema: Schema) -> bool:
-    return not isinstance(schema, Union) and not (isinstance(schema, Primitive) and schema.type == "null")
+    return not isinstance(schema, UnionType) and not (
+        isinstance(schema, PrimitiveType) and schema.type == "null"
+    )
 
 
 def _meet(schema: Schema) -> bool:
     """Whether two fields of one record differ in case alone."""
-    names = [part.name.casefold() for part in schema.fields] if isinstance(schema, Record) else []
+    names = [part.name.casefold() for part in schema.fields] if isinstance(schema, RecordType) else []
     return len(set(names)) < len(names) or any(_meet(part) for part in children(schema))
 
 
@@ -152,7 +154,7 @@ def _bounded(schema: Schema, known: dict[int, int]) -> int:
         raise EngineUnavailable("the record is recursive: a damaged message could exhaust Java's stack")
     if places is not None:
         return places
-    if isinstance(schema, Array) and min_size(schema.items) == 0:
+    if isinstance(schema, ArrayType) and min_size(schema.items) == 0:
         raise EngineUnavailable(
             "the items of a list take no bytes: a damaged message could exhaust Java's memory"
         )

@@ -9,7 +9,7 @@ import pytest
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Version
 from schemactl.codec.avro_definition import parse
-from schemactl.codec.schema import Record
+from schemactl.codec.schema import RecordType
 from schemactl.spark.jvm_plan import plan_of
 
 FIXED = {"type": "fixed", "name": "F"}
@@ -74,7 +74,7 @@ def test_a_type_may_be_named_before_it_is_defined() -> None:
         {"name": "first", "type": "Leaf"}, {"name": "tree", "type": tree}, {"name": "last", "type": leaf}
     )
     read = parse(text)
-    assert isinstance(read, Record)
+    assert isinstance(read, RecordType)
     first, _, last = (part.schema for part in read.fields)
     assert first is last
     in_order = record({"name": "first", "type": leaf}, {"name": "last", "type": "Leaf"})

@@ -114,7 +114,7 @@ def test_beside_a_java_class_there_is_no_logical_type(name: str) -> None:
     definition = {"type": "long", "logicalType": "timestamp-millis", name: "java.lang.String"}
     assert convert(parse_for_spark(json.dumps(definition), (4, 1)), Options()).type == spark_type.LONG
     read = codec_parse(json.dumps(definition))
-    assert isinstance(read, codec_schema.Primitive)
+    assert isinstance(read, codec_schema.PrimitiveType)
     assert read.logical is None
 
 
@@ -122,7 +122,7 @@ def test_numbers_that_java_has_no_int_for_make_no_decimal() -> None:
     definition = {"type": "bytes", "logicalType": "decimal", "precision": 2**31}
     assert convert(parse_for_spark(json.dumps(definition), (4, 1)), Options()).type == spark_type.BINARY
     read = codec_parse(json.dumps(definition))
-    assert isinstance(read, codec_schema.Primitive)
+    assert isinstance(read, codec_schema.PrimitiveType)
     assert read.logical is None
 
 
