@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import brokers
 import java_avro
 import pytest
+
+if TYPE_CHECKING:
+    from estate import Estate
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +88,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         brokers.end()
+
+
+@pytest.fixture
+def estate(prepared: Estate, tmp_path: Path) -> Estate:
+    """What the module's own fixture `prepared` made once, for one test."""
+    return prepared.copied(tmp_path / "shop")
 
 
 @pytest.fixture(scope="session")

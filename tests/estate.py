@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from command import Printed, schemactl
 from scratch import Scratch, declared, record
 
 from schemactl.changes import unstamped
-from schemactl.cli import main
 from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -46,6 +48,14 @@ class Estate:
             "Declare orders",
         )
 
+    def copied(self, path: Path) -> Self:
+        """The same at `path`: sooner made than from the beginning."""
+        self.scratch.flush()
+        shutil.copytree(self.scratch.path, path, symlinks=True)
+        made = deepcopy(self)
+        made.scratch.path = path
+        return made
+
     def orders(self, *fields: str, **default: Any) -> int:
         """A commit in which orders has these fields; its mark."""
         text = record(*fields, **default)
@@ -53,10 +63,10 @@ class Estate:
             {"namespaces/orders.avsc": text}, f"Orders have {len((*fields, *default))}"
         )
 
-    def run(self, *arguments: str) -> int:
-        """The exit code of the command line in the repository."""
+    def run(self, *arguments: str, code: int | Collection[int] = 0) -> Printed:
+        """What the command line prints in the repository; it must exit with `code`, or one of these."""
         self.scratch.flush()
-        return main(["-C", str(self.scratch.path), *arguments])
+        return schemactl(self.scratch.path, *arguments, code=code)
 
     @contextmanager
     def registry(self) -> Iterator[EmbeddedRegistry]:
@@ -64,13 +74,13 @@ class Estate:
         with closing(EmbeddedRegistry(str(self.scratch.path / ".schemactl/registry.db"))) as registry:
             yield registry
 
-    def accept(self, *arguments: str) -> int:
-        """What the target's numbers stand for is recorded and approved; the exit code of the recording."""
-        code = self.run("drift", "--accept", "--reason", "a test", *arguments)
+    def accept(self, *arguments: str) -> Printed:
+        """What the recording of the target's numbers prints; it is approved, too."""
+        printed = self.run("drift", "--accept", "--reason", "a test", *arguments)
         for path in self.scratch.git("ls-files", "--others", "--exclude-standard", "numbers").split():
             self.scratch.git("add", path)
         self.scratch.git("commit", "-q", "--allow-empty", "-a", "-m", "Record numbers")
-        return code
+        return printed
 
     def put(self, *infos: SchemaInfo | None, topic: TopicName = ORDERS) -> list[int | None]:
         """The numbers that foreign uploads get; None deletes."""

@@ -17,14 +17,14 @@ def numbers(topic: dict[str, Any]) -> list[tuple[int | None, int | None, str]]:
     return [(each["registry"], each["git"], each["state"]) for each in topic["versions"]]
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Git's versions 0 and 1 are the registry's 0 and 2; 1 came from somebody else."""
-    found = Estate(tmp_path / "shop")
-    assert found.run("apply", "--auto-approve") == 0
+    found = Estate(tmp_path_factory.mktemp("prepared") / "shop")
+    found.run("apply", "--auto-approve")
     assert found.put(avro("id", ours=0)) == [1]
     found.orders("id", theirs=0)
-    assert found.run("apply", "--auto-approve", "--result", "result.json") == 3
+    found.run("apply", "--auto-approve", "--result", "result.json", code=3)
     return found
 
 
@@ -51,10 +51,8 @@ def test_contents_decide_which_number_is_which_version() -> None:
     ]
 
 
-def test_log_shows_both_numbers(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert estate.run("log", "orders", "--target", "local") == 100
-    shown, misread = capsys.readouterr().out.split("\n\n")
+def test_log_shows_both_numbers(estate: Estate) -> None:
+    shown, misread = estate.run("log", "orders", "--target", "local", code=100).out.split("\n\n")
     assert f"! {ORDERS}: v1 is not known to Git, v2 is Git's v1\n" in misread
     head, titles, *rows = shown.splitlines()
     assert head == str(ORDERS)
@@ -64,31 +62,24 @@ def test_log_shows_both_numbers(estate: Estate, capsys: pytest.CaptureFixture[st
     assert rows[1].endswith("not known to Git")
 
 
-def test_a_message_of_the_target_leads_to_its_commit(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
+def test_a_message_of_the_target_leads_to_its_commit(estate: Estate) -> None:
     asked = ("log", "orders", "--target", "local", "--format", "json", "--version-bytes")
-    assert estate.run(*asked, "0000000000000000") == 0
-    capsys.readouterr()
-    assert estate.run(*asked, "0000000000000002") == 100
-    told = json.loads(capsys.readouterr().out)
+    estate.run(*asked, "0000000000000000")
+    told = json.loads(estate.run(*asked, "0000000000000002", code=100).out)
     apart = {"registry": 2, "git": 1, "state": "readable", "recorded": False}
     assert told["numbers_apart"] == [{"topic": str(ORDERS), **apart}]
     [version] = told["topics"][0]["versions"]
     assert (version["registry"], version["git"]) == (2, 1)
     assert version["commit"]["id"] == version["stamp"] == estate.scratch.id(2)
-    assert estate.run(*asked, "0000000000000009") == 1
-    assert "has no version 9 in local (sqlite:.schemactl/registry.db)" in capsys.readouterr().err
+    err = estate.run(*asked, "0000000000000009", code=1).err
+    assert "has no version 9 in local (sqlite:.schemactl/registry.db)" in err
 
 
-def test_log_knows_the_targets_names(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_knows_the_targets_names(estate: Estate) -> None:
     project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
     estate.scratch.commit({"schemactl.yaml": project})
-    assert estate.run("apply", "--auto-approve") == 0
-    capsys.readouterr()
-    assert estate.run("log", "--all", "--target", "p") == 0
-    assert capsys.readouterr().out.startswith("persistent://prod/sales/orders\n")
+    estate.run("apply", "--auto-approve")
+    assert estate.run("log", "--all", "--target", "p").out.startswith("persistent://prod/sales/orders\n")
 
 
 def test_a_result_tells_every_number_and_what_git_does_not_know(estate: Estate) -> None:
@@ -107,20 +98,18 @@ def test_a_result_tells_every_number_and_what_git_does_not_know(estate: Estate) 
 
 def test_the_result_of_a_plan_file_speaks_of_the_commit_it_was_made_at(estate: Estate) -> None:
     estate.orders("id", theirs=0, more=0)
-    assert estate.run("plan", "--out", "plan.json") == 100
+    estate.run("plan", "--out", "plan.json", code=100)
     estate.orders("id", theirs=0, more=0, most=0)
-    assert estate.run("apply", "plan.json", "--result", "again.json") == 3
+    estate.run("apply", "plan.json", "--result", "again.json", code=3)
     assert numbers(estate.json("again.json")["topics"][0])[2:] == [(2, 1, "readable"), (3, 2, "readable")]
 
 
-def test_nothing_is_applied_where_its_result_could_not_be_told(
-    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_applied_where_its_result_could_not_be_told(estate: Estate, tmp_path: Path) -> None:
     """The plan's commit is not in this repository."""
     estate.orders("id", more=0)
-    assert estate.run("plan", "--out", "plan.json") == 100
+    estate.run("plan", "--out", "plan.json", code=100)
     other = Estate(tmp_path / "other")
     (other.scratch.path / "plan.json").write_text((estate.scratch.path / "plan.json").read_text())
-    assert other.run("apply", "plan.json", "--result", "result.json") == 1
+    printed = other.run("apply", "plan.json", "--result", "result.json", code=1)
     assert other.held() == []
-    assert "plan.json" not in capsys.readouterr().out
+    assert "plan.json" not in printed.out

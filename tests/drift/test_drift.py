@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,42 +22,38 @@ pytestmark = pytest.mark.slow
 SALES = NamespaceName("shop", "sales")
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied."""
-    found = Estate(tmp_path / "shop")
+    found = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     found.orders("id", note=0)
-    assert found.run("apply", "--auto-approve") == 0
+    found.run("apply", "--auto-approve")
     return found
 
 
 @pytest.fixture
-def drift(estate: Estate, capsys: pytest.CaptureFixture[str]) -> Any:
+def drift(estate: Estate) -> Any:
     """What the command tells as JSON."""
 
     def told(*arguments: str, code: int = 2) -> Any:
         """With 100, where messages would be misread."""
-        capsys.readouterr()
-        found = estate.run("drift", "--detailed-exitcode", "--format", "json", *arguments)
-        differences = json.loads(capsys.readouterr().out)["differences"]
+        command = ("drift", "--detailed-exitcode", "--format", "json", *arguments)
+        printed = estate.run(*command, code=(code, 100))
+        differences = json.loads(printed.out)["differences"]
         apart = {each["kind"] for each in differences} & {"numbers apart", "unexplained version"}
-        assert found == (100 if apart else code)
+        assert printed.code == (100 if apart else code)
         return differences
 
     return told
 
 
-def test_what_was_applied_is_no_drift(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert estate.run("drift", "--detailed-exitcode", "--unmanaged") == 0
-    head, _, last = capsys.readouterr().out.splitlines()
+def test_what_was_applied_is_no_drift(estate: Estate) -> None:
+    head, _, last = estate.run("drift", "--detailed-exitcode", "--unmanaged").out.splitlines()
     assert head.startswith("Drift of local (sqlite:.schemactl/registry.db) from main at ")
     assert last == "No drift. The registry has what Git approved."
 
 
-def test_a_foreign_version_is_named_with_time_and_what_differs(
-    estate: Estate, drift: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_version_is_named_with_time_and_what_differs(estate: Estate, drift: Any) -> None:
     estate.put(avro("id", note=0, discount=0))
     found, apart = drift()
     assert (found["topic"], found["kind"]) == (str(ORDERS), "foreign version")
@@ -71,9 +66,7 @@ def test_a_foreign_version_is_named_with_time_and_what_differs(
     assert found["nearest"]["changes"] == [{"sign": "+", "what": "Order.discount: int = 0"}]
     assert any("discount" in line for line in found["nearest"]["diff"])
     assert "The registry does not show who did" in found["cause"]
-    capsys.readouterr()
-    assert estate.run("drift") == 100
-    text = capsys.readouterr().out
+    text = estate.run("drift", code=100).out
     assert f"topic {ORDERS}\n  foreign version: v2 (AVRO, uploaded 20" in text
     assert "    + Order.discount: int = 0\n" in text
     assert text.endswith(
@@ -134,7 +127,7 @@ def test_a_deletion_by_others_is_a_tombstone(estate: Estate, drift: Any) -> None
     )
     assert (tombstone["version"]["version"], tombstone["version"]["schema"]) == (2, None)
     assert (missing["kind"], apart["kind"]) == ("missing versions", "numbers apart")
-    assert estate.run("apply", "--auto-approve") == 3
+    estate.run("apply", "--auto-approve", code=3)
     assert [each["kind"] for each in drift()] == ["tombstone", "numbers apart"]
     assert "v2 is deleted, v3 is Git's v0, v4 is Git's v1, which is not recorded" in drift()[1]["message"]
 
@@ -142,7 +135,7 @@ def test_a_deletion_by_others_is_a_tombstone(estate: Estate, drift: Any) -> None
 def test_an_approved_deletion_is_no_drift(estate: Estate, drift: Any) -> None:
     estate.scratch.commit({"namespaces/orders.yaml": None, "namespaces/orders.avsc": None})
     assert [each["kind"] for each in drift()] == ["no longer declared"]
-    assert estate.run("apply", "--auto-approve", "--allow-delete", "orders") == 0
+    estate.run("apply", "--auto-approve", "--allow-delete", "orders")
     assert drift(code=0) == []
 
 
@@ -274,7 +267,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("number", range(len(GARBAGE)))
 def test_whatever_others_stored_is_told_without_a_word_to_the_terminal(
-    estate: Estate, drift: Any, number: int, capsys: pytest.CaptureFixture[str]
+    estate: Estate, drift: Any, number: int
 ) -> None:
     """Stored by brokers of another release, say: past what an upload would be told today."""
     garbage, name = GARBAGE[number], TopicName("shop", "sales", "garbage")
@@ -283,17 +276,15 @@ def test_whatever_others_stored_is_told_without_a_word_to_the_terminal(
             storage.put(topic.schema_id, lambda _stored: entry(garbage, 0))
     kinds = {each["kind"] for each in drift("--unmanaged")}
     assert kinds == {"foreign version", "numbers apart", "unmanaged topic"}
-    capsys.readouterr()
-    assert estate.run("drift", "--unmanaged") == 100
-    assert estate.run("log", "orders", "--target", "local") == 100
-    out = capsys.readouterr().out
+    estate.run("drift", "--unmanaged", code=100)
+    out = estate.run("log", "orders", "--target", "local", code=100).out
     assert out.replace("\n", "").isprintable()
 
 
 def test_a_version_on_a_topic_that_is_declared_without_schema(estate: Estate, drift: Any) -> None:
     pings = TopicName("shop", "sales", "pings")
     estate.scratch.commit({"namespaces/pings.yaml": "topic: shop/sales/pings\n"})
-    assert estate.run("apply", "--auto-approve") == 0
+    estate.run("apply", "--auto-approve")
     estate.put(SchemaInfo(SchemaType.STRING), topic=pings)
     [found] = drift()
     assert (found["topic"], found["kind"], found["nearest"]) == (str(pings), "foreign version", None)
@@ -328,8 +319,8 @@ def test_what_git_never_declared_is_told_on_request(estate: Estate, drift: Any) 
 
 
 def test_a_filter_that_matches_nothing_is_wrong_usage(estate: Estate) -> None:
-    assert estate.run("drift", "--topic", "nothing*") == 64
-    assert estate.run("drift", "--unmanaged", "--topic", "nothing*") == 64
+    estate.run("drift", "--topic", "nothing*", code=64)
+    estate.run("drift", "--unmanaged", "--topic", "nothing*", code=64)
 
 
 def test_the_targets_own_names_are_told(estate: Estate, drift: Any) -> None:
@@ -339,16 +330,14 @@ def test_the_targets_own_names_are_told(estate: Estate, drift: Any) -> None:
         "prod/sales",
         "persistent://prod/sales/orders",
     }
-    assert estate.run("apply", "--auto-approve") == 0
+    estate.run("apply", "--auto-approve")
     assert drift("--unmanaged", code=0) == []
 
 
-def test_the_advised_commands_work_on_a_target_with_other_names(
-    estate: Estate, drift: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_advised_commands_work_on_a_target_with_other_names(estate: Estate, drift: Any) -> None:
     project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
     estate.scratch.commit({"schemactl.yaml": project})
-    assert estate.run("apply", "--auto-approve") == 0
+    estate.run("apply", "--auto-approve")
     foreign = avro("id", note=0, theirs=0)
     with closing(EmbeddedRegistry(str(estate.scratch.path / "p.db"))) as registry:
         registry.put_schema(TopicName("prod", "sales", "orders"), foreign)
@@ -359,7 +348,5 @@ def test_the_advised_commands_work_on_a_target_with_other_names(
     )
     assert [command.split()[0] for command in commands] == ["registry", "drift", "log"]
     for command in commands:
-        capsys.readouterr()
-        assert estate.run(*command.split()) == (100 if command.startswith("log") else 0)
-        if command.startswith("registry get"):
-            assert capsys.readouterr().out.encode().strip() == foreign.schema
+        out = estate.run(*command.split(), code=100 if command.startswith("log") else 0).out
+        assert not command.startswith("registry get") or out.encode().strip() == foreign.schema

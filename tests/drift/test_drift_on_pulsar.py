@@ -56,11 +56,9 @@ class Live(Estate):
         producer.send({"id": str(len(default)), **default})
         producer.close()
 
-    def told(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    def told(self, *arguments: str) -> Any:
         """The JSON that a command prints."""
-        capsys.readouterr()
-        assert self.run(*arguments, "--format", "json") in (0, 2, 100)
-        return json.loads(capsys.readouterr().out)
+        return json.loads(self.run(*arguments, "--format", "json", code=(0, 2, 100)).out)
 
 
 @pytest.fixture(params=brokers.EACH_RELEASE)
@@ -81,38 +79,36 @@ def client(broker: brokers.Broker) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("source", [["numbers.json"], []], ids=["list", "record"])
-def test_old_messages_decode_again_after_a_rebuild(
-    live: Live, client: Any, source: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_old_messages_decode_again_after_a_rebuild(live: Live, client: Any, source: list[str]) -> None:
     """Five versions, of which a producer registered one by connecting; then the schemas are gone, the messages are not."""
-    assert live.run("apply", "--auto-approve") == 0
+    live.run("apply", "--auto-approve")
     consumer = client.subscribe(str(live.topic), "all", initial_position=pulsar.InitialPosition.Earliest)
     for number, default in enumerate(FIELDS):
         if number != 2:
             live.orders("id", **default)
-            assert live.run("apply", "--auto-approve") == 0
+            live.run("apply", "--auto-approve")
         live.connect(client, **default)
         if number == 2:
-            [drift, apart] = live.told(capsys, "drift")["differences"]
+            [drift, apart] = live.told("drift")["differences"]
             assert (drift["kind"], apart["kind"]) == ("foreign version", "numbers apart")
-            assert live.accept() == 0
-    assert live.told(capsys, "drift")["differences"] == []
+            live.accept()
+    assert live.told("drift")["differences"] == []
     assert (drift["topic"], drift["version"]["version"]) == (str(live.topic), 2)
     assert drift["version"]["time_ms"] > 1_700_000_000_000
     assert drift["nearest"]["changes"] == [{"sign": "+", "what": "Order.theirs: int = 2"}]
     (live.scratch.path / "numbers.json").write_text(
-        json.dumps(live.told(capsys, "drift", "--unmanaged", "--namespace", "shop/sales"))
+        json.dumps(live.told("drift", "--unmanaged", "--namespace", "shop/sales"))
     )
 
     with brokers.opened(live.broker) as registry:
         before = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
         registry.delete_schema(live.topic, force=True)
         assert registry.get_schema(live.topic) is None
-        [lost] = live.told(capsys, "drift")["differences"]
+        [lost] = live.told("drift")["differences"]
         assert (
             "schemactl rebuild --target live gives every version the number that is recorded" in lost["fix"]
         )
-        assert live.run("rebuild", *source, "--auto-approve") == 0
+        live.run("rebuild", *source, "--auto-approve")
         after = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
         assert [(each.number, each.info) for each in after.versions] == [
             (each.number, each.info) for each in before.versions
@@ -129,23 +125,23 @@ def test_old_messages_decode_again_after_a_rebuild(
                 "id": str(len(default)),
                 **default,
             }
-    assert live.run("plan", "--detailed-exitcode") == 0
+    live.run("plan", "--detailed-exitcode")
 
 
-def test_tombstones_take_their_numbers_again(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
-    assert live.run("apply", "--auto-approve") == 0
+def test_tombstones_take_their_numbers_again(live: Live) -> None:
+    live.run("apply", "--auto-approve")
     with brokers.opened(live.broker) as registry:
         assert registry.delete_schema(live.topic) == 1
         live.orders("id", note=1)
-        assert live.run("apply", "--auto-approve", "--result", "result.json") == 3
-        kinds = [each["kind"] for each in live.told(capsys, "drift")["differences"]]
+        live.run("apply", "--auto-approve", "--result", "result.json", code=3)
+        kinds = [each["kind"] for each in live.told("drift")["differences"]]
         assert kinds == ["tombstone", "numbers apart"]
-        assert live.accept() == 0
-        assert live.told(capsys, "drift")["differences"] == []
+        live.accept()
+        assert live.told("drift")["differences"] == []
         registry.delete_topic(live.topic)
-        [gone] = live.told(capsys, "drift")["differences"]
+        [gone] = live.told("drift")["differences"]
         assert gone["kind"] == "topic missing"
-        assert live.run("rebuild", "result.json", "--auto-approve") == 0
+        live.run("rebuild", "result.json", "--auto-approve")
         found = registry.read(Scope(frozenset(), frozenset({live.topic}))).topics[live.topic]
     assert [(each.number, each.info is None) for each in found.versions] == [
         (0, True),
@@ -153,57 +149,48 @@ def test_tombstones_take_their_numbers_again(live: Live, capsys: pytest.CaptureF
         (2, False),
         (3, False),
     ]
-    capsys.readouterr()
-    assert live.run("rebuild", "result.json", "--auto-approve") == 0
-    assert "No changes." in capsys.readouterr().out
+    assert "No changes." in live.run("rebuild", "result.json", "--auto-approve").out
 
 
-def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(
-    live: Live, client: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(live: Live, client: Any) -> None:
     """Somebody's producer took number 1; then everything is deleted, and a broker answers 404 to each old number."""
-    assert live.run("apply", "--auto-approve") == 0
+    live.run("apply", "--auto-approve")
     live.connect(client, theirs=7777)
     live.orders("id", note=1)
-    assert live.run("plan") == 100
-    assert live.accept() == 0
-    assert live.run("apply", "--auto-approve") == 0
+    live.run("plan", code=100)
+    live.accept()
+    live.run("apply", "--auto-approve")
     with brokers.opened(live.broker) as registry:
         assert registry.delete_schema(live.topic) == 3
         assert [registry.get_schema(live.topic, number) for number in range(4)] == [None] * 4
-    assert live.run("drift") == 100
-    capsys.readouterr()
-    assert live.accept() == 0
-    assert "what was recorded of version 1 is not kept" in capsys.readouterr().out
+    live.run("drift", code=100)
+    assert "what was recorded of version 1 is not kept" in live.accept().out
     record_path = live.scratch.path / "numbers/live.yaml"
     recorded = record_path.read_text()
     said = [line.split(", reason")[0] for line in recorded.split("\n") if line.startswith("  ")]
     # Between two looks a number may have been lost and given again, so what it was before is not taken over.
     assert said == [f"  {number}: {{deleted: true" for number in range(4)]
-    assert live.run("apply", "--auto-approve") == 0
-    assert live.run("plan", "--detailed-exitcode") == 0
-    assert live.run("drift", "--detailed-exitcode") == 0
+    live.run("apply", "--auto-approve")
+    live.run("plan", "--detailed-exitcode")
+    live.run("drift", "--detailed-exitcode")
     payload = io.BytesIO()
     schema_text = json.loads(record("id", theirs=7777))
     schema = fastavro.parse_schema(schema_text)
     fastavro.schemaless_writer(payload, schema, {"id": "1", "theirs": 7777})
     text = base64.b64encode(payload.getvalue()).decode()
-    capsys.readouterr()
     command = ("decode", "orders", "--target", "live", "--base64", text, "--version")
-    assert live.run(*command, "1") == 100
+    live.run(*command, "1", code=100)
     foreign = {"numbers/foreign/orders-1.avsc": json.dumps(schema_text)}
     meant = recorded.replace("  1: {deleted", "  1: {foreign: foreign/orders-1.avsc, type: AVRO, deleted")
     live.scratch.commit({**foreign, "numbers/live.yaml": meant})
-    capsys.readouterr()
-    assert live.run(*command, "1") == 0
-    assert json.loads(capsys.readouterr().out)["theirs"] == 7777
-    assert live.run(*command, "3") == 100
+    assert json.loads(live.run(*command, "1").out)["theirs"] == 7777
+    live.run(*command, "3", code=100)
 
 
 def test_a_cluster_becomes_declarations_and_nothing_is_left_to_apply(
-    live: Live, client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    live: Live, client: Any, tmp_path: Path
 ) -> None:
-    assert live.run("apply", "--auto-approve") == 0
+    live.run("apply", "--auto-approve")
     for default in FIELDS[1:4]:
         live.connect(client, **default)
     with brokers.opened(live.broker) as registry:
@@ -212,8 +199,10 @@ def test_a_cluster_becomes_declarations_and_nothing_is_left_to_apply(
     project = f'version: 1\ntargets: {{live: {{registry: "{live.broker.url}"}}}}\n'
     gone = dict.fromkeys(["namespaces/sales.yaml", "namespaces/orders.yaml", "namespaces/orders.avsc"])
     fresh.scratch.commit({"schemactl.yaml": project, **gone})
-    assert fresh.run("import", "--namespace", f"{live.tenant}/sales", "--commit-each-version") == 0
-    assert "Imported 1 namespace and 2 topics from live." in capsys.readouterr().out
-    assert fresh.run("plan", "--detailed-exitcode", "--namespace", f"{live.tenant}/sales") == 0
-    [topic] = fresh.told(capsys, "log", f"{live.tenant}/sales/orders", "--target", "live")["topics"]
+    assert (
+        "Imported 1 namespace and 2 topics from live."
+        in fresh.run("import", "--namespace", f"{live.tenant}/sales", "--commit-each-version").out
+    )
+    fresh.run("plan", "--detailed-exitcode", "--namespace", f"{live.tenant}/sales")
+    [topic] = fresh.told("log", f"{live.tenant}/sales/orders", "--target", "live")["topics"]
     assert [(each["registry"], each["git"]) for each in topic["versions"]] == [(0, 0), (1, 1), (2, 2), (3, 3)]

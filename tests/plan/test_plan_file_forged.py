@@ -25,19 +25,19 @@ LEGACY_TEXT = "topic: shop/sales/legacy\nschema: {type: STRING}\n"
 Change = Callable[[dict[str, Any]], object]
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Orders has a second version that is not applied; legacy is no longer declared, and still in the registry."""
-    made = Estate(tmp_path / "shop")
+    made = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     made.scratch.commit({"namespaces/legacy.yaml": LEGACY_TEXT})
-    assert made.run("apply", "--auto-approve") == 0
+    made.run("apply", "--auto-approve")
     made.scratch.commit({"namespaces/legacy.yaml": None})
     made.orders("id", note=0)
     return made
 
 
 def planned(estate: Estate, *options: str, command: tuple[str, ...] = ("plan",)) -> Path:
-    assert estate.run(*command, "--out", "plan.json", *options) == 0
+    estate.run(*command, "--out", "plan.json", *options)
     return estate.scratch.path / "plan.json"
 
 
@@ -51,11 +51,9 @@ def forge(path: Path, change: Change) -> None:
     path.write_text(json.dumps({**told, "digest": digest}))
 
 
-def assert_refused(estate: Estate, capsys: pytest.CaptureFixture[str], *options: str, code: int = 1) -> str:
+def assert_refused(estate: Estate, *options: str, code: int = 1) -> str:
     before = estate.held(), estate.held(LEGACY)
-    capsys.readouterr()
-    assert estate.run("apply", "plan.json", *options) == code
-    said = capsys.readouterr().err
+    said = estate.run("apply", "plan.json", *options, code=code).err
     assert (estate.held(), estate.held(LEGACY)) == before
     assert "nothing was changed" in said
     return said
@@ -125,7 +123,7 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from places(inner, (*way, key))
 
 
-def assert_every_wrong_type_is_refused(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+def assert_every_wrong_type_is_refused(estate: Estate) -> None:
     """`apply plan.json` with one value of another type, for every value, is one error, and does nothing."""
     path = estate.scratch.path / "plan.json"
     text = path.read_text()
@@ -160,9 +158,7 @@ def assert_every_wrong_type_is_refused(estate: Estate, capsys: pytest.CaptureFix
             allowed += 1
             if allowed % EVERY:
                 continue
-            capsys.readouterr()
-            code = estate.run("apply", "plan.json")
-            said = capsys.readouterr().err
+            _, said, code = estate.run("apply", "plan.json", code=(0, 1, 3, 4))
             if way[0] == "lists" and code in (0, 3):
                 # Nobody needs it, and the registry was empty.
                 for file in (estate.scratch.path / ".schemactl").glob("registry.db*"):
@@ -174,9 +170,7 @@ def assert_every_wrong_type_is_refused(estate: Estate, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("options", [(), ("--allow-delete", "legacy", "--relax-while-replaying")])
-def test_no_value_of_another_type_passes(
-    estate: Estate, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_value_of_another_type_passes(estate: Estate, options: tuple[str, ...]) -> None:
     if options:
         estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\n"})
         estate.scratch.commit(
@@ -184,14 +178,12 @@ def test_no_value_of_another_type_passes(
         )
         estate.orders("id", "needed")
     planned(estate, *options)
-    assert_every_wrong_type_is_refused(estate, capsys)
+    assert_every_wrong_type_is_refused(estate)
 
 
-def test_no_value_of_another_type_in_a_rebuild_passes(
-    lost: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_value_of_another_type_in_a_rebuild_passes(lost: Estate) -> None:
     rebuilding(lost)
-    assert_every_wrong_type_is_refused(lost, capsys)
+    assert_every_wrong_type_is_refused(lost)
 
 
 def as_a_rebuild(told: dict[str, Any]) -> None:
@@ -204,88 +196,72 @@ def as_a_rebuild(told: dict[str, Any]) -> None:
     [altered_text, altered_doc, altered_stamp, no_upload, repeated, policy, elsewhere],
     ids=lambda change: change.__name__,
 )
-def test_steps_that_git_does_not_give_are_refused(
-    estate: Estate, change: Change, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_steps_that_git_does_not_give_are_refused(estate: Estate, change: Change) -> None:
     forge(planned(estate), change)
-    said = assert_refused(estate, capsys)
+    said = assert_refused(estate)
     assert "does not match Git and the registry" in said
     assert "Fix: make it again: schemactl plan --target local --out plan.json" in said
 
 
-def test_a_declared_topic_is_deleted_by_no_plan(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_declared_topic_is_deleted_by_no_plan(estate: Estate) -> None:
     forge(planned(estate), delete(ORDERS))
-    assert "deletes the schema of persistent://shop/sales/orders by force" in assert_refused(estate, capsys)
-    said = assert_refused(estate, capsys, "--force-delete", "orders", code=4)
+    assert "deletes the schema of persistent://shop/sales/orders by force" in assert_refused(estate)
+    said = assert_refused(estate, "--force-delete", "orders", code=4)
     assert "which is declared" in said
 
 
-def test_a_rebuild_that_nobody_asked_for_deletes_nothing(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rebuild_that_nobody_asked_for_deletes_nothing(estate: Estate) -> None:
     forge(planned(estate), as_a_rebuild)
-    assert "by force" in assert_refused(estate, capsys)
-    assert_refused(estate, capsys, "--force-delete", "orders")
+    assert "by force" in assert_refused(estate)
+    assert_refused(estate, "--force-delete", "orders")
 
 
 @pytest.mark.parametrize("option", ["--allow-delete", "--force-delete"])
-def test_what_is_deleted_is_allowed_where_it_is_carried_out_too(
-    estate: Estate, option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    planned(estate, option, "legacy")
-    assert f"schemactl apply plan.json {option} shop/sales/legacy" in capsys.readouterr().err
-    assert f"if that was reviewed: schemactl apply plan.json {option}" in assert_refused(estate, capsys)
+def test_what_is_deleted_is_allowed_where_it_is_carried_out_too(estate: Estate, option: str) -> None:
+    advice = estate.run("plan", "--out", "plan.json", option, "legacy").err
+    assert f"schemactl apply plan.json {option} shop/sales/legacy" in advice
+    assert f"if that was reviewed: schemactl apply plan.json {option}" in assert_refused(estate)
     other = "--force-delete" if option == "--allow-delete" else "--allow-delete"
-    assert estate.run("apply", "plan.json", other, "legacy") == 64
-    assert estate.run("apply", "plan.json", option, "legacy") == 0
+    estate.run("apply", "plan.json", other, "legacy", code=64)
+    estate.run("apply", "plan.json", option, "legacy")
     assert estate.held(LEGACY) == ([] if option == "--force-delete" else [STRING, None])
 
 
-def test_deletions_that_were_not_planned_are_refused(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_deletions_that_were_not_planned_are_refused(estate: Estate) -> None:
     """A soft one that becomes one by force, and one that was added: allowed nowhere, or only as it was planned."""
     path = planned(estate, "--allow-delete", "legacy")
     forge(path, lambda told: told["steps"][-1].update(force=True))
-    assert_refused(estate, capsys)
-    assert estate.run("apply", "plan.json", "--allow-delete", "legacy") == 64
+    assert_refused(estate)
+    estate.run("apply", "plan.json", "--allow-delete", "legacy", code=64)
     forge(planned(estate), delete(LEGACY))
-    assert_refused(estate, capsys)
+    assert_refused(estate)
 
 
-def test_the_digest_that_was_reviewed_allows_what_the_plan_does(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_digest_that_was_reviewed_allows_what_the_plan_does(estate: Estate) -> None:
     path = planned(estate, "--force-delete", "legacy")
     digest = json.loads(path.read_text())["digest"]
     text = path.read_text()
     forge(path, altered_text)
-    assert_refused(estate, capsys, "--require-approved", digest, code=4)
+    assert_refused(estate, "--require-approved", digest, code=4)
     path.write_text(text)
-    assert estate.run("apply", "plan.json", "--require-approved", digest) == 0
+    estate.run("apply", "plan.json", "--require-approved", digest)
     assert estate.held(LEGACY) == []
 
 
-def test_relaxing_is_allowed_where_it_is_carried_out_too(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_relaxing_is_allowed_where_it_is_carried_out_too(estate: Estate) -> None:
     estate.orders("id", "needed")
     planned(estate, "--relax-while-replaying")
-    assert "under ALWAYS_COMPATIBLE" in assert_refused(estate, capsys)
-    assert estate.run("apply", "plan.json", "--relax-while-replaying") == 0
+    assert "under ALWAYS_COMPATIBLE" in assert_refused(estate)
+    estate.run("apply", "plan.json", "--relax-while-replaying")
     assert estate.held()[-1] == avro("id", "needed")
 
 
-def test_a_plan_of_another_repository_is_refused(
-    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_of_another_repository_is_refused(estate: Estate, tmp_path: Path) -> None:
     other = Estate(tmp_path / "other")
     other.orders("id", theirs=0)
     text = planned(other).read_text()
     (estate.scratch.path / "plan.json").write_text(text)
-    assert estate.run("apply", "plan.json") == 1
-    assert "not in the approved history" in capsys.readouterr().err
+    assert "not in the approved history" in estate.run("apply", "plan.json", code=1).err
     # With one's own commit, its steps are still the other's.
     own = json.loads(planned(estate).read_text())
     (estate.scratch.path / "plan.json").write_text(text)
@@ -293,13 +269,11 @@ def test_a_plan_of_another_repository_is_refused(
         estate.scratch.path / "plan.json",
         lambda told: told.update({key: own[key] for key in ("approved", "scope", "state_digest")}),
     )
-    assert "does not match Git and the registry" in assert_refused(estate, capsys)
+    assert "does not match Git and the registry" in assert_refused(estate)
     assert estate.held() == [avro("id")]
 
 
-def test_a_plan_of_a_branch_that_is_not_approved_is_refused(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_of_a_branch_that_is_not_approved_is_refused(estate: Estate) -> None:
     estate.scratch.flush()
     estate.scratch.git("switch", "-qc", "proposed")
     estate.scratch.write({"namespaces/orders.avsc": avro("id", theirs=0).schema})
@@ -310,61 +284,54 @@ def test_a_plan_of_a_branch_that_is_not_approved_is_refused(
     project.write_text(text + "approved: proposed\n")
     estate.run("plan", "--out", "plan.json", "--trust-working-tree")
     project.write_text(text)
-    capsys.readouterr()
-    assert estate.run("apply", "plan.json") == 1
-    assert "not in the approved history" in capsys.readouterr().err
+    assert "not in the approved history" in estate.run("apply", "plan.json", code=1).err
     assert estate.held() == [avro("id")]
 
 
 def test_an_older_approved_commit_still_counts(estate: Estate) -> None:
     planned(estate)
     estate.orders("id", note=0, city=0)
-    assert estate.run("apply", "plan.json") == 0
+    estate.run("apply", "plan.json")
     assert estate.held() == [avro("id"), avro("id", note=0)]
 
 
-def test_what_was_declared_again_since_is_not_deleted(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_declared_again_since_is_not_deleted(estate: Estate) -> None:
     planned(estate, "--force-delete", "legacy")
     estate.scratch.commit({"namespaces/legacy.yaml": LEGACY_TEXT})
-    said = assert_refused(estate, capsys, "--force-delete", "legacy", code=4)
+    said = assert_refused(estate, "--force-delete", "legacy", code=4)
     assert "which is declared" in said
 
 
 def test_a_plan_of_some_topics_is_worked_out_for_these(estate: Estate) -> None:
     estate.scratch.commit({"namespaces/other.yaml": LEGACY_TEXT.replace("legacy", "other")})
     planned(estate, "--topic", "*/orders")
-    assert estate.run("apply", "plan.json") == 0
+    estate.run("apply", "plan.json")
     assert estate.held() == [avro("id"), avro("id", note=0)]
     assert estate.held(TopicName("shop", "sales", "other")) == []
 
 
 @pytest.fixture
-def lost(estate: Estate, capsys: pytest.CaptureFixture[str]) -> Estate:
+def lost(estate: Estate) -> Estate:
     """The registry lost what `list.json` tells of: Git's v0, somebody else's v1, and Git's v1 as v2."""
     assert estate.put(avro("id", theirs=0)) == [1]
-    estate.run("apply", "--auto-approve")
+    estate.run("apply", "--auto-approve", code=3)
     assert estate.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
-    capsys.readouterr()
-    estate.run("drift", "--format", "json")
-    (estate.scratch.path / "list.json").write_text(capsys.readouterr().out)
+    (estate.scratch.path / "list.json").write_text(estate.run("drift", "--format", "json", code=100).out)
     for file in (estate.scratch.path / ".schemactl").glob("registry.db*"):
         file.unlink()
     return estate
 
 
 def rebuilding(estate: Estate, *options: str) -> Path:
-    estate.run("rebuild", "list.json", "--out", "plan.json", *options)
+    estate.run("rebuild", "list.json", "--out", "plan.json", *options, code=100)
     return estate.scratch.path / "plan.json"
 
 
-def test_a_plan_of_a_rebuild_is_carried_out(lost: Estate, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    digest = json.loads(rebuilding(lost).read_text())["digest"]
-    assert f"Digest: {digest}\n" in capsys.readouterr().out
+def test_a_plan_of_a_rebuild_is_carried_out(lost: Estate) -> None:
+    out = lost.run("rebuild", "list.json", "--out", "plan.json", code=100).out
+    assert f"Digest: {lost.json('plan.json')['digest']}\n" in out
     (lost.scratch.path / "list.json").unlink()
-    lost.run("apply", "plan.json")
+    lost.run("apply", "plan.json", code=3)
     assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
 
 
@@ -398,18 +365,13 @@ def without_list(told: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change", [gits_text, foreign_text, other_order, without_list], ids=lambda change: change.__name__
 )
-def test_a_plan_of_a_rebuild_brings_back_gits_texts_and_the_lists(
-    lost: Estate, change: Change, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_of_a_rebuild_brings_back_gits_texts_and_the_lists(lost: Estate, change: Change) -> None:
     forge(rebuilding(lost), change)
-    capsys.readouterr()
-    assert lost.run("apply", "plan.json") == 1
+    lost.run("apply", "plan.json", code=1)
     assert lost.held() == []
 
 
-def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_carried_out_too(
-    lost: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_carried_out_too(lost: Estate) -> None:
     with lost.registry() as registry:
         registry.create_namespace(ORDERS.namespace_name)
         registry.set_namespace_policies(
@@ -417,18 +379,16 @@ def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_carried_out_too(
         )
     lost.put(avro("id", first=0))
     rebuilding(lost, "--force-delete", "orders")
-    assert "by force" in assert_refused(lost, capsys)
-    lost.run("apply", "plan.json", "--force-delete", "orders")
+    assert "by force" in assert_refused(lost)
+    lost.run("apply", "plan.json", "--force-delete", "orders", code=3)
     assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
 
 
-def test_a_plan_that_says_nothing_of_messages_that_would_be_misread(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_that_says_nothing_of_messages_that_would_be_misread(estate: Estate) -> None:
     estate.put(avro("id", theirs=0))
-    assert estate.run("plan", "--out", "plan.json") == 100
+    estate.run("plan", "--out", "plan.json", code=100)
     path = estate.scratch.path / "plan.json"
     forge(path, lambda told: told["numbers_apart"].clear())
-    assert_refused(estate, capsys)
-    assert estate.run("plan", "--out", "plan.json") == 100
-    assert estate.run("apply", "plan.json") == 3
+    assert_refused(estate)
+    estate.run("plan", "--out", "plan.json", code=100)
+    estate.run("apply", "plan.json", code=3)

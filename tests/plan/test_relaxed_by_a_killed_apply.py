@@ -5,174 +5,152 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import brokers
 import pytest
-from scratch import Scratch, record
+from estate import ORDERS, Estate, avro
+from scratch import record
 
-from schemactl.cli import main
 from schemactl.model import CompatibilityStrategy, TopicName
 from schemactl.registry import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.pulsar import PulsarRegistry
 
 pytestmark = pytest.mark.slow
 
-KILLED = """
-import os, signal, sys
-from schemactl.cli import main
-from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.pulsar import PulsarRegistry
 
-def relax(registry, topic):
-    own(registry, topic)
-    os.kill(os.getpid(), signal.SIGKILL)
+class Left(Estate):
+    """A repository with an approved version that BACKWARD rejects, and its topic as a killed apply left it."""
 
-kind = EmbeddedRegistry if sys.argv[2] == "embedded" else PulsarRegistry
-own, kind.relax = kind.relax, relax
-main(["-C", sys.argv[1], "apply", "--auto-approve", "--relax-while-replaying"])
-"""
+    topic = ORDERS
 
-NEVER = record("id", "needed")
-"""What BACKWARD refuses after a version without `needed`."""
-
-
-@dataclass
-class Left:
-    """A repository with an approved version that BACKWARD refuses, and its topic as a killed apply left it."""
-
-    scratch: Scratch
-    topic: TopicName
-    broker: brokers.Broker | None
-
-    @contextmanager
-    def registry(self) -> Iterator[Registry]:
-        path = str(self.scratch.path / ".schemactl/registry.db")
-        with brokers.opened(self.broker) if self.broker else closing(EmbeddedRegistry(path)) as registry:
-            yield registry
-
-    def run(self, *arguments: str) -> int:
-        return main(["-C", str(self.scratch.path), *arguments])
+    def prepare(self) -> None:
+        self.scratch.commit({"namespaces/orders.yaml": STRICT})
+        self.run("apply", "--auto-approve")
+        self.scratch.commit({"namespaces/orders.avsc": record("id", "needed")})
+        self.kill_an_apply()
+        assert self.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
 
     def kill_an_apply(self) -> None:
-        kind = "pulsar" if self.broker else "embedded"
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(self.scratch.path), kind],
-            env=os.environ,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        """In a process of its own, right after the topic was relaxed."""
+        self.scratch.flush()
+        child = os.fork()
+        if child:
+            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+            return
+        try:
+            EmbeddedRegistry.relax = and_dies(EmbeddedRegistry.relax)  # type: ignore[method-assign]
+            PulsarRegistry.relax = and_dies(PulsarRegistry.relax)  # type: ignore[method-assign]
+            self.run("apply", "--auto-approve", "--relax-while-replaying")
+        finally:
+            os._exit(1)
 
     @property
     def strategy(self) -> CompatibilityStrategy:
         with self.registry() as registry:
             return registry.strategy(self.topic)
 
-    @property
-    def numbers(self) -> list[int]:
+    def assert_restored(self, printed: str) -> None:
+        assert f"restored {self.topic}" in printed
+        assert self.strategy is CompatibilityStrategy.BACKWARD
         with self.registry() as registry:
-            found = [registry.get_schema(self.topic, number) for number in range(4)]
-        return [version.number for version in found if version]
+            assert registry.relaxed(self.topic) is None
 
 
-@pytest.fixture(params=["embedded", pytest.param("broker", marks=pytest.mark.broker)])
-def left(request: pytest.FixtureRequest, tmp_path: Path) -> Left:
-    broker = brokers.running("4.0") if request.param == "broker" else None
-    space = f"{brokers.new_tenant()}/sales"
-    scratch = Scratch(tmp_path / "shop")
-    target = f'registry: "{broker.url if broker else "sqlite:.schemactl/registry.db"}"'
-    topic = f"topic: {space}/orders\nschema_compatibility_strategy: BACKWARD\n"
-    files = {
-        "schemactl.yaml": f"version: 1\ntargets: {{here: {{{target}}}}}\n",
-        ".gitignore": ".schemactl/\n",
-        "namespaces/sales.yaml": f"namespace: {space}\nschema_compatibility_strategy: FULL\n",
-        "namespaces/orders.yaml": f"{topic}schema: {{type: AVRO, definition: orders.avsc}}\n",
-        "namespaces/orders.avsc": record("id"),
-    }
-    scratch.commit(files)
-    scratch.flush()
-    made = Left(scratch, TopicName.parse(f"{space}/orders"), broker)
-    assert made.run("apply", "--auto-approve") == 0
-    scratch.commit({"namespaces/orders.avsc": NEVER})
-    scratch.flush()
-    made.kill_an_apply()
-    assert made.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
+STRICT = """\
+topic: shop/sales/orders
+schema_compatibility_strategy: BACKWARD
+schema: {type: AVRO, definition: orders.avsc}
+"""
+
+
+def and_dies(relax: Callable[..., None]) -> Callable[..., None]:
+    def last(registry: Registry, topic: TopicName) -> None:
+        relax(registry, topic)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return last
+
+
+class LeftOnPulsar(Left):
+    """The same on a broker."""
+
+    def __init__(self, path: Path, broker: brokers.Broker) -> None:
+        self.broker = broker
+        self.topic = TopicName(brokers.new_tenant(), "sales", "orders")
+        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {self.topic.namespace_name}}}}}'
+        super().__init__(path, project=f"version: 1\ntargets: {{local: {target}}}\n")
+
+    @contextmanager
+    def registry(self) -> Iterator[PulsarRegistry]:  # type: ignore[override]
+        with brokers.opened(self.broker) as registry:
+            yield registry
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    made = Left(tmp_path_factory.mktemp("left") / "shop")
+    made.prepare()
     return made
 
 
-def assert_restored(left: Left, said: str) -> None:
-    assert f"restored {left.topic}" in said
-    assert left.strategy is CompatibilityStrategy.BACKWARD
-    with left.registry() as registry:
-        assert registry.relaxed(left.topic) is None
+def test_by_an_apply_that_is_refused_otherwise(estate: Left) -> None:
+    estate.assert_restored(estate.run("apply", "--auto-approve", code=100).out)
+    assert estate.held() == [avro("id")]
+    assert "restored" not in estate.run("apply", "--auto-approve", code=100).out
 
 
-def test_by_an_apply_that_is_refused_otherwise(left: Left, capsys: pytest.CaptureFixture[str]) -> None:
-    assert left.run("apply", "--auto-approve") == 100
-    assert_restored(left, capsys.readouterr().out)
-    assert left.numbers == [0]
-    assert left.run("apply", "--auto-approve") == 100
-    assert "restored" not in capsys.readouterr().out
+def test_on_a_broker_too(tmp_path: Path, broker: brokers.Broker) -> None:
+    left = LeftOnPulsar(tmp_path / "shop", broker)
+    left.prepare()
+    left.assert_restored(left.run("apply", "--auto-approve", code=100).out)
+    left.kill_an_apply()
+    printed = left.run("registry", "delete", str(left.topic), "--allow-delete", "--format", "json")
+    assert json.loads(printed.out)["tombstone"] == 1
+    left.assert_restored(printed.err)
 
 
-def test_by_an_apply_of_what_was_not_approved(left: Left, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_an_apply_of_what_was_not_approved(estate: Left) -> None:
     options = ("--relax-while-replaying", "--require-approved", "sha256:0")
-    assert left.run("apply", *options) == 4
-    assert_restored(left, capsys.readouterr().out)
-    assert left.numbers == [0]
+    estate.assert_restored(estate.run("apply", *options, code=4).out)
+    assert estate.held() == [avro("id")]
 
 
-def test_by_an_apply_of_a_stale_plan_and_then_by_the_plan_itself(
-    left: Left, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert left.run("plan", "--relax-while-replaying", "--out", "plan.json") == 0
-    text = (left.scratch.path / "plan.json").read_text()
-    with left.registry() as registry:
-        registry.restore(left.topic)
-    assert left.run("plan", "--relax-while-replaying", "--out", "plan.json") == 0
-    left.kill_an_apply()
-    capsys.readouterr()
-    assert left.run("apply", "plan.json", "--relax-while-replaying") == 4
-    assert_restored(left, capsys.readouterr().err)
-    left.kill_an_apply()
-    (left.scratch.path / "plan.json").write_text(text)
-    assert left.run("apply", "plan.json") == 1
-    assert_restored(left, capsys.readouterr().err)
-    left.kill_an_apply()
-    assert left.run("apply", "plan.json", "--relax-while-replaying") == 0
-    assert left.strategy is CompatibilityStrategy.BACKWARD
-    assert left.numbers == [0, 1]
+def test_by_an_apply_of_a_stale_plan_and_then_by_the_plan_itself(estate: Left) -> None:
+    estate.run("plan", "--relax-while-replaying", "--out", "old.json")
+    with estate.registry() as registry:
+        registry.restore(estate.topic)
+    estate.run("plan", "--relax-while-replaying", "--out", "plan.json")
+    estate.kill_an_apply()
+    estate.assert_restored(estate.run("apply", "plan.json", "--relax-while-replaying", code=4).err)
+    estate.kill_an_apply()
+    estate.assert_restored(estate.run("apply", "old.json", code=1).err)
+    estate.kill_an_apply()
+    estate.run("apply", "old.json", "--relax-while-replaying")
+    assert estate.strategy is CompatibilityStrategy.BACKWARD
+    assert estate.held() == [avro("id"), avro("id", "needed")]
 
 
-def test_by_a_rebuild_that_is_refused_otherwise(left: Left, capsys: pytest.CaptureFixture[str]) -> None:
-    assert left.run("rebuild", "--auto-approve") == 100
-    assert_restored(left, capsys.readouterr().out)
+def test_by_a_rebuild_that_is_refused_otherwise(estate: Left) -> None:
+    estate.assert_restored(estate.run("rebuild", "--auto-approve", code=100).out)
 
 
-def test_by_an_upload_which_is_judged_by_the_topics_own_strategy(
-    left: Left, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = str(left.scratch.path / "namespaces/orders.avsc")
-    assert left.run("registry", "put", str(left.topic), "--file", file) == 100
-    assert_restored(left, capsys.readouterr().err)
-    assert left.numbers == [0]
+def test_by_an_upload_which_is_judged_by_the_topics_own_strategy(estate: Left) -> None:
+    file = str(estate.scratch.path / "namespaces/orders.avsc")
+    estate.assert_restored(estate.run("registry", "put", str(estate.topic), "--file", file, code=100).err)
+    assert estate.held() == [avro("id")]
 
 
-def test_by_a_deletion(left: Left, capsys: pytest.CaptureFixture[str]) -> None:
-    assert left.run("registry", "delete", str(left.topic), "--allow-delete", "--format", "json") == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["tombstone"] == 1
-    assert_restored(left, captured.err)
+def test_by_a_deletion(estate: Left) -> None:
+    printed = estate.run("registry", "delete", str(estate.topic), "--allow-delete", "--format", "json")
+    assert json.loads(printed.out)["tombstone"] == 1
+    estate.assert_restored(printed.err)
 
 
-def test_by_no_command_that_only_reads(left: Left, capsys: pytest.CaptureFixture[str]) -> None:
-    assert left.run("plan") == 100
-    assert left.run("drift") == 0
-    assert "restored" not in capsys.readouterr().out
-    assert left.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
+def test_by_no_command_that_only_reads(estate: Left) -> None:
+    printed = estate.run("plan", code=100), estate.run("drift")
+    assert not any("restored" in each.out for each in printed)
+    assert estate.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE

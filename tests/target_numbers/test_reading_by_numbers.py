@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from command import Printed
 from estate import ORDERS, PROJECT, Estate, avro
 from scratch import record
 
@@ -33,16 +34,15 @@ persistent://shop/sales/orders:
 BESIDE = {"numbers/local.yaml": NUMBERS, "numbers/foreign/orders-1.avsc": FOREIGN}
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Somebody's upload took number 1; Git's version 1 is the registry's 2."""
-    found = Estate(
-        tmp_path / "shop", project=f"{PROJECT}generate: {{package: shop_{tmp_path.name}, target: local}}\n"
-    )
-    assert found.run("apply", "--auto-approve") == 0
+    project = PROJECT + "generate: {package: shop_numbers, target: local}\n"
+    found = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=project)
+    found.run("apply", "--auto-approve")
     assert found.put(avro("id", foreign=0)) == [1]
     found.orders("id", own=0)
-    found.run("apply", "--auto-approve")
+    found.run("apply", "--auto-approve", code=3)
     assert found.held() == [avro("id"), avro("id", foreign=0), avro("id", own=0)]
     return found
 
@@ -58,10 +58,11 @@ BY_FOREIGN = payload(FOREIGN, id="a", foreign=7777)
 BY_GIT = payload(record("id", own=0), id="b", own=99)
 
 
-def decode(estate: Estate, message: bytes, number: int, *more: str, topic: str = "orders") -> int:
+def decode(estate: Estate, message: bytes, number: int, topic: str = "orders", *, code: int = 0) -> Printed:
     text = base64.b64encode(message).decode()
     version = number.to_bytes(8, "big", signed=True).hex()
-    return estate.run("decode", topic, "--version-bytes", version, "--base64", text, *more)
+    command = ("decode", topic, "--version-bytes", version, "--base64", text)
+    return estate.run(*command, "--target", "local", code=code)
 
 
 @contextmanager
@@ -69,7 +70,7 @@ def generated(estate: Estate, out: str) -> Iterator[Any]:
     """The module of orders, as it was generated into the folder."""
     path = str(estate.scratch.path / out)
     sys.path.insert(0, path)
-    package = f"shop_{estate.scratch.path.parent.name}"
+    package = "shop_numbers"
     for name in [each for each in sys.modules if each.split(".")[0] == package]:
         del sys.modules[name]
     try:
@@ -78,32 +79,26 @@ def generated(estate: Estate, out: str) -> Iterator[Any]:
         sys.path.remove(path)
 
 
-def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(estate: Estate) -> None:
     estate.scratch.commit(BESIDE)
-    capsys.readouterr()
-    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 0
-    out, error = capsys.readouterr()
+    out, error, _ = decode(estate, BY_FOREIGN, 1)
     assert json.loads(out) == {"id": "a", "foreign": 7777}
     assert error == "persistent://shop/sales/orders, written with number 1 of local, a foreign one\n"
-    assert decode(estate, BY_GIT, 2, "--target", "local") == 0
-    out, error = capsys.readouterr()
+    out, error, _ = decode(estate, BY_GIT, 2)
     assert json.loads(out) == {"id": "b", "own": 99}
     assert "written with number 2 of local: Git's version 1 (" in error
     # What stands behind the @ is Git's number.
-    assert decode(estate, BY_FOREIGN, 1, "--target", "local", topic="orders@1") == 0
-    assert json.loads(capsys.readouterr().out) == {"id": "a", "own": 0}
+    assert json.loads(decode(estate, BY_FOREIGN, 1, topic="orders@1").out) == {
+        "id": "a",
+        "own": 0,
+    }
 
 
-def test_a_number_of_which_nothing_is_recorded_is_rejected(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_of_which_nothing_is_recorded_is_rejected(estate: Estate) -> None:
     recorded = NUMBERS.replace("foreign: foreign/orders-1.avsc, type: AVRO", "deleted: true")
     estate.scratch.commit({"numbers/local.yaml": recorded})
     with estate.registry() as registry:
         registry.delete_topic(next(iter(registry.everything().topics)))
-    capsys.readouterr()
     for number, reason in (
         (1, "was deleted, and nobody recorded its definition (uploaded by hand)"),
         (
@@ -112,18 +107,14 @@ def test_a_number_of_which_nothing_is_recorded_is_rejected(
         ),
         (-1, "is not a version of local that Git knows"),
     ):
-        assert decode(estate, BY_FOREIGN, number, "--target", "local") == 100
-        out, error = capsys.readouterr()
+        out, error, _ = decode(estate, BY_FOREIGN, number, code=100)
         assert out == ""
         assert reason in error
 
 
-def test_without_a_target_nothing_is_read_where_one_counts_otherwise(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_target_nothing_is_read_where_one_counts_otherwise(estate: Estate) -> None:
     text = (estate.scratch.path / "schemactl.yaml").read_text().replace(", target: local", "")
     estate.scratch.commit({**BESIDE, "schemactl.yaml": text})
-    (estate.scratch.path / "schemactl.yaml").write_text(text)
     message = base64.b64encode(BY_FOREIGN).decode()
     for command in (
         ("decode", "orders", "--version", "1", "--base64", message),
@@ -132,48 +123,35 @@ def test_without_a_target_nothing_is_read_where_one_counts_otherwise(
         ("spark", "land", "orders", "--messages", "none", "--out", "out"),
         ("spark", "verify", "orders", "--messages", "none"),
     ):
-        capsys.readouterr()
-        assert estate.run(*command) == 64, command
-        out, error = capsys.readouterr()
+        out, error, _ = estate.run(*command, code=64)
         assert out == ""
         assert "targets differ in their version numbers: persistent://shop/sales/orders on local" in error
         assert "--target local" in error
     assert not (estate.scratch.path / "out").exists()
-    assert estate.run("generate", "--out", "out", "--target", "local") == 0
+    estate.run("generate", "--out", "out", "--target", "local")
     (estate.scratch.path / "schemactl.yaml").write_text("version: 1\n")
-    assert decode(estate, BY_FOREIGN, 1) == 64
+    estate.run("decode", "orders", "--version", "1", "--base64", message, code=64)
 
 
-def test_what_was_not_recorded_is_found_by_asking_the_registry(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_not_recorded_is_found_by_asking_the_registry(estate: Estate) -> None:
     """Nothing is recorded, or only some: message 1 would be read as Git's version 1."""
-    capsys.readouterr()
-    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 100
-    out, error = capsys.readouterr()
+    out, error, _ = decode(estate, BY_FOREIGN, 1, code=100)
     assert out == ""
     assert "persistent://shop/sales/orders: v1 is not known to Git, v2 is Git's v1\n" in error
     assert "Next: schemactl drift --target local --accept --reason TEXT" in error
     estate.scratch.commit(BESIDE)
     assert estate.put(avro("id", foreign=0, more=0)) == [3]
     estate.orders("id", own=0, third=0)
-    capsys.readouterr()
-    assert decode(estate, BY_GIT, 2, "--target", "local") == 100
-    assert "v3 is not known to Git" in capsys.readouterr().err
+    assert "v3 is not known to Git" in decode(estate, BY_GIT, 2, code=100).err
     for action in (("land", "--out", "out"), ("verify",)):
         command = ("spark", action[0], "orders", "--messages", "none", "--target", "local", *action[1:])
-        assert estate.run(*command) == 100
-        assert "Next: schemactl drift --target local --accept" in capsys.readouterr().err
+        assert "Next: schemactl drift --target local --accept" in estate.run(*command, code=100).err
 
 
-def test_what_a_deletion_hid_is_not_taken_for_gits(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_deletion_hid_is_not_taken_for_gits(estate: Estate) -> None:
     """Number 1 was foreign."""
     estate.put(None)
-    capsys.readouterr()
-    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 100
-    out, error = capsys.readouterr()
+    out, error, _ = decode(estate, BY_FOREIGN, 1, code=100)
     assert out == ""
     assert "v1 is not known to Git" in error
 
@@ -191,16 +169,11 @@ def test_what_a_registry_no_longer_shows_is_not_taken_for_gits() -> None:
     assert topic_apart(topic, held, TopicNumbers({2: NumberEntry(2, deleted=True)})).recorded
 
 
-def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(estate: Estate) -> None:
     text = (estate.scratch.path / "schemactl.yaml").read_text()
     text = text.replace("sqlite:.schemactl/registry.db", "http://127.0.0.1:9")
     estate.scratch.commit({**BESIDE, "schemactl.yaml": text})
-    (estate.scratch.path / "schemactl.yaml").write_text(text)
-    capsys.readouterr()
-    assert decode(estate, BY_FOREIGN, 1, "--target", "local") == 0
-    out, error = capsys.readouterr()
+    out, error, _ = decode(estate, BY_FOREIGN, 1)
     assert json.loads(out) == {"id": "a", "foreign": 7777}
     assert "warning: the version numbers of local are taken from Git and were not verified: " in error
 
@@ -208,7 +181,7 @@ def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(
 def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate: Estate) -> None:
     gone = '  3: {deleted: true, reason: "cleaned up"}\n  4: {git: 1}\n'
     estate.scratch.commit({**BESIDE, "numbers/local.yaml": NUMBERS + gone})
-    assert estate.run("generate", "--out", "out") == 0
+    estate.run("generate", "--out", "out")
     with generated(estate, "out") as orders:
         assert "Messages are those of the target local" in orders.__doc__
         assert [(each.number, each.foreign) for each in orders.VERSIONS] == [
@@ -243,9 +216,7 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
         assert copied.decode_batch(pa.array([BY_GIT]), pa.array([3])).errors.to_pylist() == singly[:1]
 
 
-def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(estate: Estate) -> None:
     """The package would read message 3 as the version of Git's that follows the record."""
     estate.scratch.commit(
         {
@@ -256,45 +227,41 @@ def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(
         }
     )
     estate.run("apply", "--auto-approve")
-    assert estate.run("generate", "--out", "out") == 0
-    assert estate.run("generate", "--out", "out", "--check") == 0
+    estate.run("generate", "--out", "out")
+    estate.run("generate", "--out", "out", "--check")
     before = written(estate, "out")
     estate.put(avro("id", foreign=0, more=0))
     estate.put(avro("id", foreign=0), topic=RETURNS)
     # `generate.target` says local, too.
     for command in (("--out", "new", "--target", "local"), ("--out", "new"), ("--out", "out", "--check")):
-        capsys.readouterr()
-        assert estate.run("generate", *command, "--wheel" if "new" in command else "--vendor") == 100
-        out, error = capsys.readouterr()
+        out, error, _ = estate.run(
+            "generate", *command, "--wheel" if "new" in command else "--vendor", code=100
+        )
         assert out == ""
         assert "persistent://shop/sales/orders: v3 is not known to Git\n" in error
         assert "persistent://shop/sales/returns: v1 is not known to Git\n" in error
         assert "Next: schemactl drift --target local --accept --reason TEXT; commit what it writes" in error
         assert not (estate.scratch.path / "new").exists()
         assert not (estate.scratch.path / "dist").exists()
-    assert estate.accept("--topic", "*/orders") == 0
-    assert estate.run("generate", "--out", "out") == 100
+    estate.accept("--topic", "*/orders")
+    estate.run("generate", "--out", "out", code=100)
     assert written(estate, "out") == before
-    assert estate.accept() == 0
-    assert estate.run("generate", "--out", "out") == 0
+    estate.accept()
+    estate.run("generate", "--out", "out")
     assert written(estate, "out") != before
 
 
 def test_a_package_for_a_registry_that_cannot_be_asked_is_made_by_the_record_with_a_warning(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
+    estate: Estate,
 ) -> None:
     text = (estate.scratch.path / "schemactl.yaml").read_text()
     away = text.replace("sqlite:.schemactl/registry.db", "http://127.0.0.1:9")
     estate.scratch.commit(BESIDE)
-    assert estate.run("generate", "--out", "asked") == 0
-    assert capsys.readouterr().err.count("not verified") == 0
-    assert estate.run("generate", "--out", "out") == 0
+    assert estate.run("generate", "--out", "asked").err.count("not verified") == 0
+    estate.run("generate", "--out", "out")
     estate.scratch.commit({"schemactl.yaml": away})
-    (estate.scratch.path / "schemactl.yaml").write_text(away)
     for more in ((), ("--check",)):
-        capsys.readouterr()
-        assert estate.run("generate", "--out", "out", *more) == 0
-        error = capsys.readouterr().err
+        error = estate.run("generate", "--out", "out", *more).err
         assert (
             error.count("warning: the version numbers of local are taken from Git and were not verified: ")
             == 1
@@ -308,16 +275,14 @@ def written(estate: Estate, out: str) -> dict[str, bytes]:
     return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
 
-def test_a_changed_record_makes_the_package_stale(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_record_makes_the_package_stale(estate: Estate) -> None:
     estate.scratch.commit(BESIDE)
-    assert estate.run("generate", "--out", "out") == 0
-    assert estate.run("generate", "--out", "out", "--check") == 0
+    estate.run("generate", "--out", "out")
+    estate.run("generate", "--out", "out", "--check")
     estate.scratch.commit({"numbers/local.yaml": NUMBERS.replace("by hand", "by a script")})
-    assert estate.run("generate", "--out", "out", "--check") == 0
+    estate.run("generate", "--out", "out", "--check")
     estate.scratch.commit({"numbers/local.yaml": NUMBERS + "  3: {deleted: true}\n"})
-    capsys.readouterr()
-    assert estate.run("generate", "--out", "out", "--check") == 100
-    assert "stale: out/" in capsys.readouterr().out
+    assert "stale: out/" in estate.run("generate", "--out", "out", "--check", code=100).out
 
 
 def test_nothing_is_written_by_a_version_that_the_target_has_no_number_for() -> None:
@@ -334,9 +299,7 @@ def test_nothing_is_written_by_a_version_that_the_target_has_no_number_for() -> 
         codec.decode_one(payload(record("id"), id="a"), 1)
 
 
-def test_a_foreign_number_of_another_type_is_rejected_with_its_type(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_number_of_another_type_is_rejected_with_its_type(estate: Estate) -> None:
     info = SchemaInfo(SchemaType.STRING)
     with estate.registry() as registry:
         topic = next(iter(registry.everything().topics))
@@ -348,19 +311,13 @@ def test_a_foreign_number_of_another_type_is_rejected_with_its_type(
             "numbers/foreign/0.txt": "",
         }
     )
-    capsys.readouterr()
-    assert decode(estate, b"abc", 0, "--target", "local") == 0
-    assert json.loads(capsys.readouterr().out) == "abc"
-    assert decode(estate, b"abc", 0, "--target", "local", topic="orders@1") == 100
-    assert "written as STRING, which cannot be read as AVRO" in capsys.readouterr().err
+    assert json.loads(decode(estate, b"abc", 0).out) == "abc"
+    err = decode(estate, b"abc", 0, topic="orders@1", code=100).err
+    assert "written as STRING, which cannot be read as AVRO" in err
 
 
-def test_a_number_between_that_is_nobodys_is_rejected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_between_that_is_nobodys_is_rejected(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "gap")
     estate.scratch.commit({"numbers/local.yaml": f"{ORDERS}:\n  99999: {{deleted: true}}\n"}, "A gap")
-    code = decode(estate, payload(record("id"), id="a"), 50_000, "--target", "local")
-    told = capsys.readouterr()
-    assert code != 0
-    assert "schema version 50000 is not a version of local that Git knows" in told.out + told.err
+    err = decode(estate, payload(record("id"), id="a"), 50_000, code=100).err
+    assert "schema version 50000 is not a version of local that Git knows" in err

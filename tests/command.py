@@ -1,0 +1,29 @@
+"""The command line, run in the process of a test."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+from schemactl.cli import main
+
+
+class Printed(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    out: str
+    err: str
+    code: int
+
+
+def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0) -> Printed:
+    """What the command prints in `folder`; it must exit with `code`, or one of these."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        found = main(["-C", str(folder), *arguments])
+    printed = Printed(out.getvalue(), err.getvalue(), found)
+    assert found in ([code] if isinstance(code, int) else code), (arguments, printed)
+    return printed
