@@ -1,4 +1,4 @@
-"""Every rule of the catalogue, by cases: what fires it, what only looks like it, and the place that is shown.
+"""Every rule of the catalogue, by cases: what fires it, what only looks like it, and the place; and by its example.
 
 `tests/cases/<RULE>.yaml` maps names to cases, of which there are four kinds:
 
@@ -8,14 +8,16 @@
                                   before that (files, or a list of such), `meanwhile` is approved after the branch began.
     existing, new, expect         definitions that come from no file: `type` and `schema`
     category, old, new, expect    a `.proto` text, or several by path of which the first has the root message; buf's category,
-                                  and all that it finds, in order, with the place in the new text
+                                  and all that it finds, in order, with the place in the new text. A text without `syntax`
+                                  gets two lines, which places count: proto3, and the package `web`
     checker, old, new, expect     the same for Pulsar's opt-in checker under that strategy
 
-A case that expects nothing of its own rule is a near miss.
+A finding has the severity of its rule unless it says otherwise. A case that expects nothing of its own rule is a near miss.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -30,6 +32,7 @@ from schemactl import declare, history
 from schemactl.checking import Fork, Stepwise, check
 from schemactl.compat import judge
 from schemactl.errors import InvalidSchema
+from schemactl.formats import resolve
 from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
@@ -55,6 +58,9 @@ CASES = Path(__file__).parent / "cases"
 
 Case = Mapping[str, Any]
 Side = str | Mapping[str, str]
+
+_HEAD = 'syntax = "proto3";\npackage web;\n'
+_SYNTAX = re.compile("syntax|edition")
 
 
 @cache
@@ -147,7 +153,16 @@ def shown(finding: Finding) -> dict[str, Any]:
 
 def with_defaults(finding: Case) -> dict[str, Any]:
     """An expected finding with what its case leaves out."""
-    return {"place": "None", "pointer": "", "direction": None, "against": [], "older": "", **finding}
+    severity = rules()[finding["rule"]].severity
+    return {
+        "severity": severity,
+        "place": "None",
+        "pointer": "",
+        "direction": None,
+        "against": [],
+        "older": "",
+        **finding,
+    }
 
 
 @pytest.mark.parametrize("case", of_kind("existing"))
@@ -210,12 +225,17 @@ def all_compiled() -> Mapping[str, SchemaInfo]:
 def proto(side: Side) -> Proto:
     """What to compile of one side: the first message of the first file is the root."""
     files = {"click.proto": side} if isinstance(side, str) else side
+    files = {path: text if _SYNTAX.match(text) else f"{_HEAD}{text}" for path, text in files.items()}
     entry, text = next(iter(files.items()))
+    return Proto(root(text), entry, {path: each.encode() for path, each in files.items()})
+
+
+def root(text: str) -> str:
+    """The full name of the first message."""
     package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
     message = re.search(r"^message (\w+)", text, re.MULTILINE)
     assert message
-    name = f"{package[1]}.{message[1]}" if package else message[1]
-    return Proto(name, entry, {path: each.encode() for path, each in files.items()})
+    return f"{package[1]}.{message[1]}" if package else message[1]
 
 
 @pytest.mark.parametrize("rule", rules())
@@ -274,3 +294,69 @@ def test_the_pages_are_up_to_date() -> None:
     """`make docs` writes them."""
     folder = Path(__file__).parent.parent / "docs" / "rules"
     assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == pages()
+
+
+HEADS = ('syntax = "proto3";', 'syntax = "proto2";', 'edition = "2023";', "")
+
+
+def fits(rule: Rule) -> bool:
+    """Whether the example is two texts of one file."""
+    return rule.example.startswith("\n// before\n")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in rules().values() if fits(rule)], ids=lambda rule: rule.id)
+def test_the_example_of_a_rule_on_protobuf_fires_it(rule: Rule) -> None:
+    before, after = re.split(r"^// after.*\n", rule.example, flags=re.MULTILINE)
+    texts = [whole(side, head, rule.example) for head in HEADS for side in (before, after)]
+    infos = compile_all([Proto(root(text), "a.proto", {"a.proto": text.encode()}) for text in texts])
+    pairs = zip(infos[::2], infos[1::2], strict=True)
+    assert any(rule.id in everything_found(old, new) for old, new in pairs)
+
+
+def whole(text: str, head: str, example: str) -> str:
+    """The excerpt as a file that may compile under `head`: with the types that it only names, and a root for its enums."""
+    text = re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^rpc .*$", r"service S { \g<0> }", text, flags=re.MULTILINE)
+    named = set(re.findall(r"\b[A-Z][a-z]\w*", re.sub(r'"[^"]*"', "", example)))
+    declared = set(re.findall(r"\b(?:message|enum|service) (\w+)", example))
+    ranges = "extensions 100 to 199;" if "extend" in text else ""
+    stubs = "".join(f"message {name} {{ {ranges} }}\n" for name in sorted(named - declared))
+    enums = re.findall(r"\benum (\w+)", text)
+    label = "" if "edition" in head + text else "optional"
+    fields = "".join(f" {label} {name} f{number} = {number};" for number, name in enumerate(enums, start=2))
+    return f"{head}\n{text}\nmessage Zoo {{ {label} string url = 1;{fields} }}\n{stubs}"
+
+
+def everything_found(old: SchemaInfo | InvalidSchema, new: SchemaInfo | InvalidSchema) -> Iterator[str]:
+    """Every rule that anybody finds."""
+    if isinstance(old, InvalidSchema) or isinstance(new, InvalidSchema):
+        return
+    yield from (each.rule for each in resolve(reader=new, writer=old))
+    before, after = parse(old.schema), parse(new.schema)
+    for category in CATEGORIES:
+        yield from (each.rule for each in proto_rules(old=before.image, new=after.image, category=category))
+    yield from (each.rule for each in advanced_violations(reader=after.root, writer=before.root))
+
+
+@pytest.mark.parametrize("rule", [rules()[name] for name in DATA_OF_AVRO], ids=lambda rule: rule.id)
+def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> None:
+    first, *others = rule.example.splitlines()
+    if rule.id == "READER_FIELD_MISSING_DEFAULT_VALUE":
+        first, others = "[]  # written", [first, *others]
+    for line in others:
+        definition, _, comment = line.partition("  #")
+        reasons = {
+            each.rule for each in resolve(reader=avro(definition), writer=avro(first.partition("  #")[0]))
+        }
+        assert reasons == (set() if "reads" in comment else {rule.id}), line
+
+
+def avro(definition: str) -> SchemaInfo:
+    """The definition of a type, of a field, or of fields."""
+    value = json.loads(definition)
+    fields = value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else [value]
+    if all(
+        isinstance(each, dict) and "type" in each and each["type"] not in ("enum", "fixed") for each in fields
+    ):
+        value = {"type": "record", "name": "Order", "fields": fields}
+    return SchemaInfo(SchemaType.AVRO, json.dumps(value).encode())

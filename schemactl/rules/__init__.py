@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
+from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,9 @@ class Rule:
     link: str
     asked_with: str = ""
 
+
+BROKER_SOURCE: Final = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema"
+"""The folder of the classes that answer for a broker's schema registry."""
 
 _CHAPTERS = ("data", "protobuf", "broker", "declaration", "tables", "buf", "advanced")
 """The modules of this package, in the order of the catalogue."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from schemactl.rules import Rule
+from schemactl.rules import BROKER_SOURCE, Rule
 
-_SOURCE: Final = (
-    "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema/"
-    "ProtobufNativeSchemaCompatibility.java"
+_rule = partial(
+    Rule,
+    verdict="broker",
+    severity="error",
+    link=f"{BROKER_SOURCE}/ProtobufNativeSchemaCompatibility.java",
+    asked_with="protobuf: {checkers: [ProtobufNativeSchemaAdvancedCompatibilityCheck]}",
 )
-
-
-def _rule(name: str, *, summary: str, why: str, example: str, fix: str) -> Rule:
-    return Rule(
-        id=name,
-        verdict="broker",
-        severity="error",
-        summary=summary,
-        why=why,
-        example=example,
-        fix=fix,
-        link=_SOURCE,
-        asked_with="protobuf: {checkers: [ProtobufNativeSchemaAdvancedCompatibilityCheck]}",
-    )
-
 
 RULES: Final = (
     _rule(
@@ -39,8 +28,7 @@ message Click { string url = 1; }
 
 // after: web.Click became web.Visit
 package web;
-message Visit { string url = 1; }
-""",
+message Visit { string url = 1; }""",
         fix="Keep the message's name and package, or give the new message a topic of its own.",
     ),
     _rule(
@@ -53,8 +41,7 @@ message Visit { string url = 1; }
 message Click {
   extensions 100 to 199;
   optional string url = 1;
-}
-""",
+}""",
         fix="Leave it out of what topics carry, or use the default checker.",
     ),
     _rule(
@@ -67,8 +54,7 @@ message Click {
 message Click { string url = 1; string referrer = 2; }
 
 // after
-message Click { string url = 2; string referrer = 1; }
-""",
+message Click { string url = 2; string referrer = 1; }""",
         fix="Keep every field's number.",
     ),
     _rule(
@@ -80,8 +66,7 @@ message Click { string url = 2; string referrer = 1; }
 message User { optional string name = 1; }
 
 // after
-message User { required string name = 1; }
-""",
+message User { required string name = 1; }""",
         fix="Make it optional.",
     ),
     _rule(
@@ -93,8 +78,7 @@ message User { required string name = 1; }
 message Contact { string email = 1; string phone = 2; }
 
 // after
-message Contact { oneof how { string email = 1; string phone = 2; } }
-""",
+message Contact { oneof how { string email = 1; string phone = 2; } }""",
         fix="Leave fields that exist where they are; put only new fields into a oneof.",
     ),
     _rule(
@@ -106,8 +90,7 @@ message Contact { oneof how { string email = 1; string phone = 2; } }
 message Click { map<string, string> tags = 5; }
 
 // after
-message Click { repeated Tag tags = 5; }
-""",
+message Click { repeated Tag tags = 5; }""",
         fix="Keep the map, or take a new number.",
     ),
     _rule(
@@ -119,8 +102,7 @@ message Click { repeated Tag tags = 5; }
 message Order { repeated int32 line = 4; }
 
 // after
-message Order { int32 line = 4; }
-""",
+message Order { int32 line = 4; }""",
         fix="Keep it as it was, or take a new number.",
     ),
     _rule(
@@ -133,8 +115,7 @@ message Order { int32 line = 4; }
 message Click { int32 count = 2; }
 
 // after
-message Click { int64 count = 2; }
-""",
+message Click { int64 count = 2; }""",
         fix="Keep the type, or take a new number.",
     ),
     _rule(
@@ -147,8 +128,7 @@ message Click { int64 count = 2; }
 message Retry { optional int32 attempts = 1 [default = 3]; }
 
 // after
-message Retry { optional int32 attempts = 1 [default = 5]; }
-""",
+message Retry { optional int32 attempts = 1 [default = 5]; }""",
         fix="Keep the default.",
     ),
     _rule(
@@ -160,8 +140,7 @@ message Retry { optional int32 attempts = 1 [default = 5]; }
 syntax = "proto2";
 
 // after
-syntax = "proto3";
-""",
+syntax = "proto3";""",
         fix="Move to an edition with `features.utf8_validation = NONE` for that field.",
     ),
     _rule(
@@ -174,8 +153,7 @@ syntax = "proto3";
 enum Status { NEW = 0; PAID = 1; LOST = 2; }
 
 // after
-enum Status { NEW = 0; LOST = 1; }
-""",
+enum Status { NEW = 0; LOST = 1; }""",
         fix="Keep every name at its number, and every value of a closed enum.",
     ),
     _rule(
@@ -186,8 +164,7 @@ enum Status { NEW = 0; LOST = 1; }
         example="""
 message A0 { A1 next = 1; }
 message A1 { A2 next = 1; }
-// ... a circle of thousands, against one of another length
-""",
+// ... a circle of thousands, against one of another length""",
         fix="Untangle the messages that a topic carries.",
     ),
 )

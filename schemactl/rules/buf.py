@@ -9,26 +9,15 @@ from schemactl.rules import Rule
 _BUF: Final = "https://buf.build/docs/breaking/rules/"
 
 
-def _rule(
-    name: str, *, category: str, summary: str, why: str, example: str, fix: str, link: str = ""
-) -> Rule:
-    return Rule(
-        id=name,
-        verdict="declaration",
-        severity="warning",
-        summary=summary,
-        why=why,
-        example=example,
-        fix=fix,
-        link=link or f"{_BUF}#{name.lower()}",
-        asked_with=f"protobuf: {{rules: {category}}}",
-    )
+def _rule(name: str, *, category: str = "WIRE", link: str = "", **texts: str) -> Rule:
+    link = link or f"{_BUF}#{name.lower()}"
+    asked_with = f"protobuf: {{rules: {category}}}"
+    return Rule(name, "declaration", "warning", link=link, asked_with=asked_with, **texts)
 
 
 RULES: Final = (
     _rule(
         "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED",
-        category="WIRE",
         summary="A field was deleted, and its number is free to be taken again.",
         why="Readers skip what they do not know, so the deletion itself is harmless. But the next field that takes the number "
         "gets the old messages' bytes, and old readers get the new ones.",
@@ -37,13 +26,11 @@ RULES: Final = (
 message Click { string url = 1; string referrer = 2; }
 
 // after
-message Click { string url = 1; }
-""",
+message Click { string url = 1; }""",
         fix="Write `reserved 2;` in its place.",
     ),
     _rule(
         "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED",
-        category="WIRE",
         summary="An enum value was deleted, and its number is free to be taken again.",
         why="The next value that takes the number gives old messages another meaning. Readers of a closed enum lose the value "
         "at once: see ENUM_VALUE_NO_DELETE.",
@@ -52,13 +39,11 @@ message Click { string url = 1; }
 enum Kind { KIND_UNSPECIFIED = 0; KIND_AD = 1; }
 
 // after
-enum Kind { KIND_UNSPECIFIED = 0; }
-""",
+enum Kind { KIND_UNSPECIFIED = 0; }""",
         fix="Write `reserved 1;` in its place.",
     ),
     _rule(
         "RESERVED_MESSAGE_NO_DELETE",
-        category="WIRE",
         summary="A message no longer reserves a field number or name that it reserved.",
         why="What was reserved belonged to a deleted field, or will belong to somebody. Free again, it can be taken by a field "
         "that means something else.",
@@ -67,13 +52,11 @@ enum Kind { KIND_UNSPECIFIED = 0; }
 message Click { reserved 2 to 4; string url = 1; }
 
 // after
-message Click { reserved 2; string url = 1; }
-""",
+message Click { reserved 2; string url = 1; }""",
         fix="Keep every reserved number and name.",
     ),
     _rule(
         "RESERVED_ENUM_NO_DELETE",
-        category="WIRE",
         summary="An enum no longer reserves a number or name that it reserved.",
         why="What was reserved belonged to a deleted value. Free again, it can be taken by one that means something else.",
         example="""
@@ -81,13 +64,11 @@ message Click { reserved 2; string url = 1; }
 enum Kind { reserved 7; reserved "KIND_OLD"; KIND_UNSPECIFIED = 0; }
 
 // after
-enum Kind { reserved 7; KIND_UNSPECIFIED = 0; }
-""",
+enum Kind { reserved 7; KIND_UNSPECIFIED = 0; }""",
         fix="Keep every reserved number and name.",
     ),
     _rule(
         "FILE_SAME_PACKAGE",
-        category="WIRE",
         summary="A file's package changed.",
         why="Every message, enum and service of the file has another full name. The bytes do not change, but Pulsar's registry "
         "rejects a root message of another name, generated code moves, and buf pairs nothing in the file any more, so "
@@ -97,13 +78,11 @@ enum Kind { reserved 7; KIND_UNSPECIFIED = 0; }
 package shop.v1;
 
 // after
-package shop.v2;
-""",
+package shop.v2;""",
         fix="Keep the package; give a new major version files and topics of its own.",
     ),
     _rule(
         "RPC_SAME_REQUEST_TYPE",
-        category="WIRE",
         summary="An RPC takes another message.",
         why="Servers parse what old clients send as a message of another type. Topics do not carry RPCs.",
         example="""
@@ -111,13 +90,11 @@ package shop.v2;
 rpc List(ListRequest) returns (ListReply);
 
 // after
-rpc List(FindRequest) returns (ListReply);
-""",
+rpc List(FindRequest) returns (ListReply);""",
         fix="Add fields to the message the RPC has, or add another RPC.",
     ),
     _rule(
         "RPC_SAME_RESPONSE_TYPE",
-        category="WIRE",
         summary="An RPC answers with another message.",
         why="Old clients parse the answer as a message of another type. Topics do not carry RPCs.",
         example="""
@@ -125,13 +102,11 @@ rpc List(FindRequest) returns (ListReply);
 rpc List(ListRequest) returns (ListReply);
 
 // after
-rpc List(ListRequest) returns (Page);
-""",
+rpc List(ListRequest) returns (Page);""",
         fix="Add fields to the message the RPC has, or add another RPC.",
     ),
     _rule(
         "RPC_SAME_CLIENT_STREAMING",
-        category="WIRE",
         summary="An RPC changed between one request and a stream of requests.",
         why="Generated clients and servers have another signature, and an old side waits for what never comes.",
         example="""
@@ -139,13 +114,11 @@ rpc List(ListRequest) returns (Page);
 rpc Put(Item) returns (Done);
 
 // after
-rpc Put(stream Item) returns (Done);
-""",
+rpc Put(stream Item) returns (Done);""",
         fix="Add another RPC.",
     ),
     _rule(
         "RPC_SAME_SERVER_STREAMING",
-        category="WIRE",
         summary="An RPC changed between one answer and a stream of answers.",
         why="Generated clients and servers have another signature, and an old side waits for what never comes.",
         example="""
@@ -153,13 +126,11 @@ rpc Put(stream Item) returns (Done);
 rpc Watch(Key) returns (Value);
 
 // after
-rpc Watch(Key) returns (stream Value);
-""",
+rpc Watch(Key) returns (stream Value);""",
         fix="Add another RPC.",
     ),
     _rule(
         "RPC_SAME_IDEMPOTENCY_LEVEL",
-        category="WIRE",
         summary="An RPC's `idempotency_level` changed.",
         why="Clients and proxies repeat, cache or send as GET what was promised to have no effect. A weaker promise makes them "
         "repeat what must not be repeated.",
@@ -168,8 +139,7 @@ rpc Watch(Key) returns (stream Value);
 rpc Get(Key) returns (Value) { option idempotency_level = NO_SIDE_EFFECTS; }
 
 // after
-rpc Get(Key) returns (Value);
-""",
+rpc Get(Key) returns (Value);""",
         fix="Keep the level, or add another RPC.",
     ),
     _rule(
@@ -183,8 +153,7 @@ rpc Get(Key) returns (Value);
 message Click { int32 count = 2; }
 
 // after: the same varint, but "7" in JSON where 7 was
-message Click { int64 count = 2; }
-""",
+message Click { int64 count = 2; }""",
         fix="Keep the type, or delete the field with its name and number reserved and add another.",
     ),
     _rule(
@@ -197,8 +166,7 @@ message Click { int64 count = 2; }
 message Click { map<string, string> tags = 5; }
 
 // after
-message Click { repeated Tag tags = 5; }
-""",
+message Click { repeated Tag tags = 5; }""",
         fix="Keep it as it was, or take a new name and number.",
     ),
     _rule(
@@ -211,8 +179,7 @@ message Click { repeated Tag tags = 5; }
 message Click { string url = 1; string referrer = 2; }
 
 // after
-message Click { reserved 2; string url = 1; }
-""",
+message Click { reserved 2; string url = 1; }""",
         fix='Write `reserved "referrer";` as well.',
     ),
     _rule(
@@ -225,8 +192,7 @@ message Click { reserved 2; string url = 1; }
 enum Kind { KIND_UNSPECIFIED = 0; KIND_AD = 1; }
 
 // after
-enum Kind { reserved 1; KIND_UNSPECIFIED = 0; }
-""",
+enum Kind { reserved 1; KIND_UNSPECIFIED = 0; }""",
         fix='Write `reserved "KIND_AD";` as well.',
     ),
     _rule(
@@ -241,8 +207,7 @@ enum Kind { reserved 1; KIND_UNSPECIFIED = 0; }
 message Click { string url = 1; }
 
 // after
-message Click { string address = 1; }
-""",
+message Click { string address = 1; }""",
         fix='Keep the name. For JSON alone, `[json_name = "url"]` keeps the old one.',
     ),
     _rule(
@@ -255,8 +220,7 @@ message Click { string address = 1; }
 message Click { string user_id = 1; }
 
 // after: "userId" became "uid"
-message Click { string user_id = 1 [json_name = "uid"]; }
-""",
+message Click { string user_id = 1 [json_name = "uid"]; }""",
         fix="Keep `json_name` as it was.",
     ),
     _rule(
@@ -270,8 +234,7 @@ message Click { string user_id = 1 [json_name = "uid"]; }
 enum Kind { KIND_UNSPECIFIED = 0; KIND_AD = 1; }
 
 // after
-enum Kind { KIND_UNSPECIFIED = 0; KIND_ADVERT = 1; }
-""",
+enum Kind { KIND_UNSPECIFIED = 0; KIND_ADVERT = 1; }""",
         fix="Keep the name, and add the new one with `option allow_alias = true;`.",
     ),
     _rule(
@@ -285,8 +248,7 @@ enum Kind { KIND_UNSPECIFIED = 0; KIND_ADVERT = 1; }
 syntax = "proto3";
 
 // after
-syntax = "proto2";
-""",
+syntax = "proto2";""",
         fix="Keep `features.json_format = ALLOW`, which proto3 and editions start with.",
     ),
     _rule(
@@ -301,8 +263,7 @@ enum Kind { KIND_UNSPECIFIED = 0; }
 
 // after
 edition = "2023";
-enum Kind { option features.json_format = LEGACY_BEST_EFFORT; KIND_UNSPECIFIED = 0; }
-""",
+enum Kind { option features.json_format = LEGACY_BEST_EFFORT; KIND_UNSPECIFIED = 0; }""",
         fix="Keep `features.json_format = ALLOW`, which proto3 and editions start with.",
         link="https://protobuf.dev/programming-guides/json/",
     ),

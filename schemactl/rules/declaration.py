@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from schemactl.rules import Rule
+from schemactl.rules import BROKER_SOURCE, Rule
 
-_IDENTITY: Final = (
-    "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema/"
-    "SchemaRegistryServiceImpl.java"
-)
+_IDENTITY: Final = f"{BROKER_SOURCE}/SchemaRegistryServiceImpl.java"
 _STRATEGIES: Final = (
     "https://pulsar.apache.org/docs/next/schema-understand/#schema-compatibility-check-strategy"
 )
 
+_rule = partial(Rule, verdict="declaration", severity="warning")
+
 RULES: Final = (
-    Rule(
-        id="DELETED_TOPIC",
-        verdict="declaration",
-        severity="warning",
+    _rule(
+        "DELETED_TOPIC",
         summary="A topic that was approved is no longer declared.",
         why="Its messages and consumers may still be there, and a registry keeps what it has: nothing is deleted from it "
         "unless `apply` is given `--allow-delete`. The topic's version numbers stay taken; if the same content comes back, it has its "
@@ -28,16 +26,13 @@ RULES: Final = (
 topic: persistent://shop/sales/orders
 schema: {type: AVRO, definition: orders.avsc}
 
-# after: the document is gone
-""",
+# after: the document is gone""",
         fix="Put the topic back if it is still in use. To delete it from a registry as well, run `schemactl apply "
         "--allow-delete TOPIC`. If it was renamed, name its former self with `renamed_from` in the new one.",
         link="https://pulsar.apache.org/docs/next/admin-api-schemas/#delete-a-schema",
     ),
-    Rule(
-        id="SCHEMA_REMOVED",
-        verdict="declaration",
-        severity="warning",
+    _rule(
+        "SCHEMA_REMOVED",
         summary="A topic is still declared, but no longer has a schema.",
         why="A registry never forgets a schema by itself: typed clients keep meeting the versions that are there, and "
         "clients without schema are rejected where `schema_validation_enforced` is on.",
@@ -47,14 +42,12 @@ topic: persistent://shop/sales/notes
 schema: {type: STRING}
 
 # after
-topic: persistent://shop/sales/notes
-""",
+topic: persistent://shop/sales/notes""",
         fix="Put `schema` back, or move clients without schema to a topic of their own.",
         link="https://pulsar.apache.org/docs/next/schema-understand/",
     ),
-    Rule(
-        id="NOT_STORED",
-        verdict="declaration",
+    _rule(
+        "NOT_STORED",
         severity="note",
         summary="The definition differs from the approved one only in what Pulsar does not compare.",
         why="Pulsar holds two definitions for one when they differ in doc, aliases, an enum's default or the schema's "
@@ -66,16 +59,13 @@ topic: persistent://shop/sales/notes
 {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 
 # the same version, although the text differs
-{"type": "record", "name": "Order", "doc": "A customer's order.", "fields": [{"name": "id", "type": "long"}]}
-""",
+{"type": "record", "name": "Order", "doc": "A customer's order.", "fields": [{"name": "id", "type": "long"}]}""",
         fix="Nothing needs to be done. If consumers that ask the registry must see the edit, send it along with the next "
         "change of a field.",
         link=_IDENTITY,
     ),
-    Rule(
-        id="REVERTED_TO_OLDER",
-        verdict="declaration",
-        severity="warning",
+    _rule(
+        "REVERTED_TO_OLDER",
         summary="The definition is that of an older approved version again.",
         why="A revert makes no new version. Pulsar answers the upload with the older version's number, and its latest "
         "version stays where it is: consumers that fetch the latest schema keep getting the one that was reverted, and "
@@ -83,15 +73,13 @@ topic: persistent://shop/sales/notes
         "the older content cannot read them, that is a finding of its own.",
         example="""
 # version 0: field a        version 1: fields a, b
-# declared now: field a  ->  the upload answers 0, the latest version stays 1
-""",
+# declared now: field a  ->  the upload answers 0, the latest version stays 1""",
         fix="To make the older content the latest version, change something that Pulsar compares: keep the added field with a "
         "default, for example.",
         link=_IDENTITY,
     ),
-    Rule(
-        id="STRATEGY_RELAXED",
-        verdict="declaration",
+    _rule(
+        "STRATEGY_RELAXED",
         severity="error",
         summary="The compatibility strategy is relaxed in the very change that the old strategy would reject.",
         why="`apply` sets policies before it uploads schemas, so the registry would take the change. The consumers and "
@@ -101,16 +89,13 @@ topic: persistent://shop/sales/notes
 schema_compatibility_strategy: FULL
 
 # after, together with a new field that has no default
-schema_compatibility_strategy: FORWARD
-""",
+schema_compatibility_strategy: FORWARD""",
         fix="Change the schema so that the old strategy accepts it; or relax the strategy in a change of its own, approved by "
         "those who consume the topic.",
         link=_STRATEGIES,
     ),
-    Rule(
-        id="STRATEGY_TIGHTENED",
-        verdict="declaration",
-        severity="warning",
+    _rule(
+        "STRATEGY_TIGHTENED",
         summary="A stricter compatibility strategy is declared, and approved versions do not satisfy it.",
         why="A strategy judges new versions only: what is stored stays. Messages of the named versions are not protected by "
         "the stricter promise, and a transitive strategy will judge the next version against them.",
@@ -119,15 +104,12 @@ schema_compatibility_strategy: FORWARD
 schema_compatibility_strategy: BACKWARD
 
 # after; version 2 cannot read messages of version 0
-schema_compatibility_strategy: BACKWARD_TRANSITIVE
-""",
+schema_compatibility_strategy: BACKWARD_TRANSITIVE""",
         fix="Keep the looser strategy until messages of the named versions have expired, or choose one that is not transitive.",
         link=_STRATEGIES,
     ),
-    Rule(
-        id="STEP_REFUSED",
-        verdict="declaration",
-        severity="warning",
+    _rule(
+        "STEP_REFUSED",
         summary="A commit in the middle of a branch breaks, whether or not the end of the branch does.",
         why="Versions follow the first-parent history of the approved ref. A merge commit or a squash puts the end of a branch "
         "there, and no reader ever sees what was in between. A rebase merge or a fast-forward puts each commit there: each is "
@@ -137,15 +119,13 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE
         example="""
 # approved: field a
 # commit 1 of 2: fields a, b without default   a version of its own after a rebase merge, and BACKWARD rejects it
-# commit 2 of 2: fields a, b with a default    the end, and fine
-""",
+# commit 2 of 2: fields a, b with a default    the end, and fine""",
         fix="Join the commits into one that holds (`git rebase --interactive`), or merge with a merge commit or a squash. Where "
         "rebase merges are the rule, make this an error under `severities`; where they are not allowed, turn it off.",
         link="https://git-scm.com/docs/git-log#Documentation/git-log.txt---first-parent",
     ),
-    Rule(
-        id="INVALID_AFTER_MERGE",
-        verdict="declaration",
+    _rule(
+        "INVALID_AFTER_MERGE",
         severity="error",
         summary="A branch is right by itself, but what was approved since it began makes its declarations wrong.",
         why="Git merges files that only one side changed without a conflict. Afterwards a topic may be declared twice, or its "
@@ -156,14 +136,12 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE
 topic: persistent://shop/sales/orders
 
 # approved meanwhile: namespaces/orders.yaml
-topic: persistent://shop/sales/orders
-""",
+topic: persistent://shop/sales/orders""",
         fix="Bring the approved history into the branch (`git merge`, `git rebase`), and mend it there.",
         link="https://git-scm.com/docs/git-merge#_true_merge",
     ),
-    Rule(
-        id="PARTITIONS_SHRUNK",
-        verdict="declaration",
+    _rule(
+        "PARTITIONS_SHRUNK",
         severity="error",
         summary="A topic would have fewer partitions than approved, or become partitioned, or cease to be.",
         why="Pulsar adds partitions to a partitioned topic and does nothing else: it rejects fewer, and a topic without "
@@ -173,42 +151,35 @@ topic: persistent://shop/sales/orders
 partitions: 8
 
 # after
-partitions: 4
-""",
+partitions: 4""",
         fix="Put the approved number back, or a larger one. For anything else declare a new topic.",
         link="https://pulsar.apache.org/docs/next/admin-api-topics/#update-topic",
     ),
-    Rule(
-        id="READER_VERSION_UNKNOWN",
-        verdict="declaration",
+    _rule(
+        "READER_VERSION_UNKNOWN",
         severity="error",
         summary="`reader` pins generated readers to a version that the topic does not have.",
         why="`generate` would find no schema to read into, and stop for the whole package.",
         example="""
 # a topic with the versions 0 to 2
-reader: 7
-""",
+reader: 7""",
         fix="Write a number that `schemactl log TOPIC` shows, or `latest`.",
         link="https://avro.apache.org/docs/1.12.0/specification/#schema-resolution",
     ),
-    Rule(
-        id="RENAMED_FROM_UNKNOWN",
-        verdict="declaration",
+    _rule(
+        "RENAMED_FROM_UNKNOWN",
         severity="error",
         summary="`renamed_from` names a topic that the approved history does not know.",
         why="The versions of the former topic are what the schema should be checked against. With a wrong name nothing would "
         "be checked.",
         example="""
 topic: persistent://shop/sales/orders
-renamed_from: persistent://shop/sales/ordes
-""",
+renamed_from: persistent://shop/sales/ordes""",
         fix="Write the former name as `schemactl log --all` shows it, or remove the key.",
         link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
     ),
-    Rule(
-        id="REFERENCE_UNUSED",
-        verdict="declaration",
-        severity="warning",
+    _rule(
+        "REFERENCE_UNUSED",
         summary="A file is listed under `references`, but the definition takes no type from it.",
         why="Either the definition was to use it and does not, or the entry is left over. As long as it stands there, a broken "
         "file makes the topic's declaration invalid.",
@@ -216,8 +187,7 @@ renamed_from: persistent://shop/sales/ordes
 schema:
   type: AVRO
   definition: {type: record, name: Order, fields: [{name: id, type: long}]}
-  references: [../common/money.avsc]
-""",
+  references: [../common/money.avsc]""",
         fix="Remove it from `references`, or use one of its types by its full name.",
         link="https://avro.apache.org/docs/1.11.1/specification/#names",
     ),

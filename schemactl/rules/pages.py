@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 
 from schemactl.rules import Rule, rules
 
@@ -24,7 +25,7 @@ def pages() -> dict[str, str]:
 
 
 def _page(rule: Rule) -> str:
-    example = "\n".join(f"    {line}".rstrip() for line in rule.example.strip("\n").splitlines())
+    example = indent(rule.example.strip("\n"), "    ")
     return (
         f"# {rule.id}\n\n{rule.summary}\n\n{_where(rule)}\n\n"
         f"## Why it matters\n\n{rule.why}\n\n## Example\n\n{example}\n\n## Fix\n\n{rule.fix}\n\n"
@@ -56,12 +57,8 @@ def _link(rule: Rule) -> str:
     return f"[{rule.id}]({rule.id}.md)"
 
 
-def main(folder: Path) -> None:
-    """Write the pages to `folder`."""
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

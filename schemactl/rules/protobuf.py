@@ -5,6 +5,7 @@ buf has each in its category WIRE but ENUM_VALUE_NO_DELETE (FILE) and MESSAGE_SA
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from schemactl.rules import Rule
@@ -12,18 +13,7 @@ from schemactl.rules import Rule
 _UPDATING: Final = "https://protobuf.dev/programming-guides/proto3/#updating"
 
 
-def _rule(name: str, *, summary: str, why: str, example: str, fix: str, link: str = _UPDATING) -> Rule:
-    return Rule(
-        id=name,
-        verdict="data",
-        severity="error",
-        summary=summary,
-        why=why,
-        example=example,
-        fix=fix,
-        link=link,
-    )
-
+_rule = partial(Rule, verdict="data", severity="error", link=_UPDATING)
 
 RULES: Final = (
     _rule(
@@ -40,8 +30,7 @@ RULES: Final = (
 message Click { int64 price = 3; }
 
 // after: old messages have a varint where a length is expected
-message Click { string price = 3; }
-""",
+message Click { string price = 3; }""",
         fix="Keep the type. To change it, delete the field with `reserved 3;` and give the new one a number of its own.",
     ),
     _rule(
@@ -54,8 +43,7 @@ message Click { string price = 3; }
 message Order { repeated int32 line = 4; }
 
 // after
-message Order { int32 line = 4; }
-""",
+message Order { int32 line = 4; }""",
         fix="Keep it as it was. To change it, delete the field with `reserved 4;` and take a new number.",
     ),
     _rule(
@@ -69,8 +57,7 @@ message Order { int32 line = 4; }
 message Retry { optional int32 attempts = 1 [default = 3]; }
 
 // after: old messages without attempts now mean 5
-message Retry { optional int32 attempts = 1 [default = 5]; }
-""",
+message Retry { optional int32 attempts = 1 [default = 5]; }""",
         fix="Keep the default, and let writers set the field where they mean another value.",
         link="https://protobuf.dev/programming-guides/proto2/#explicit-default",
     ),
@@ -85,8 +72,7 @@ message Retry { optional int32 attempts = 1 [default = 5]; }
 message Contact { string email = 1; string phone = 2; }
 
 // after: of old contacts with both, the email is lost
-message Contact { oneof how { string email = 1; string phone = 2; } }
-""",
+message Contact { oneof how { string email = 1; string phone = 2; } }""",
         fix="Leave fields that exist where they are; put only new fields into a oneof.",
     ),
     _rule(
@@ -101,8 +87,7 @@ message Contact { oneof how { string email = 1; string phone = 2; } }
 message User { optional string name = 1; }
 
 // after: messages without a name do not parse
-message User { required string name = 1; }
-""",
+message User { required string name = 1; }""",
         fix="Make it optional. A required field can be neither added nor removed while both sides are in use.",
         link="https://protobuf.dev/programming-guides/proto2/#field-labels",
     ),
@@ -118,8 +103,7 @@ message User { required string name = 1; }
 enum Status { NEW = 0; PAID = 1; LOST = 2; }
 
 // after: in proto2, old messages that say LOST now say nothing
-enum Status { NEW = 0; PAID = 1; }
-""",
+enum Status { NEW = 0; PAID = 1; }""",
         fix="Keep the value, with `deprecated = true` if nobody is to write it any more. Send a new value only when all "
         "readers know it, or make the enum open.",
         link="https://protobuf.dev/programming-guides/enum/",
@@ -134,8 +118,7 @@ enum Status { NEW = 0; PAID = 1; }
 message Set { option message_set_wire_format = true; extensions 4 to max; }
 
 // after
-message Set { extensions 4 to max; }
-""",
+message Set { extensions 4 to max; }""",
         fix="Keep the option as it was.",
         link="https://github.com/protocolbuffers/protobuf/blob/main/src/google/protobuf/descriptor.proto",
     ),

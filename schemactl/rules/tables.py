@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from schemactl.rules import Rule
@@ -12,10 +13,11 @@ _SPARK: Final = (
 )
 _DELTA: Final = "https://docs.delta.io/delta-type-widening/"
 
+_rule = partial(Rule, verdict="tables", severity="note")
+
 RULES: Final = (
-    Rule(
-        id="TABLE_REWRITE",
-        verdict="tables",
+    _rule(
+        "TABLE_REWRITE",
         severity="warning",
         summary="A column takes a type that the rows already landed cannot be read as.",
         why="A folder of Parquet keeps its old files, and Spark reads them as the new type only where every value fits: "
@@ -30,16 +32,13 @@ RULES: Final = (
 {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}
 
 # after: decimal(9,4), one with less room before the point
-{"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4}}
-""",
+{"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4}}""",
         fix="Keep the type and add a column of the new type; or land the topic again, or rewrite the old files "
         "with a cast, before new rows come.",
         link=_SPARK,
     ),
-    Rule(
-        id="TABLE_CHANGED",
-        verdict="tables",
-        severity="note",
+    _rule(
+        "TABLE_CHANGED",
         summary="Tables fed by the topic get another column, a wider type, or no longer get a column.",
         why="The generated columns follow the schema, and the tables that hold rows of earlier versions follow only if they are "
         "asked to. What was landed stays as it is: a new column is null there, a renamed one has its old name, a widened one "
@@ -51,8 +50,7 @@ RULES: Final = (
 
 # after: quantity is widened from int to bigint, and channel is an added column
 {"name": "quantity", "type": "long"},
-{"name": "channel", "type": ["null", "string"], "default": null}
-""",
+{"name": "channel", "type": ["null", "string"], "default": null}""",
         fix="Read folders of Parquet through the generated `view` or with the StructType of today; let Delta tables evolve as the "
         "finding says.",
         link=_DELTA,
