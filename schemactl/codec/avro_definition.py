@@ -25,7 +25,8 @@ from .schema import (
     RecordType,
     Schema,
     UnionType,
-    children,
+    alike,
+    equal,
     full_name,
 )
 
@@ -71,7 +72,7 @@ def parse(text: str) -> Schema:
         for name in parser.unknown:
             raise InvalidDefinition(f"the definition names a type {name!r} that it does not define")
         for earlier, again in parser.repeated:
-            if not _same(earlier, again, set()):
+            if not alike(earlier, again, _same):
                 raise _invalid(f"{again.full_name} is defined twice, and not in the same way")
     except RecursionError:
         raise InvalidDefinition("the definition is nested deeper than can be followed") from None
@@ -226,29 +227,9 @@ class _Parser:
         return RecordType(full, ())
 
 
-def _same(left: Schema, right: Schema, seen: set[tuple[int, int]]) -> bool:
-    """Whether two schemas are equal as far as reading and writing go."""
-    if left is right or (id(left), id(right)) in seen:
-        return True
-    seen.add((id(left), id(right)))
-    parts, others = children(left), children(right)
-    if _own(left) != _own(right) or len(parts) != len(others):
-        return False
-    return all(_same(part, other, seen) for part, other in zip(parts, others, strict=True))
-
-
-def _own(schema: Schema) -> tuple[Any, ...]:
-    """Return all that a schema is but its parts and its aliases."""
-    match schema:
-        case RecordType():
-            return schema.full_name, [(part.name, part.default) for part in schema.fields]
-        case EnumType():
-            return schema.full_name, schema.symbols, schema.default
-        case FixedType():
-            return schema.full_name, schema.size, schema.logical
-        case PrimitiveType():
-            return schema.type, schema.logical
-    return (schema.type,)
+def _same(left: Schema, right: Schema) -> bool:
+    """Compare two types as far as reading and writing go."""
+    return equal(left, right) and getattr(left, "default", None) == getattr(right, "default", None)
 
 
 def _union(branches: tuple[Schema, ...]) -> UnionType:

@@ -5,6 +5,7 @@ This path is the law: the vectorised one (`lane_reader`) only says faster what t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from . import resolver
@@ -28,13 +29,10 @@ from .errors import LONG_NAME, InvalidDefinition, Unreadable, shortened
 from .schema import (
     ArrayType,
     DecimalType,
-    EnumType,
     FixedType,
     MapType,
     PrimitiveType,
-    RecordType,
     Schema,
-    UnionType,
     full_name,
     min_size,
 )
@@ -80,75 +78,70 @@ class _AvroCompiler:
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
         self._as_python = as_python
-        self._skips: dict[int, Read] = {}
-        self._walks: dict[int, tuple[resolver.RecordAdjust, Read]] = {}
-        self._records: dict[tuple[int, int], tuple[resolver.RecordAdjust, Read]] = {}
+        self._records: dict[tuple[int, int, bool], tuple[resolver.RecordAdjust, Read]] = {}
 
-    def read(self, action: resolver.Action, shape: Shape) -> Read:
-        match action:
-            case resolver.ErrorAction():
+    def read(self, action: resolver.Action, shape: Shape | None, *, jump: bool = False) -> Read:
+        """Read what `action` says, as `shape`.
+
+        Args:
+            action: how the value was written.
+            shape: None: the columns have no place for it, as where a recursion is cut; the result means nothing.
+            jump: the reader has no such field: as in Java, blocks of items that say their size are passed over unseen.
+        """
+        match action, shape:
+            case (resolver.ErrorAction(), _):
                 return _failing(action.reason)
-            case resolver.DoNothing() | resolver.Promote():
-                return self._leaf(action.writer, _leaf(shape))
-            case resolver.EnumAdjust():
+            case (resolver.Promote(), None):
+                return _skip(action.writer)
+            case (resolver.Promote(), Leaf()):
+                return self._leaf(action.writer, shape)
+            case (resolver.EnumAdjust(), _):
                 return symbols(action)
-            case resolver.Container():
-                assert isinstance(shape, Repeated)  # noqa: S101  the shape is the reader's
-                part = self.read(action.action, shape.part)
-                items = _array if isinstance(action.reader, ArrayType) else self._map
-                return items(part, _part_size(action.writer))
-            case resolver.RecordAdjust():
-                assert isinstance(shape, Group)  # noqa: S101  see above
-                # Each once: in a record that holds itself, one shape stands in many places.
-                pair = (id(action), id(shape))
-                if pair not in self._records:
-                    # The action is kept so that no other gets its id.
-                    self._records[pair] = (action, self._record(action, shape))
-                return self._records[pair][1]
-            case resolver.WriterUnion():
-                return _union([self.read(branch, shape) for branch in action.branches])
-            case resolver.ReaderUnion():
-                assert isinstance(shape, Choice)  # noqa: S101  see above
-                return self._chosen(action, shape)
+            case (resolver.Container(), Repeated() | None):
+                return self._items(action, shape, jump=jump)
+            case (resolver.RecordAdjust(), Group() | None):
+                return self._record(action, shape, jump=jump)
+            case (resolver.WriterUnion(), _):
+                return _union([self.read(branch, shape, jump=jump) for branch in action.branches])
+            case (resolver.ReaderUnion(), Choice() | None):
+                return self._branch(action, shape, jump=jump)
+        raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
-    def _record(self, action: resolver.RecordAdjust, shape: Group) -> Read:
-        steps: list[tuple[str, Read, bool]] = []
-        for step in action.steps:
-            if step.action is not None and step.name in shape.fields:
-                steps.append((step.name, self.read(step.action, shape.fields[step.name]), True))
-            else:
-                steps.append((step.written.name, self._unkept(step), False))
-        blank: dict[str, Any] = dict.fromkeys(shape.fields)
-        for part in action.defaults:
-            if part.name in shape.fields:
-                read = self.read(resolver.resolve(part.schema, part.schema), shape.fields[part.name])
-                try:
-                    blank[part.name] = _default(read, part.schema, part.default)
-                except BadDefault as error:
-                    # Only a message that needs it cannot be read.
-                    steps.append((part.name, _failing(str(error)), False))
+    def _record(self, action: resolver.RecordAdjust, shape: Group | None, *, jump: bool) -> Read:
+        # Each once: in a record that holds itself, one shape stands in many places.
+        place = (id(action), id(shape), jump)
+        if place not in self._records:
+            steps: list[tuple[str, Read, bool]] = []
+            fields = {} if shape is None else shape.fields
+            blank: dict[str, Any] = dict.fromkeys(fields)
+            # The action is kept so that no other gets its id.
+            self._records[place] = (action, _steps(steps, blank))
+            for step in action.steps:
+                read = self.read(step.action, fields.get(step.name), jump=jump or step.is_skipped)
+                steps.append((step.name, read, step.name in fields))
+            for part in action.defaults:
+                if part.name in fields:
+                    read = self.read(resolver.resolve(part.schema, part.schema), fields[part.name])
+                    try:
+                        blank[part.name] = _default(read, part.schema, part.default)
+                    except BadDefault as error:
+                        # Only a message that needs it cannot be read.
+                        steps.append((part.name, _failing(str(error)), False))
+        return self._records[place][1]
 
-        def read_record(data: bytes, at: int) -> tuple[Any, int]:
-            value = blank.copy()
-            name = ""
-            try:
-                for name, read, kept in steps:
-                    part, at = read(data, at)
-                    if kept:
-                        value[name] = part
-            except Unreadable as error:
-                error.inside(name)
-                raise
-            return value, at
+    def _items(self, action: resolver.Container, shape: Repeated | None, *, jump: bool) -> Read:
+        part = self.read(action.action, None if shape is None else shape.part, jump=jump)
+        is_array, size = isinstance(action.writer, ArrayType), _part_size(action.writer)
+        if shape is None:
+            return _skip_items(part, size, keys=not is_array, jump=jump)
+        return _array(part, size) if is_array else self._map(part, size)
 
-        return read_record
-
-    def _chosen(self, action: resolver.ReaderUnion, shape: Choice) -> Read:
-        branch, member = shape.branches[action.index], shape.members[action.index]
-        if branch is None:
-            walk = self.walk(action.action)
-            return lambda data, at: (None, walk(data, at)[1])
-        read = self.read(action.action, branch)
+    def _branch(self, action: resolver.ReaderUnion, shape: Choice | None, *, jump: bool) -> Read:
+        branch = None if shape is None else shape.branches[action.index]
+        read = self.read(action.action, branch, jump=jump)
+        if shape is None or branch is None:
+            return lambda data, at: (None, read(data, at)[1])
+        member = shape.members[action.index]
         if member is None:
             return read
         blank = dict.fromkeys(name for name in shape.members if name is not None)
@@ -179,7 +172,7 @@ class _AvroCompiler:
 
         return read_map
 
-    def _leaf(self, writer: Schema, shape: Leaf) -> Read:
+    def _leaf(self, writer: PrimitiveType | FixedType, shape: Leaf) -> Read:
         read = self._plain(writer, shape)
         convert = to_python(shape.type) if self._as_python else None
         if convert is None:
@@ -195,7 +188,7 @@ class _AvroCompiler:
 
         return read_converted
 
-    def _plain(self, writer: Schema, shape: Leaf) -> Read:
+    def _plain(self, writer: PrimitiveType | FixedType, shape: Leaf) -> Read:
         schema = shape.schema
         assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
         if isinstance(schema.logical, DecimalType):
@@ -223,77 +216,30 @@ class _AvroCompiler:
 
         return read_text
 
-    def walk(self, action: resolver.Action) -> Read:
-        """Read a value that the columns have no place for, where a recursion is cut; the result means nothing."""
-        match action:
-            case resolver.ErrorAction():
-                return _failing(action.reason)
-            case resolver.DoNothing() | resolver.Promote():
-                return self.skip(action.writer)
-            case resolver.EnumAdjust():
-                return symbols(action)
-            case resolver.Container():
-                part, size = self.walk(action.action), _part_size(action.writer)
-                return _skip_items(part, size, keys=isinstance(action.writer, MapType), jump=False)
-            case resolver.RecordAdjust():
-                return self._walk_record(action)
-            case resolver.WriterUnion():
-                return _union([self.walk(branch) for branch in action.branches])
-            case resolver.ReaderUnion():
-                return self.walk(action.action)
 
-    def _walk_record(self, action: resolver.RecordAdjust) -> Read:
-        if id(action) not in self._walks:
-            steps: list[tuple[str, Read]] = []
-            self._walks[id(action)] = (action, _steps(steps))
-            steps.extend((step.written.name, self._unkept(step)) for step in action.steps)
-        return self._walks[id(action)][1]
+def _steps(steps: Sequence[tuple[str, Read, bool]], blank: dict[str, Any]) -> Read:
+    """Read a record: for each field as written its name, how it is read, and whether it is kept; steps may be added later."""
 
-    def _unkept(self, step: resolver.Step) -> Read:
-        """Only what the reader's schema does not have is passed over unseen."""
-        return self.skip(step.written.schema) if step.action is None else self.walk(step.action)
-
-    def skip(self, schema: Schema) -> Read:
-        """Skip a value; the result means nothing. Damage is an error as in reading."""
-        match schema:
-            case RecordType():
-                return self._skip_record(schema)
-            case ArrayType():
-                return _skip_items(self.skip(schema.items), min_size(schema.items), keys=False, jump=True)
-            case MapType():
-                return _skip_items(self.skip(schema.values), min_size(schema.values), keys=True, jump=True)
-            case UnionType():
-                return _union([self.skip(branch) for branch in schema.branches])
-            case EnumType():
-                return lambda data, at: read_index(data, at, len(schema.symbols), "enum symbol")
-            case FixedType():
-                return fixed(schema.size)
-            case PrimitiveType():
-                return read_bytes if schema.type in ("string", "bytes") else numbers(schema.type, schema.type)
-
-    def _skip_record(self, schema: RecordType) -> Read:
-        if id(schema) not in self._skips:
-            steps: list[tuple[str, Read]] = []
-            self._skips[id(schema)] = _steps(steps)
-            steps.extend((part.name, self.skip(part.schema)) for part in schema.fields)
-        return self._skips[id(schema)]
-
-
-def _steps(steps: list[tuple[str, Read]]) -> Read:
-    """Goes through a record field by field; the steps may be added later."""
-
-    def go_through(data: bytes, at: int) -> tuple[Any, int]:
-        step = ""
+    def read_record(data: bytes, at: int) -> tuple[Any, int]:
+        value = blank.copy()
+        name = ""
         try:
-            for name, read in steps:
-                step = name
-                _, at = read(data, at)
+            for name, read, kept in steps:
+                part, at = read(data, at)
+                if kept:
+                    value[name] = part
         except Unreadable as error:
-            error.inside(step)
+            error.inside(name)
             raise
-        return None, at
+        return value, at
 
-    return go_through
+    return read_record
+
+
+def _skip(writer: PrimitiveType | FixedType) -> Read:
+    if isinstance(writer, FixedType):
+        return fixed(writer.size)
+    return read_bytes if writer.type in ("string", "bytes") else numbers(writer.type, writer.type)
 
 
 def _default(read: Read, schema: Schema, value: Any) -> Any:
@@ -301,11 +247,6 @@ def _default(read: Read, schema: Schema, value: Any) -> Any:
         return read(encode_default(schema, value), 0)[0]
     except Unreadable as error:
         raise BadDefault(f"{value!r} is no default for {full_name(schema)}: {error.what}") from None
-
-
-def _leaf(shape: Shape) -> Leaf:
-    assert isinstance(shape, Leaf)  # noqa: S101  the shape is the reader's
-    return shape
 
 
 def _part_size(schema: ArrayType | MapType) -> int:

@@ -68,9 +68,11 @@ def numbers_dtype(arrow_type: pa.DataType) -> Any:
     return _WIDTHS.get(arrow_type, np.int64)
 
 
-def blank(shape: Shape, count: int) -> Seen:
-    """Return what stands where there is no value: zeros, nothing, nulls."""
+def blank(shape: Shape | None, count: int) -> Seen:
+    """Return what stands where there is no value: zeros, nothing, nulls; None of what has no column."""
     match shape:
+        case None:
+            return None
         case Leaf():
             if is_spans(shape) or pa.types.is_decimal(shape.type):
                 return np.zeros((count, 2), np.int64)
@@ -91,12 +93,12 @@ def blank_items(shape: Repeated, count: int) -> Seen:
     return items if isinstance(shape.schema, ArrayType) else [np.zeros((count, 2), np.int64), items]
 
 
-def merge(shape: Shape, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
+def merge(shape: Shape | None, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
     """Join pieces to the lanes of `count` values: each piece with its places. Elsewhere it is blank.
 
     A piece of all values has them in order.
     """
-    if not pieces:
+    if shape is None or not pieces:
         return blank(shape, count)
     if len(pieces) == 1 and len(pieces[0][0]) == count:
         return pieces[0][1]

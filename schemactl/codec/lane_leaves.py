@@ -11,7 +11,7 @@ import pyarrow as pa
 from .columns import TIME, Leaf
 from .lane_columns import Seen, numbers_dtype
 from .lanes import Ints, Lanes, pairs
-from .schema import DecimalType, FixedType, PrimitiveType, Schema
+from .schema import DecimalType, FixedType, PrimitiveType
 from .values import DAY_MICROS, MAX_MILLIS
 
 Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
@@ -21,8 +21,10 @@ Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
 _MAX_LONG = 2**63 - 1
 
 
-def leaf(writer: Schema, shape: Leaf, *, strict: bool) -> Read:
-    """Read a primitive or fixed that `writer` wrote and that becomes `shape`."""
+def leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, strict: bool) -> Read:
+    """Read a primitive or fixed that `writer` wrote and that becomes `shape`; None: it is skipped."""
+    if shape is None:
+        return _skipped(writer)
     schema = shape.schema
     assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
     size = writer.size if isinstance(writer, FixedType) else None
@@ -191,20 +193,16 @@ def _halves(number: int) -> tuple[np.int64, np.uint64]:
     return np.int64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-Skip = Callable[[Lanes, Ints, Ints], Ints]
-"""From positions to those behind a value that nobody wants."""
-
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
 
-def skipped(schema: PrimitiveType | FixedType) -> Skip:
-    """Skip a primitive or fixed."""
+def _skipped(schema: PrimitiveType | FixedType) -> Read:
     size = schema.size if isinstance(schema, FixedType) else _SIZES.get(schema.type)
     if schema.type == "null":
-        return lambda _lanes, at, _rows: at
+        return lambda _lanes, at, _rows: (None, at)
     if size is not None:
-        return lambda _lanes, at, _rows: at + size
+        return lambda _lanes, at, _rows: (None, at + size)
     if schema.type in ("string", "bytes"):
-        return lambda lanes, at, rows: lanes.spans(at, rows)[1]
+        return lambda lanes, at, rows: (None, lanes.spans(at, rows)[1])
     max_bytes = 5 if schema.type == "int" else 10
-    return lambda lanes, at, rows: lanes.numbers(at, rows, max_bytes=max_bytes)[1]
+    return lambda lanes, at, rows: (None, lanes.numbers(at, rows, max_bytes=max_bytes)[1])

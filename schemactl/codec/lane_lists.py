@@ -8,7 +8,7 @@ import numpy as np
 
 from .columns import Repeated
 from .lane_columns import Listed, Seen, item_places, merge_items
-from .lane_leaves import Read, Skip
+from .lane_leaves import Read
 from .lanes import Ints, Lanes
 from .schema import ArrayType, FixedType, PrimitiveType, Schema, min_size
 
@@ -37,35 +37,25 @@ def entry_size(schema: Schema) -> ItemSize:
     return ItemSize(1 + min_size(schema), None)
 
 
-def lists(item: Read, sizes: ItemSize, shape: Repeated) -> Read:
-    """Read an array or map: the first item of every lane, then the second of those that have one, and so on."""
-    is_map = not isinstance(shape.schema, ArrayType)
+def lists(item: Read, sizes: ItemSize, shape: Repeated | None, *, jump: bool) -> Read:
+    """Read an array or map: the first item of every lane, then the second of those that have one, and so on.
+
+    `shape` None: the items are passed over; with `jump` whole blocks at once where the writer gave their size.
+    """
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         walk = _BlockWalk(lanes, at, rows)
-        walk.blocks(item, sizes)
+        walk.blocks(item, sizes, jump=jump)
+        if shape is None:
+            return None, walk.at
         first = np.cumsum(walk.length) - walk.length
         pieces = [(first.take(here) + nth, seen) for here, nth, seen in walk.parts]
         items = merge_items(shape, pieces, int(walk.length.sum()))
-        if is_map:
+        if not isinstance(shape.schema, ArrayType):
             _mark_twice(lanes, items[0], walk.length, rows)
         return Listed(walk.length, items), walk.at
 
     return read
-
-
-def skipped_lists(item: Skip, sizes: ItemSize, *, jump: bool) -> Skip:
-    """Items that are passed over; `jump`: whole blocks at once where the writer gave their size."""
-
-    def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        return None, item(lanes, at, rows)
-
-    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-        walk = _BlockWalk(lanes, at, rows)
-        walk.blocks(read, sizes, jump=jump)
-        return walk.at
-
-    return skip
 
 
 class _BlockWalk:
@@ -84,7 +74,7 @@ class _BlockWalk:
         self.length: Ints = np.zeros(len(rows), np.int64)
         self.parts: list[tuple[Ints, Ints, Any]] = []
 
-    def blocks(self, item: Read, sizes: ItemSize, *, jump: bool = False) -> None:
+    def blocks(self, item: Read, sizes: ItemSize, *, jump: bool) -> None:
         """Goes through all blocks; `jump`: over those that say their size."""
         lanes, at, rows = self._lanes, self.at, self._rows
         here = np.flatnonzero(lanes.good(rows))

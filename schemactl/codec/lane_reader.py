@@ -26,20 +26,14 @@ from .lane_columns import (
     slot_of,
     slots_of,
 )
-from .lane_leaves import Read, Skip, enums, leaf, skipped
-from .lane_lists import entry_size, item_size, lists, skipped_lists
+from .lane_leaves import Read, enums, leaf
+from .lane_lists import entry_size, item_size, lists
 from .lane_schedule import schedule, signature
 from .lanes import Ints, Lanes, Mask
 from .schema import (
     ArrayType,
-    EnumType,
-    FixedType,
-    MapType,
     PrimitiveType,
     RecordField,
-    RecordType,
-    Schema,
-    UnionType,
 )
 
 _MAX_DEPTH: Final = 100
@@ -165,52 +159,65 @@ def _rows_of(
 class _LaneCompiler:
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._skips: dict[int, Skip] = {}
-        self._walks: dict[int, tuple[resolver.RecordAdjust, Skip]] = {}
+        self._unkept: dict[tuple[int, bool], tuple[resolver.RecordAdjust, Read]] = {}
         self.pool = bytearray()
 
-    def read(self, action: resolver.Action, shape: Shape) -> Read:
-        """Read what `action` says, as `shape`."""
+    def read(self, action: resolver.Action, shape: Shape | None, *, jump: bool = False) -> Read:
+        """Read what `action` says, as `shape`; None and `jump` as in `avro_reader`."""
         match action, shape:
             case (resolver.ErrorAction(), _):
                 return _rejecting(shape)
-            case (resolver.DoNothing() | resolver.Promote(), Leaf()):
+            case (resolver.Promote(), Leaf() | None):
                 return leaf(action.writer, shape, strict=self._options.strict)
             case (resolver.EnumAdjust(), _):
                 return _symbols(action)
-            case (resolver.Container(), Repeated()):
-                return self._items(action, shape)
+            case (resolver.Container(), Repeated() | None):
+                return self._items(action, shape, jump=jump)
             case (resolver.RecordAdjust(), Group()):
                 return _record(*self.fields(action, shape), shape)
+            case (resolver.RecordAdjust(), None):
+                return self._unkept_record(action, jump=jump)
             case (resolver.WriterUnion(), _):
-                return _union([self._branch(branch, shape) for branch in action.branches], shape)
-            case (resolver.ReaderUnion(), Choice()):
-                return self._branch(action, shape) or _null(shape)
+                return _union([self._branch(branch, shape, jump=jump) for branch in action.branches], shape)
+            case (resolver.ReaderUnion(), Choice() | None):
+                return self._branch(action, shape, jump=jump) or _null(shape)
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
-    def _branch(self, action: resolver.Action, shape: Shape) -> Read | None:
+    def _branch(self, action: resolver.Action, shape: Shape | None, *, jump: bool) -> Read | None:
         """Read one branch of the writer's union; None: a null that stays one."""
-        if not isinstance(action, resolver.ReaderUnion) or not isinstance(shape, Choice):
-            return self.read(action, shape)
-        branch = shape.branches[action.index]
+        if not isinstance(action, resolver.ReaderUnion):
+            return self.read(action, shape, jump=jump)
+        branch = shape.branches[action.index] if isinstance(shape, Choice) else None
+        read = self.read(action.action, branch, jump=jump)
+        if not isinstance(shape, Choice):
+            return read
         if branch is None:
-            return None if action.writer.type == "null" else _dropped(self.walk(action.action), shape)
-        return _picked(self.read(action.action, branch), slot_of(shape, action.index), shape)
+            return None if action.writer.type == "null" else _dropped(read, shape)
+        return _picked(read, slot_of(shape, action.index), shape)
 
-    def _items(self, action: resolver.Container, shape: Repeated) -> Read:
-        part = self.read(action.action, shape.part)
+    def _items(self, action: resolver.Container, shape: Repeated | None, *, jump: bool) -> Read:
+        part = self.read(action.action, None if shape is None else shape.part, jump=jump)
         if isinstance(action.writer, ArrayType):
-            return lists(part, item_size(action.writer.items), shape)
-        key = leaf(
-            PrimitiveType("string"), Leaf(PrimitiveType("string"), pa.string()), strict=self._options.strict
-        )
+            return lists(part, item_size(action.writer.items), shape, jump=jump)
+        text = PrimitiveType("string")
+        key = leaf(text, None if shape is None else Leaf(text, pa.string()), strict=self._options.strict)
 
         def entry(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
             keys, at = key(lanes, at, rows)
             values, at = part(lanes, at, rows)
             return [keys, values], at
 
-        return lists(entry, entry_size(action.writer.values), shape)
+        return lists(entry, entry_size(action.writer.values), shape, jump=jump)
+
+    def _unkept_record(self, action: resolver.RecordAdjust, *, jump: bool) -> Read:
+        if (id(action), jump) not in self._unkept:
+            steps: list[tuple[Read, str | None]] = []
+            # The action is kept so that no other gets its id.
+            self._unkept[id(action), jump] = (action, _record(steps, {}, None))
+            steps += [
+                (self.read(step.action, None, jump=jump or step.is_skipped), None) for step in action.steps
+            ]
+        return self._unkept[id(action), jump][1]
 
     def fields(
         self, action: resolver.RecordAdjust, shape: Group
@@ -218,10 +225,8 @@ class _LaneCompiler:
         """How a record is read, see RecordSteps."""
         steps: list[tuple[Read, str | None]] = []
         for step in action.steps:
-            if step.action is not None and step.name in shape.fields:
-                steps.append((self.read(step.action, shape.fields[step.name]), step.name))
-            else:
-                steps.append((_unseen(self._unkept(step)), None))
+            read = self.read(step.action, shape.fields.get(step.name), jump=step.is_skipped)
+            steps.append((read, step.name if step.name in shape.fields else None))
         defaults: dict[str, Default] = {}
         for part in action.defaults:
             if part.name in shape.fields and (default := self._default(part, shape.fields[part.name])):
@@ -241,85 +246,6 @@ class _LaneCompiler:
         self.pool += encode_default(part.schema, part.default)
         return default
 
-    def walk(self, action: resolver.Action) -> Skip:
-        """Read a value that the columns have no place for, see `avro_reader`."""
-        match action:
-            case resolver.ErrorAction():
-                return _marked
-            case resolver.DoNothing() | resolver.Promote():
-                return self.skip(action.writer)
-            case resolver.EnumAdjust():
-                read = _symbols(action)
-                return lambda lanes, at, rows: read(lanes, at, rows)[1]
-            case resolver.Container(writer=ArrayType() as writer):
-                return skipped_lists(self.walk(action.action), item_size(writer.items), jump=False)
-            case resolver.Container(writer=MapType() as writer):
-                return skipped_lists(_entry(self.walk(action.action)), entry_size(writer.values), jump=False)
-            case resolver.RecordAdjust():
-                return self._walked_record(action)
-            case resolver.WriterUnion():
-                return _skipped_union([self.walk(branch) for branch in action.branches])
-            case resolver.ReaderUnion():
-                return self.walk(action.action)
-        raise AssertionError(type(action).__name__)
-
-    def _walked_record(self, action: resolver.RecordAdjust) -> Skip:
-        if id(action) not in self._walks:
-            steps: list[Skip] = []
-            self._walks[id(action)] = (action, _steps(steps))
-            steps.extend(self._unkept(step) for step in action.steps)
-        return self._walks[id(action)][1]
-
-    def _unkept(self, step: resolver.Step) -> Skip:
-        return self.skip(step.written.schema) if step.action is None else self.walk(step.action)
-
-    def skip(self, schema: Schema) -> Skip:
-        """Skip a value of `schema`."""
-        match schema:
-            case ArrayType():
-                return skipped_lists(self.skip(schema.items), item_size(schema.items), jump=True)
-            case MapType():
-                return skipped_lists(_entry(self.skip(schema.values)), entry_size(schema.values), jump=True)
-            case UnionType():
-                return _skipped_union([self.skip(branch) for branch in schema.branches])
-            case RecordType():
-                return self._skipped_record(schema)
-            case EnumType():
-                return lambda lanes, at, rows: lanes.indexes(at, rows, len(schema.symbols))[1]
-            case PrimitiveType() | FixedType():
-                return skipped(schema)
-
-    def _skipped_record(self, schema: RecordType) -> Skip:
-        if id(schema) not in self._skips:
-            steps: list[Skip] = []
-            self._skips[id(schema)] = _steps(steps)
-            steps.extend(self.skip(part.schema) for part in schema.fields)
-        return self._skips[id(schema)]
-
-
-def _steps(steps: list[Skip]) -> Skip:
-    """Skip a record, field by field; the steps may be added later."""
-    depth = 0
-
-    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-        nonlocal depth
-        if depth >= _MAX_DEPTH:
-            lanes.mark(rows)
-            return at
-        depth += 1
-        try:
-            for step in steps:
-                at = step(lanes, at, rows)
-        finally:
-            depth -= 1
-        return at
-
-    return skip
-
-
-def _entry(value: Skip) -> Skip:
-    return lambda lanes, at, rows: value(lanes, lanes.spans(at, rows)[1], rows)
-
 
 def _symbols(action: resolver.EnumAdjust) -> Read:
     places = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
@@ -327,12 +253,7 @@ def _symbols(action: resolver.EnumAdjust) -> Read:
     return enums(len(action.writer.symbols), table)
 
 
-def _marked(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-    lanes.mark(rows)
-    return at
-
-
-def _rejecting(shape: Shape) -> Read:
+def _rejecting(shape: Shape | None) -> Read:
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         lanes.mark(rows)
         return blank(shape, len(rows)), at
@@ -340,16 +261,12 @@ def _rejecting(shape: Shape) -> Read:
     return read
 
 
-def _unseen(skip: Skip) -> Read:
-    return lambda lanes, at, rows: (None, skip(lanes, at, rows))
-
-
-def _null(shape: Shape) -> Read:
+def _null(shape: Shape | None) -> Read:
     return lambda _lanes, at, rows: (blank(shape, len(rows)), at)
 
 
-def _dropped(skip: Skip, shape: Shape) -> Read:
-    return lambda lanes, at, rows: (blank(shape, len(rows)), skip(lanes, at, rows))
+def _dropped(read: Read, shape: Shape) -> Read:
+    return lambda lanes, at, rows: (blank(shape, len(rows)), read(lanes, at, rows)[1])
 
 
 def _default(read: Read, place: int) -> Default:
@@ -381,24 +298,35 @@ def _is_blank(value: Any, shape: Shape) -> bool:
     return False
 
 
-def _record(steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], shape: Group) -> Read:
-    """Read a record (see RecordSteps)."""
+def _record(
+    steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], shape: Group | None
+) -> Read:
+    """Read a record (see RecordSteps); steps may be added later."""
+    depth = 0
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
+        nonlocal depth
+        if depth >= _MAX_DEPTH:
+            lanes.mark(rows)
+            return blank(shape, len(rows)), at
         seen: dict[str, Seen] = {}
-        for step, name in steps:
-            part, at = step(lanes, at, rows)
-            if name is not None:
-                seen[name] = part
+        depth += 1
+        try:
+            for step, name in steps:
+                part, at = step(lanes, at, rows)
+                if name is not None:
+                    seen[name] = part
+        finally:
+            depth -= 1
         for name, default in defaults.items():
             seen[name] = default(lanes, rows)
-        count = len(rows)
-        return [seen[name] if name in seen else blank(part, count) for name, part in shape.fields.items()], at
+        fields = {} if shape is None else shape.fields
+        return [seen[name] if name in seen else blank(part, len(rows)) for name, part in fields.items()], at
 
     return read
 
 
-def _union(branches: Sequence[Read | None], shape: Shape) -> Read:
+def _union(branches: Sequence[Read | None], shape: Shape | None) -> Read:
     """Read the writer's union: lanes split by branch (None: a null), and are joined again."""
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
@@ -418,20 +346,6 @@ def _union(branches: Sequence[Read | None], shape: Shape) -> Read:
         return merge(shape, pieces, len(rows)), after
 
     return read
-
-
-def _skipped_union(branches: Sequence[Skip]) -> Skip:
-    def skip(lanes: Lanes, at: Ints, rows: Ints) -> Ints:
-        index, after, wrong = lanes.indexes(at, rows, len(branches))
-        if wrong is not None:
-            index = np.where(wrong, -1, index)
-        for number, branch in enumerate(branches):
-            here = np.flatnonzero(index == number)
-            if len(here):
-                after[here] = branch(lanes, after[here], rows[here])
-        return after
-
-    return skip
 
 
 def _picked(read: Read, slot: int, shape: Choice) -> Read:

@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 from . import resolver
-from .defaults import encode_default
-from .schema import EnumType, FixedType, PrimitiveType, RecordType, Schema, children
+from .schema import FixedType
 
 Schedule = tuple[tuple[tuple[int, ...], int], ...]
 """For each turn, the writers that take it, and which of its fields the first of them reads."""
@@ -50,9 +49,7 @@ def signature(step: resolver.Step) -> Hashable:
     A recursive one, or one of very many records in one another, is equal to no other.
     """
     try:
-        if step.action is None:
-            return "skipped", _schema(step.written.schema, ())
-        return step.name, _action(step.action, ())
+        return _step(step, ())
     except _Recursive:
         return object()
 
@@ -64,12 +61,17 @@ class _Recursive(Exception):
     """A record holds itself, or may as well."""
 
 
+def _step(step: resolver.Step, around: tuple[int, ...]) -> Hashable:
+    return None if step.is_skipped else step.name, _action(step.action, around)
+
+
 def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
     match action:
         case resolver.ErrorAction():
             return "failed"
-        case resolver.DoNothing() | resolver.Promote():
-            return _schema(action.writer, ()), _schema(action.reader, ())
+        case resolver.Promote():
+            writer = action.writer
+            return writer.type, writer.size if isinstance(writer, FixedType) else None
         case resolver.EnumAdjust():
             return action.table
         case resolver.Container():
@@ -82,28 +84,5 @@ def _action(action: resolver.Action, around: tuple[int, ...]) -> Hashable:
             if id(action) in around or len(around) > _DEEP:
                 raise _Recursive
             inner = (*around, id(action))
-            steps = tuple(
-                (
-                    step.name,
-                    _schema(step.written.schema, ()) if step.action is None else _action(step.action, inner),
-                )
-                for step in action.steps
-            )
-            defaults = tuple(
-                (part.name, _schema(part.schema, ()), encode_default(part.schema, part.default))
-                for part in action.defaults
-            )
-            return "record", steps, defaults
-
-
-def _schema(schema: Schema, around: tuple[int, ...]) -> Hashable:
-    if isinstance(schema, PrimitiveType):
-        return schema.type, schema.logical
-    if isinstance(schema, FixedType):
-        return "fixed", schema.size, schema.logical
-    if isinstance(schema, EnumType):
-        return "enum", len(schema.symbols)
-    if isinstance(schema, RecordType) and (id(schema) in around or len(around) > _DEEP):
-        raise _Recursive
-    inner = (*around, id(schema))
-    return schema.type, tuple(_schema(part, inner) for part in children(schema))
+            steps = tuple(_step(step, inner) for step in action.steps)
+            return "record", steps, tuple(part.name for part in action.defaults)

@@ -6,7 +6,6 @@ match by shape inside unions, names of records are not compared); messages are r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +23,9 @@ from .schema import (
     RecordType,
     Schema,
     UnionType,
+    alike,
     children,
+    equal,
     full_name,
 )
 
@@ -44,27 +45,16 @@ _PROMOTIONS: Final = frozenset(
 
 
 @dataclass(slots=True, eq=False)
-class DoNothing:
-    """The reader takes a primitive or fixed value as it is written; logical types are the reader's."""
-
-    writer: Schema
-    reader: Schema
-
-
-@dataclass(slots=True, eq=False)
 class Promote:
-    """The reader's primitive is wider than the writer's."""
+    """A primitive or fixed value is taken as it is written, or as a wider type; logical types are the reader's."""
 
-    writer: Schema
-    reader: Schema
+    writer: PrimitiveType | FixedType
 
 
 @dataclass(slots=True, eq=False)
 class ErrorAction:
     """No such value can be read; `reason` says why. The bytes before it can."""
 
-    writer: Schema
-    reader: Schema
     reason: str
 
 
@@ -82,25 +72,22 @@ class Container:
     """An array, or a map's values."""
 
     writer: ArrayType | MapType
-    reader: ArrayType | MapType
     action: Action
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One field as written: into which of the reader's fields it goes, and how; skipped if `name` is None."""
+    """One field as written. What the reader does not have is skipped: its action reads what was written."""
 
-    written: RecordField
-    name: str | None
-    action: Action | None
+    name: str
+    action: Action
+    is_skipped: bool
 
 
 @dataclass(slots=True, eq=False)
 class RecordAdjust:
     """A record: the writer's fields in order, then the reader's own fields, which have their defaults."""
 
-    writer: RecordType
-    reader: RecordType
     steps: list[Step]
     defaults: list[RecordField]
 
@@ -109,8 +96,6 @@ class RecordAdjust:
 class WriterUnion:
     """The writer's union: an index in the bytes says which of `branches` follows."""
 
-    writer: UnionType
-    reader: Schema
     branches: list[Action]
 
 
@@ -119,12 +104,11 @@ class ReaderUnion:
     """The value becomes branch `index` of the reader's union."""
 
     writer: Schema
-    reader: UnionType
     index: int
     action: Action
 
 
-Action = DoNothing | Promote | ErrorAction | EnumAdjust | Container | RecordAdjust | WriterUnion | ReaderUnion
+Action = Promote | ErrorAction | EnumAdjust | Container | RecordAdjust | WriterUnion | ReaderUnion
 
 
 def resolve(writer: Schema, reader: Schema) -> Action:
@@ -147,16 +131,16 @@ class _Resolver:
             if isinstance(reader, UnionType):
                 return self._reader_union(writer, reader)
             if (writer.type, reader.type) in _PROMOTIONS:
-                return Promote(writer, reader)
+                return _promote(writer)
             return _failed(writer, reader)
         return self._same_type(writer, reader)
 
     def _same_type(self, writer: Schema, reader: Schema) -> Action:
         match writer, reader:
             case (ArrayType(), ArrayType()):
-                return Container(writer, reader, self.resolve(writer.items, reader.items))
+                return Container(writer, self.resolve(writer.items, reader.items))
             case (MapType(), MapType()):
-                return Container(writer, reader, self.resolve(writer.values, reader.values))
+                return Container(writer, self.resolve(writer.values, reader.values))
             case (EnumType(), EnumType()):
                 return _symbols(writer, reader)
             case (RecordType(), RecordType()):
@@ -165,18 +149,18 @@ class _Resolver:
                 return _failed(writer, reader)
             case (FixedType(), FixedType()) if writer.size != reader.size:
                 return _failed(writer, reader, f": {writer.size} bytes are not {reader.size}")
-        return DoNothing(writer, reader)
+        return _promote(writer)
 
     def _record(self, writer: RecordType, reader: RecordType) -> RecordAdjust | ErrorAction:
         pair = (id(writer), id(reader))
         if pair in self._records:
             return self._records[pair]
-        action = self._records[pair] = RecordAdjust(writer, reader, [], [])
+        action = self._records[pair] = RecordAdjust([], [])
         wanted = {part.name: part for part in reader.fields}
         for part in writer.fields:
             target = wanted.pop(part.name, None)
-            resolved = self.resolve(part.schema, target.schema) if target else None
-            action.steps.append(Step(part, target.name if target else None, resolved))
+            resolved = self.resolve(part.schema, target.schema if target else part.schema)
+            action.steps.append(Step(part.name, resolved, target is None))
         action.defaults = list(wanted.values())
         missing = [part.name for part in action.defaults if part.default is NO_DEFAULT]
         if missing:
@@ -188,20 +172,18 @@ class _Resolver:
         return self._records[pair]
 
     def _writer_union(self, writer: UnionType, reader: Schema) -> WriterUnion:
-        if isinstance(reader, UnionType) and _alike(writer, reader, _equivalent, {}):
+        if isinstance(reader, UnionType) and alike(writer, reader, _equivalent):
             pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
-            branches: list[Action] = [
-                ReaderUnion(w, reader, index, self.resolve(w, r)) for index, (w, r) in pairs
-            ]
+            branches: list[Action] = [ReaderUnion(w, index, self.resolve(w, r)) for index, (w, r) in pairs]
         else:
             branches = [self.resolve(branch, reader) for branch in writer.branches]
-        return WriterUnion(writer, reader, branches)
+        return WriterUnion(branches)
 
     def _reader_union(self, writer: Schema, reader: UnionType) -> Action:
         index = self._first_match(writer, reader)
         if index is None:
             return _failed(writer, reader)
-        return ReaderUnion(writer, reader, index, self.resolve(writer, reader.branches[index]))
+        return ReaderUnion(writer, index, self.resolve(writer, reader.branches[index]))
 
     def _first_match(self, writer: Schema, reader: UnionType) -> int | None:
         """Return the branch Java takes: same type (and name), else a record of fitting shape, else the first promotion."""
@@ -226,9 +208,12 @@ class _Resolver:
 
 
 def _failed(writer: Schema, reader: Schema, why: str = "") -> ErrorAction:
-    return ErrorAction(
-        writer, reader, f"{full_name(writer)} was written and cannot be read as {full_name(reader)}{why}"
-    )
+    return ErrorAction(f"{full_name(writer)} was written and cannot be read as {full_name(reader)}{why}")
+
+
+def _promote(writer: Schema) -> Promote:
+    assert isinstance(writer, PrimitiveType | FixedType)  # noqa: S101  the others have actions of their own
+    return Promote(writer)
 
 
 def _hopeless(action: RecordAdjust | ErrorAction) -> bool:
@@ -246,24 +231,6 @@ def _symbols(writer: EnumType, reader: EnumType) -> EnumAdjust | ErrorAction:
     return EnumAdjust(writer, reader, tuple(s if s in known else default for s in writer.symbols))
 
 
-def _alike(
-    left: Schema, right: Schema, alone: Callable[[Schema, Schema], bool], seen: dict[tuple[int, int], bool]
-) -> bool:
-    """Whether both have the same shape, and `alone` holds for every pair of nodes on the way."""
-    pair = (id(left), id(right))
-    if pair not in seen:
-        # Assumed for a record inside itself, until something else says otherwise.
-        seen[pair] = True
-        parts = children(left), children(right)
-        seen[pair] = (
-            left.type == right.type
-            and alone(left, right)
-            and len(parts[0]) == len(parts[1])
-            and all(_alike(one, other, alone, seen) for one, other in zip(*parts, strict=True))
-        )
-    return seen[pair]
-
-
 def _equivalent(left: Schema, right: Schema) -> bool:
     """Compare but for namespaces, logical types and defaults (Resolver.unionEquiv)."""
     match left, right:
@@ -277,24 +244,9 @@ def _equivalent(left: Schema, right: Schema) -> bool:
     return True
 
 
-def _equal(left: Schema, right: Schema) -> bool:
-    """Compare all that is kept of them here but aliases (Schema.equals)."""
-    match left, right:
-        case (PrimitiveType(), PrimitiveType()):
-            return left.logical == right.logical
-        case (FixedType(), FixedType()):
-            return (left.full_name, left.size, left.logical) == (right.full_name, right.size, right.logical)
-        case (EnumType(), EnumType()):
-            return (left.full_name, left.symbols) == (right.full_name, right.symbols)
-        case (RecordType(), RecordType()):
-            fields = [[(part.name, part.default) for part in record.fields] for record in (left, right)]
-            return left.full_name == right.full_name and fields[0] == fields[1]
-    return True
-
-
 def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
     """Return the writer's schema under the reader's names (Schema.applyAliases)."""
-    if _alike(writer, reader, _equal, {}):
+    if alike(writer, reader, equal):
         return writer
     names: dict[str, str] = {}
     fields: dict[str, dict[str, str]] = {}

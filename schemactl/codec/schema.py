@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -145,3 +146,40 @@ def _min_size(schema: Schema, known: dict[int, int]) -> int:
             return known[id(schema)]
         case _:
             return 1
+
+
+def alike(left: Schema, right: Schema, same: Callable[[Schema, Schema], bool]) -> bool:
+    """Whether both have the same shape, and `same` holds for every pair of types at the same place."""
+    return _alike(left, right, same, {})
+
+
+def _alike(
+    left: Schema, right: Schema, same: Callable[[Schema, Schema], bool], seen: dict[tuple[int, int], bool]
+) -> bool:
+    pair = (id(left), id(right))
+    if pair not in seen:
+        # Assumed for a record inside itself, until something else says otherwise.
+        seen[pair] = True
+        parts = children(left), children(right)
+        seen[pair] = (
+            left.type == right.type
+            and same(left, right)
+            and len(parts[0]) == len(parts[1])
+            and all(_alike(one, other, same, seen) for one, other in zip(*parts, strict=True))
+        )
+    return seen[pair]
+
+
+def equal(left: Schema, right: Schema) -> bool:
+    """Compare all that is kept of two types but aliases and what is inside (Schema.equals)."""
+    match left, right:
+        case (PrimitiveType(), PrimitiveType()):
+            return left.logical == right.logical
+        case (FixedType(), FixedType()):
+            return (left.full_name, left.size, left.logical) == (right.full_name, right.size, right.logical)
+        case (EnumType(), EnumType()):
+            return (left.full_name, left.symbols) == (right.full_name, right.symbols)
+        case (RecordType(), RecordType()):
+            fields = [[(part.name, part.default) for part in record.fields] for record in (left, right)]
+            return left.full_name == right.full_name and fields[0] == fields[1]
+    return True

@@ -119,7 +119,7 @@ def _filled(action: Action, seen: set[int]) -> None:
         case RecordAdjust() if id(action) not in seen:
             seen.add(id(action))
             for step in action.steps:
-                if step.action is not None:
+                if not step.is_skipped:
                     _filled(step.action, seen)
             for part in action.defaults:
                 if isinstance(part.schema, UnionType) and _is_empty_list(part.schema, part.default):
