@@ -76,6 +76,11 @@ class Scratch:
         self._stream += b"\n".join(lines) + b"\n\n"
         return self._marks
 
+    def configure_author(self) -> None:
+        """Ada is the author of what others than `git` commit here."""
+        with (self.path / ".git/config").open("a") as config:
+            config.write("[user]\n\tname = Ada\n\temail = ada@shop.example\n")
+
     def flush(self) -> None:
         """All commits are in the repository; the working tree is that of HEAD."""
         if not self._stream:
