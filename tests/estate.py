@@ -10,13 +10,15 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Self
 
+import brokers
 from command import Printed, schemactl
 from scratch import Scratch, declared, record
 
 from schemactl.changes import unstamped
-from schemactl.model import SchemaInfo, SchemaType, TopicName
+from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.pulsar import PulsarRegistry
 
 PROJECT = """\
 version: 1
@@ -34,6 +36,9 @@ def avro(*fields: str, **default: Any) -> SchemaInfo:
 
 class Estate:
     """A repository that declares shop/sales/orders, driven through the command line."""
+
+    topic = ORDERS
+    """Its name in the registry."""
 
     def __init__(self, path: Path, *, project: str = PROJECT) -> None:
         self.scratch = Scratch(path)
@@ -69,7 +74,7 @@ class Estate:
         return schemactl(self.scratch.path, *arguments, code=code)
 
     @contextmanager
-    def registry(self) -> Iterator[EmbeddedRegistry]:
+    def registry(self) -> Iterator[EmbeddedRegistry | PulsarRegistry]:
         """The target's registry, as somebody else would use it."""
         with closing(EmbeddedRegistry(str(self.scratch.path / ".schemactl/registry.db"))) as registry:
             yield registry
@@ -82,21 +87,43 @@ class Estate:
         self.scratch.git("commit", "-q", "--allow-empty", "-a", "-m", "Record numbers")
         return printed
 
-    def put(self, *infos: SchemaInfo | None, topic: TopicName = ORDERS) -> list[int | None]:
+    def put(self, *infos: SchemaInfo | None, topic: TopicName | None = None) -> list[int | None]:
         """The numbers that foreign uploads get; None deletes."""
+        name = topic or self.topic
         with self.registry() as registry:
             return [
-                registry.delete_schema(topic) if info is None else registry.put_schema(topic, info)
+                registry.delete_schema(name) if info is None else registry.put_schema(name, info)
                 for info in infos
             ]
 
-    def held(self, topic: TopicName = ORDERS) -> list[SchemaInfo | None]:
-        """What the registry holds, by number, without commit stamps."""
+    def versions(self, topic: TopicName | None = None) -> tuple[SchemaVersion, ...]:
+        """What the registry holds."""
+        name = topic or self.topic
         with self.registry() as registry:
-            found = registry.read(Scope(frozenset(), frozenset({topic}))).topics.get(topic)
-        versions = found.versions if found else ()
-        return [version.info and unstamped(version.info) for version in versions]
+            found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+        return found.versions if found else ()
+
+    def held(self, topic: TopicName | None = None) -> list[SchemaInfo | None]:
+        """The same by number, without commit stamps."""
+        return [version.info and unstamped(version.info) for version in self.versions(topic)]
 
     def json(self, name: str) -> Any:
         """A file of the repository, read as JSON."""
         return json.loads((self.scratch.path / name).read_text())
+
+
+class EstateOnPulsar(Estate):
+    """One whose registry is a broker, where the namespace has a tenant of its own."""
+
+    def __init__(self, path: Path, broker: brokers.Broker) -> None:
+        self.broker = broker
+        self.topic = TopicName(brokers.new_tenant(), "sales", "orders")
+        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {self.topic.namespace_name}}}}}'
+        super().__init__(path, project=f"version: 1\ntargets: {{local: {target}}}\n")
+        self.scratch.configure_author()
+
+    @contextmanager
+    def registry(self) -> Iterator[PulsarRegistry]:
+        """The target's registry."""
+        with brokers.opened(self.broker) as registry:
+            yield registry

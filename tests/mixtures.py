@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import base64
 import importlib
-import io
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import brokers
+from command import Printed, schemactl
 from scratch import Scratch, declared
 
 from schemactl.changes import unstamped
-from schemactl.cli import main
 from schemactl.errors import SchemaRejected
 from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName
 from schemactl.registry import Scope
@@ -106,8 +105,7 @@ class Mixture:
             )
             for seed in seeds
         ]
-        for role in ("name", "email"):
-            self.scratch.git("config", f"user.{role}", "ada@shop.example")
+        self.scratch.configure_author()
         for topic in self.topics:
             self.approve(topic, topic.definition("g"))
         self.commit("Declare all topics")
@@ -133,13 +131,10 @@ class Mixture:
         self.scratch.git("add", "-A")
         self.scratch.git("commit", "-q", "--allow-empty", "-m", message)
 
-    def run(self, *arguments: str, expected: Sequence[int] = (0,)) -> tuple[int, str, str]:
-        """The exit code of a command, one of those expected, and what it printed."""
-        out, error = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(error):
-            code = main(["-C", str(self.scratch.path), *arguments])
-        assert code in expected, (arguments, code, out.getvalue(), error.getvalue())
-        return code, out.getvalue(), error.getvalue()
+    def run(self, *arguments: str, code: int | Collection[int] = 0) -> Printed:
+        """What a command prints; it must exit with `code`, or one of these."""
+        self.scratch.flush()
+        return schemactl(self.scratch.path, *arguments, code=code)
 
     # The cluster's side.
 
@@ -160,20 +155,20 @@ class Mixture:
             self.registry.delete_schema(topic.name)
         elif what == "lose and rebuild by list":
             only = ("--topic", topic.declared.schema_id)
-            _, told, _ = self.run("drift", "--format", "json", *only, expected=(0, 100))
+            told = self.run("drift", "--format", "json", *only, code=(0, 100)).out
             self.write({".schemactl/kept.json": told})
             self.registry.delete_schema(topic.name, force=True)
             # Where it is not rebuilt, what was sent before has no number that anybody could know.
             file = str(self.scratch.path / ".schemactl/kept.json")
-            code, _, _ = self.run(
-                "rebuild", file, "--auto-approve", "--relax-while-replaying", *only, expected=(0, 3, 100)
+            rebuilt = self.run(
+                "rebuild", file, "--auto-approve", "--relax-while-replaying", *only, code=(0, 3, 100)
             )
-            if code:
+            if rebuilt.code:
                 self.forget(topic)
         elif what == "lose all":
             self.forget(topic)
             only = ("--topic", topic.declared.schema_id)
-            self.run("rebuild", "--auto-approve", "--relax-while-replaying", *only, expected=(0, 3, 100))
+            self.run("rebuild", "--auto-approve", "--relax-while-replaying", *only, code=(0, 3, 100))
 
     def forget(self, topic: Mixed) -> None:
         """Schemas and messages are gone."""
@@ -231,11 +226,11 @@ class Mixture:
 
     def apply(self) -> None:
         """Git's versions are there, whatever stands for them."""
-        self.run("apply", "--auto-approve", "--relax-while-replaying", expected=(0, 3, 100))
+        self.run("apply", "--auto-approve", "--relax-while-replaying", code=(0, 3, 100))
 
     def accept(self) -> None:
         """What the cluster holds is recorded and approved."""
-        self.run("drift", "--target", "live", "--accept", "--reason", "a mixture", expected=(0, 100))
+        self.run("drift", "--target", "live", "--accept", "--reason", "a mixture", code=(0, 100))
         self.commit("The numbers as they are")
 
     def decode(self, topic: Mixed, message: Sent) -> dict[str, Any] | None:
@@ -243,7 +238,7 @@ class Mixture:
         version = message.number.to_bytes(8, "big").hex()
         text = base64.b64encode(message.payload).decode()
         arguments = ("decode", str(topic.declared), "--version-bytes", version, "--base64", text)
-        code, out, error = self.run(*arguments, "--target", "live", expected=(0, 100))
+        out, error, code = self.run(*arguments, "--target", "live", code=(0, 100))
         if code:
             assert out == ""
             assert error

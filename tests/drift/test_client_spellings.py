@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import brokers
 import pytest
-from estate import Estate
+from estate import Estate, EstateOnPulsar
 
 from schemactl.model import SchemaInfo, SchemaType, TopicName
-from schemactl.registry import Scope
 
 pytestmark = pytest.mark.broker
 
-pulsar: Any = import_module("pulsar")
 Schemas: Any = import_module("pulsar.schema")
 
 NOTES = TopicName("shop", "sales", "notes")
@@ -44,9 +42,8 @@ def create(estate: Estate, *infos: SchemaInfo) -> None:
 
 def numbers(estate: Estate) -> list[tuple[int, int]]:
     """The registry's number and Git's of each entry."""
-    [topic] = json.loads(
-        estate.run("log", "notes", "--target", "local", "--format", "json", code=(0, 100)).out
-    )["topics"]
+    out = estate.run("log", "notes", "--target", "local", "--format", "json", code=(0, 100)).out
+    [topic] = json.loads(out)["topics"]
     return [(each["registry"], each["git"]) for each in topic["versions"]]
 
 
@@ -112,28 +109,13 @@ def test_a_string_in_another_charset_is_another(tmp_path: Path) -> None:
     assert numbers(estate) == [(0, None), (None, 0)]
 
 
-class Live(Estate):
-    """An estate whose registry is a broker."""
+class Live(EstateOnPulsar):
+    """On a broker, with notes in place of orders."""
 
     def __init__(self, path: Path, broker: brokers.Broker) -> None:
-        self.space = f"{brokers.new_tenant()}/sales"
-        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {self.space}}}}}'
-        super().__init__(path, project=f"version: 1\ntargets:\n  local: {target}\n")
+        super().__init__(path, broker)
+        self.topic = replace(self.topic, topic="notes")
         self.scratch.commit({"namespaces/notes.yaml": DECLARED, "namespaces/orders.yaml": None})
-        for role in ("name", "email"):
-            self.scratch.git("config", f"user.{role}", "ada@shop.example")
-
-
-@pytest.fixture(params=brokers.EACH_RELEASE)
-def broker(request: pytest.FixtureRequest) -> brokers.Broker:
-    return brokers.running(request.param)
-
-
-@pytest.fixture
-def client(broker: brokers.Broker) -> Iterator[Any]:
-    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-    with closing(pulsar.Client(broker.service_url, logger=logger)) as opened:
-        yield opened
 
 
 def test_the_official_python_client_registers_what_is_declared(
@@ -142,22 +124,17 @@ def test_the_official_python_client_registers_what_is_declared(
     live = Live(tmp_path / "shop", broker)
     live.scratch.commit({"namespaces/notes.yaml": None})
     live.run("apply", "--auto-approve")  # the namespace
-    topic = f"persistent://{live.space}/notes"
-    with closing(client.create_producer(topic, schema=Schemas.StringSchema())) as producer:
+    with closing(client.create_producer(str(live.topic), schema=Schemas.StringSchema())) as producer:
         producer.send("hello")
-    name = TopicName.parse(topic)
-    with brokers.opened(broker) as registry:
-        [version] = registry.read(Scope(frozenset(), frozenset({name}))).topics[name].versions
-        assert version.info == PYTHON
-    live.run("import", "--one-commit", "--namespace", live.space)
+    assert live.held() == [PYTHON]
+    live.run("import", "--one-commit", "--namespace", str(live.topic.namespace_name))
     assert "STRING" in next((live.scratch.path / "namespaces").rglob("notes.yaml")).read_text()
     live.run("plan", "--detailed-exitcode")
     assert "notes" not in live.run("drift", "--detailed-exitcode").out
     assert numbers(live) == [(0, 0)]
     live.run("decode", "notes", "--version", "0", "--base64", "aGVsbG8=")
     # What Java's, Go's, C++'s, Node's and .NET's clients send: the broker takes it for another version, and Git for none.
-    with brokers.opened(broker) as registry:
-        assert [registry.put_schema(name, info) for info in (JAVA, DOTNET, PYTHON)] == [1, 1, 0]
+    assert live.put(JAVA, DOTNET, PYTHON) == [1, 1, 0]
     assert numbers(live) == [(0, 0), (1, 0)]
 
 
@@ -166,9 +143,8 @@ def test_the_official_python_client_makes_a_second_version_of_what_apply_registe
 ) -> None:
     live = Live(tmp_path / "shop", broker)
     live.run("apply", "--auto-approve")
-    topic = f"persistent://{live.space}/notes"
     for _ in range(2):
-        with closing(client.create_producer(topic, schema=Schemas.StringSchema())) as producer:
+        with closing(client.create_producer(str(live.topic), schema=Schemas.StringSchema())) as producer:
             producer.send("hello")
     assert numbers(live) == [(0, 0), (1, 0)]
     live.run("plan", "--detailed-exitcode")

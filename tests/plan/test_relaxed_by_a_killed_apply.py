@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import brokers
 import pytest
-from estate import ORDERS, Estate, avro
+from estate import Estate, EstateOnPulsar, avro
 from scratch import record
 
 from schemactl.model import CompatibilityStrategy, TopicName
@@ -24,8 +23,6 @@ pytestmark = pytest.mark.slow
 
 class Left(Estate):
     """A repository with an approved version that BACKWARD rejects, and its topic as a killed apply left it."""
-
-    topic = ORDERS
 
     def prepare(self) -> None:
         self.scratch.commit({"namespaces/orders.yaml": STRICT})
@@ -75,19 +72,8 @@ def and_dies(relax: Callable[..., None]) -> Callable[..., None]:
     return last
 
 
-class LeftOnPulsar(Left):
+class LeftOnPulsar(EstateOnPulsar, Left):
     """The same on a broker."""
-
-    def __init__(self, path: Path, broker: brokers.Broker) -> None:
-        self.broker = broker
-        self.topic = TopicName(brokers.new_tenant(), "sales", "orders")
-        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {self.topic.namespace_name}}}}}'
-        super().__init__(path, project=f"version: 1\ntargets: {{local: {target}}}\n")
-
-    @contextmanager
-    def registry(self) -> Iterator[PulsarRegistry]:  # type: ignore[override]
-        with brokers.opened(self.broker) as registry:
-            yield registry
 
 
 @pytest.fixture(scope="module")

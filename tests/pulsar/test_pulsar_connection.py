@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
+from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scripted import Asked, Said, Server, said, serving
 
 from schemactl.errors import RegistryError, SchemaRejected
@@ -24,7 +24,6 @@ TOKEN, OLD, NEW = "a-secret.that-nobody.may-see", "token-1", "token-2"
 ORDERS = TopicName("shop", "sales", "orders")
 LONG = SchemaInfo(SchemaType.INT64)
 
-CONCURRENT = said({"reason": "Concurrent modification"}, 409)
 PAGE = """<html><head><title>Error 409 x</title></head><body><table>
 <tr><th>STATUS:</th><td>409</td></tr>
 <tr><th>MESSAGE:</th><td>Unable to read schema: &quot;a&quot;
@@ -47,11 +46,19 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
 
 
 def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
-    connection = AdminConnection(url, credentials)
-    try:
+    with closing(AdminConnection(url, credentials)) as connection:
         return connection.get("clusters", ([str], str))
-    finally:
-        connection.close()
+
+
+@contextmanager
+def registry_of(answer: Callable[[Asked], Said], path: str = "") -> Iterator[tuple[Server, PulsarRegistry]]:
+    """A cluster with these answers."""
+    with serving(answer) as server, closing(PulsarRegistry(server.url + path)) as registry:
+        yield server, registry
+
+
+def redirect(location: str) -> Said:
+    return Said(307, headers={"Location": location})
 
 
 def unexpected(exception: str, message: str = "no") -> Said:
@@ -61,19 +68,18 @@ def unexpected(exception: str, message: str = "no") -> Said:
 @pytest.mark.parametrize(
     "trouble",
     [
-        pytest.param(Said(0), id="cut"),
-        pytest.param(Said(412, reason="Failed to find the ownership for the topic"), id="412"),
-        pytest.param(Said(429), id="429"),
-        pytest.param(Said(500, b"<h1>Internal Server Error</h1>", "text/html"), id="500 of a gateway"),
-        pytest.param(
-            unexpected("org.apache.pulsar.metadata.api.MetadataStoreException"), id="500 of the storage"
-        ),
-        pytest.param(unexpected("java.util.concurrent.TimeoutException"), id="500 in time"),
-        pytest.param(Said(502), id="502"),
-        pytest.param(Said(503), id="503"),
-        pytest.param(Said(504), id="504"),
-        pytest.param(CONCURRENT, id="409 concurrent"),
+        Said(0),
+        Said(412, reason="Failed to find the ownership for the topic"),
+        Said(429),
+        Said(500, b"<h1>Internal Server Error</h1>", "text/html"),
+        unexpected("org.apache.pulsar.metadata.api.MetadataStoreException"),
+        unexpected("java.util.concurrent.TimeoutException"),
+        Said(502),
+        Said(503),
+        Said(504),
+        said({"reason": "Concurrent modification"}, 409),
     ],
+    ids=lambda trouble: str(trouble.status),
 )
 def test_what_may_pass_is_tried_again(trouble: Said) -> None:
     with serving(lambda _: trouble if len(server.asked) < 4 else said(["one"])) as server:
@@ -93,15 +99,7 @@ def test_what_takes_connections_and_never_answered_may_be_a_wrong_address(
 
 @pytest.mark.parametrize(
     "refusal",
-    [
-        Said(401),
-        Said(403),
-        Said(405),
-        Said(406),
-        Said(422),
-        Said(409),
-        unexpected("org.apache.avro.AvroTypeException"),
-    ],
+    [*map(Said, (401, 403, 405, 406, 422, 409)), unexpected("org.apache.avro.AvroTypeException")],
     ids=lambda refusal: str(refusal.status),
 )
 def test_a_refusal_is_not_tried_again(refusal: Said) -> None:
@@ -143,7 +141,7 @@ def test_a_web_page_is_no_admin_api() -> None:
 @pytest.mark.parametrize("value", [None, {}, [], [1], "x", 1, {"getSchemaResponses": [{}]}], ids=repr)
 def test_json_of_another_shape_is_one_clear_error(value: Any) -> None:
     name = ORDERS.namespace_name
-    with serving(lambda _: said(value)) as server, closing(PulsarRegistry(server.url)) as registry:
+    with registry_of(lambda _: said(value)) as (_, registry):
         asked: list[Callable[[], object]] = [
             lambda: registry.put_schema(ORDERS, LONG),
             lambda: registry.get_schema(ORDERS),
@@ -157,10 +155,7 @@ def test_json_of_another_shape_is_one_clear_error(value: Any) -> None:
 
 def test_a_namespace_with_a_cluster_in_its_name_is_passed_over() -> None:
     answers = {"/tenants": ["shop"], "/namespaces/shop": ["shop/west/sales", "shop/sales"]}
-    with (
-        serving(lambda asked: said(answers.get(asked.path, []))) as server,
-        closing(PulsarRegistry(server.url)) as registry,
-    ):
+    with registry_of(lambda asked: said(answers.get(asked.path, []))) as (_, registry):
         assert registry.everything().namespaces == {ORDERS.namespace_name}
 
 
@@ -177,8 +172,10 @@ def test_an_address_that_is_none_is_one_clear_error(url: str) -> None:
 
 @pytest.mark.parametrize("location", ["ftp://broker/", "http://broker:port/", "http://[::1/"])
 def test_a_redirect_to_nowhere_is_one_clear_error(location: str) -> None:
-    answer = Said(307, headers={"Location": location})
-    with serving(lambda _: answer) as server, pytest.raises(RegistryError, match="no address of a broker"):
+    with (
+        serving(lambda _: redirect(location)) as server,
+        pytest.raises(RegistryError, match="no address of a broker"),
+    ):
         get(server.url)
 
 
@@ -189,7 +186,7 @@ def test_after_a_failure_no_further_request_begins() -> None:
         return said([f"persistent://shop/sales/t{n}" for n in range(1000)])
 
     names = frozenset(TopicName("shop", "sales", f"t{n}") for n in range(1000))
-    with serving(answer) as server, closing(PulsarRegistry(server.url)) as registry:
+    with registry_of(answer) as (server, registry):
         with pytest.raises(RegistryError, match="answers 403"):
             registry.read(Scope(frozenset(), names))
         assert len(server.asked) < 100
@@ -200,12 +197,12 @@ def test_after_a_failure_no_further_request_begins() -> None:
 
 def test_a_redirect_keeps_the_request_and_the_token(credentials: Credentials) -> None:
     def answer(asked: Asked) -> Said:
-        return Said(307, headers={"Location": f"{owner.url}/admin/v2{asked.path}?authoritative=true"})
+        return redirect(f"{owner.url}/admin/v2{asked.path}?authoritative=true")
 
     with serving(lambda _: said({"version": {"version": 3}})) as owner, serving(answer) as first:
-        registry = PulsarRegistry(f"{first.url},{owner.url}", credentials=credentials)
-        assert registry.put_schema(ORDERS, LONG) == 3
-        registry.close()
+        url = f"{first.url},{owner.url}"
+        with closing(PulsarRegistry(url, credentials=credentials)) as registry:
+            assert registry.put_schema(ORDERS, LONG) == 3
         assert [(one.method, one.token) for one in (*first.asked, *owner.asked)] == [("POST", TOKEN)] * 2
         assert owner.asked[0].body == first.asked[0].body != b""
 
@@ -214,11 +211,7 @@ def test_a_broker_that_the_cluster_lists_gets_the_token(credentials: Credentials
     def answer(asked: Asked) -> Said:
         if asked.path == "/brokers":
             return said([owner.url.removeprefix("http://")])
-        return (
-            said([])
-            if asked.path == "/clusters" and len(first.asked) > 1
-            else Said(307, headers={"Location": owner.url})
-        )
+        return said([]) if asked.path == "/clusters" and len(first.asked) > 1 else redirect(owner.url)
 
     with serving(lambda _: said(["one"])) as owner, serving(answer) as first:
         assert get(first.url, credentials) == ["one"]
@@ -227,7 +220,7 @@ def test_a_broker_that_the_cluster_lists_gets_the_token(credentials: Credentials
 
 def test_a_host_that_is_not_of_the_cluster_gets_nothing(credentials: Credentials) -> None:
     def answer(asked: Asked) -> Said:
-        return Said(401) if asked.path == "/brokers" else Said(307, headers={"Location": stranger.url})
+        return Said(401) if asked.path == "/brokers" else redirect(stranger.url)
 
     with serving(lambda _: said([])) as stranger, serving(answer) as first:
         with pytest.raises(RegistryError, match="is not known to be of the cluster") as raised:
@@ -237,43 +230,24 @@ def test_a_host_that_is_not_of_the_cluster_gets_nothing(credentials: Credentials
 
 
 def test_without_credentials_every_redirect_is_followed() -> None:
-    with (
-        serving(lambda _: said(["one"])) as owner,
-        serving(lambda _: Said(307, headers={"Location": owner.url})) as first,
-    ):
+    with serving(lambda _: said(["one"])) as owner, serving(lambda _: redirect(owner.url)) as first:
         assert get(first.url) == ["one"]
 
 
 def test_redirects_in_a_circle_end() -> None:
-    def answer(asked: Asked) -> Said:
-        return Said(307, headers={"Location": asked.path})
-
-    with serving(answer) as server, pytest.raises(RegistryError, match="redirected more than 5 times"):
+    with (
+        serving(lambda asked: redirect(asked.path)) as server,
+        pytest.raises(RegistryError, match="redirected more than 5 times"),
+    ):
         get(server.url)
 
 
-def authority_and_server() -> tuple[trustme.CA, ssl.SSLContext]:
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return authority, context
-
-
-@pytest.fixture
-def secure(tmp_path: Path) -> Iterator[Server]:
-    """A server with TLS that answers []; its authority is ca.pem."""
-    authority, context = authority_and_server()
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+def test_tls_needs_the_clusters_authority(tmp_path: Path) -> None:
+    _, context = authority_and_tls(tmp_path)
     with serving(lambda _: said([]), context) as server:
-        yield server
-
-
-def test_tls_needs_the_clusters_authority(secure: Server, tmp_path: Path) -> None:
-    assert get(secure.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path)) == []
-    with pytest.raises(
-        RegistryError, match=r"TLS certificate verification failed for 127\.0\.0\.1"
-    ) as raised:
-        get(secure.url)
+        assert get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path)) == []
+        with pytest.raises(RegistryError, match=r"TLS certificate verification failed for 127\.0") as raised:
+            get(server.url)
     assert "ca_file" in raised.value.fix
     assert "object at" not in str(raised.value)
 
@@ -284,10 +258,9 @@ def test_https_where_there_is_none_is_one_clear_error() -> None:
 
 
 def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
-    authority, context = authority_and_server()
+    authority, context = authority_and_tls(tmp_path)
     context.verify_mode = ssl.CERT_REQUIRED
     authority.configure_trust(context)
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     client = authority.issue_cert("client.example")
     client.private_key_pem.write_to_path(str(tmp_path / "client.key"))
     client.cert_chain_pems[0].write_to_path(str(tmp_path / "client.pem"))
@@ -299,12 +272,10 @@ def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
 
 
 def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
-    authority, context = authority_and_server()
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    _, context = authority_and_tls(tmp_path)
     credentials = Credentials.of({"ca_file": "ca.pem"}, tmp_path)
-    elsewhere = Said(307, headers={"Location": "http://127.0.0.1:1/"})
     with (
-        serving(lambda _: elsewhere, context) as server,
+        serving(lambda _: redirect("http://127.0.0.1:1/"), context) as server,
         pytest.raises(RegistryError, match=r"from https to 127\.0\.0\.1 without encryption"),
     ):
         get(server.url, credentials)
@@ -338,58 +309,30 @@ def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
         assert [one.token for one in server.asked] == [OLD, NEW]
 
 
-class Issuer:
-    """Gives out token-1, token-2, ... to whoever knows the secret."""
-
-    def __init__(self, lifetime_s: float) -> None:
-        self.lifetime_s = lifetime_s
-        self.given = 0
-
-    def __call__(self, asked: Asked) -> Said:
-        if asked.path == "/.well-known/openid-configuration":
-            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
-        if b"client_secret=the-secret" not in asked.body:
-            return said({"error": "invalid_client"}, 401)
-        self.given += 1
-        return said({"access_token": f"token-{self.given}", "expires_in": self.lifetime_s})
-
-
-def oauth2(issuer: str) -> dict[str, Any]:
-    told = {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
-    return {"oauth2": told}
-
-
-def test_a_token_of_oauth2_is_used_until_it_expires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SECRET", "the-secret")
-    issuer = Issuer(lifetime_s=3600)
-    with serving(issuer) as tokens, serving(lambda _: said([])) as server:
-        credentials = Credentials.of(oauth2(tokens.url), tmp_path)
-        for _ in range(3):
-            get(server.url, credentials)
-        assert [one.token for one in server.asked] == ["token-1"] * 3
-        assert issuer.given == 1
-
-
-def test_a_token_of_oauth2_that_is_refused_is_renewed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("refused", "tokens"), [(None, [OLD] * 3), (OLD, [OLD, NEW, NEW, NEW])])
+def test_a_token_of_oauth2_is_used_until_it_expires_or_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refused: str | None, tokens: list[str]
 ) -> None:
-    monkeypatch.setenv("SECRET", "the-secret")
-    issuer = Issuer(lifetime_s=3600)
+    monkeypatch.setenv("SECRET", SECRET)
+    issuer = Issuer()
     with (
-        serving(issuer) as tokens,
-        serving(lambda asked: said([]) if asked.token != OLD else Said(401)) as server,
+        serving(issuer) as issuing,
+        serving(lambda asked: Said(401) if asked.token == refused else said([])) as server,
     ):
-        assert get(server.url, Credentials.of(oauth2(tokens.url), tmp_path)) == []
-        assert [one.token for one in server.asked] == [OLD, NEW]
+        credentials = Credentials.of(oauth2(issuing.url), tmp_path)
+        for _ in range(3):
+            assert get(server.url, credentials) == []
+        assert [one.token for one in server.asked] == tokens
+        assert issuer.given == len({*tokens})
 
 
 def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", "another-secret")
     with (
-        serving(Issuer(60)) as tokens,
+        serving(Issuer()) as issuing,
         pytest.raises(RegistryError, match="answers 401: invalid_client") as raised,
     ):
-        get("http://127.0.0.1:1", Credentials.of(oauth2(tokens.url), tmp_path))
+        get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
     assert "another-secret" not in repr(raised.value) + str(raised.value)
 
 
@@ -411,20 +354,15 @@ def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_refusal_has_the_brokers_words(answer: Said, outcome: Outcome, words: str) -> None:
-    with serving(lambda _: answer) as server:
-        registry = PulsarRegistry(server.url)
-        with pytest.raises(SchemaRejected) as refused:
-            registry.put_schema(ORDERS, LONG)
-        registry.close()
+    with registry_of(lambda _: answer) as (_, registry), pytest.raises(SchemaRejected) as refused:
+        registry.put_schema(ORDERS, LONG)
     assert (refused.value.outcome, refused.value.what) == (outcome, words)
 
 
 def test_words_of_megabytes_are_cut() -> None:
-    with serving(lambda _: unexpected("org.apache.avro.AvroTypeException", "x" * 3_000_000)) as server:
-        registry = PulsarRegistry(server.url)
-        with pytest.raises(RegistryError) as raised:
-            registry.put_schema(ORDERS, LONG)
-        registry.close()
+    answer = unexpected("org.apache.avro.AvroTypeException", "x" * 3_000_000)
+    with registry_of(lambda _: answer) as (_, registry), pytest.raises(RegistryError) as raised:
+        registry.put_schema(ORDERS, LONG)
     assert len(str(raised.value)) < 2_500
 
 
@@ -438,19 +376,17 @@ def test_words_of_megabytes_are_cut() -> None:
 def test_a_small_upload_waits_for_the_bookies_of_a_broker_that_starts(words: str) -> None:
     trouble = unexpected("org.apache.pulsar.broker.service.schema.exceptions.SchemaException", words)
     answers = iter([trouble, trouble])
-    with serving(lambda _: next(answers, said({"version": {"version": 0}}))) as server:
-        registry = PulsarRegistry(server.url)
+    with registry_of(lambda _: next(answers, said({"version": {"version": 0}}))) as (server, registry):
         assert registry.put_schema(ORDERS, LONG) == 0
-        registry.close()
         assert len(server.asked) == 3
 
 
 def test_an_address_that_is_no_admin_api_is_told() -> None:
-    with serving(lambda _: Said(404, b"<h1>Not Found</h1>", "text/html")) as server:
-        registry = PulsarRegistry(f"{server.url}/somewhere")
-        with pytest.raises(RegistryError, match="not as Pulsar's admin API does"):
-            _ = registry.version
-        registry.close()
+    with (
+        registry_of(lambda _: Said(404, b"<h1>Not Found</h1>", "text/html"), "/somewhere") as (_, registry),
+        pytest.raises(RegistryError, match="not as Pulsar's admin API does"),
+    ):
+        _ = registry.version
 
 
 def test_an_upload_that_is_too_big_is_not_tried_again() -> None:
@@ -459,9 +395,7 @@ def test_an_upload_that_is_too_big_is_not_tried_again() -> None:
         "Not enough non-faulty bookies available",
     )
     big = SchemaInfo(SchemaType.AVRO, b" " * 5_500_000)
-    with serving(lambda _: trouble) as server:
-        registry = PulsarRegistry(server.url)
+    with registry_of(lambda _: trouble) as (server, registry):
         with pytest.raises(SchemaRejected, match="too big for Pulsar: 5,500,000 bytes"):
             registry.put_schema(ORDERS, big)
-        registry.close()
         assert len(server.asked) == 1

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import ssl
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
+from command import schemactl
+from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scratch import Scratch
-from scripted import Asked, Said, said, serving
+from scripted import Said, said, serving
 
-from schemactl.cli import main
 from schemactl.errors import RegistryError
 from schemactl.registry.pulsar import Credentials
 from schemactl.registry.pulsar.connection import AdminConnection
-from schemactl.registry.pulsar.credentials import is_private
-
-SECRET = "the-secret"  # noqa: S105  it opens nothing
+from schemactl.registry.pulsar.credentials import Bearer, is_private
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +23,10 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", SECRET)
 
 
-def oauth2(issuer: str) -> dict[str, Any]:
-    return {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
+def bearer_of(written: dict[str, Any], folder: Path) -> Bearer:
+    found = Credentials.of(written, folder).bearer
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,13 @@ def test_what_leaves_this_machine_in_the_open_is_known_by_its_url(url: str, *, p
     "url", ["http://pulsar.example:8080", "http://127.0.0.1:1,http://pulsar.example:8080"]
 )
 def test_a_token_for_another_machine_needs_https(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, command: tuple[str, ...], credentials: str
+    tmp_path: Path, url: str, command: tuple[str, ...], credentials: str
 ) -> None:
     made = Scratch(tmp_path / "r")
-    made.write({"token": f"{SECRET}\n"})
-    made.commit(
-        {"schemactl.yaml": f'version: 1\ntargets:\n  live:\n    registry: "{url}"\n    {credentials}\n'}
-    )
+    target = f'registry: "{url}", {credentials}'
+    made.commit({"schemactl.yaml": f"version: 1\ntargets: {{live: {{{target}}}}}\n", "token": f"{SECRET}\n"})
     made.flush()
-    assert main(["-C", str(made.path), *command]) == 1
-    out, err = capsys.readouterr()
+    out, err, _ = schemactl(made.path, *command, code=1)
     assert out == ""
     assert "never sent over http" in err
     assert SECRET not in err
@@ -85,14 +82,10 @@ def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> Non
     # Even where the project file names that host.
     credentials = Credentials.of({"token_env": "SECRET"}, tmp_path)
     answer = Said(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
-    with serving(lambda _: answer) as server:
-        connection = AdminConnection(server.url, credentials)
+    with serving(lambda _: answer) as server, closing(AdminConnection(server.url, credentials)) as connection:
         connection._cluster.add(("broker.example", 8080))
-        with pytest.raises(
-            RegistryError, match=r"redirected to http://broker\.example:8080, and a token is never"
-        ):
+        with pytest.raises(RegistryError, match=r"to http://broker\.example:8080, and a token is never"):
             connection.get("clusters", [str])
-        connection.close()
 
 
 @pytest.mark.parametrize(
@@ -107,53 +100,35 @@ def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> Non
     ],
 )
 def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, endpoint: str) -> None:
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-
+    _, context = authority_and_tls(tmp_path)
     with serving(lambda _: said({})) as open_one:
         named = endpoint.format(port=open_one.url.rpartition(":")[2])
         with serving(lambda _: said({"token_endpoint": named}), context) as issuer:
-            credentials = Credentials.of({"oauth2": oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
-            assert credentials.bearer is not None
+            bearer = bearer_of({**oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
             with pytest.raises(RegistryError, match="a secret is never sent over http"):
-                credentials.bearer.token()
+                bearer.token()
             assert [one.method for one in issuer.asked] == ["GET"]
         assert open_one.asked == []
 
 
 def test_an_issuer_on_this_machine_sends_the_secret_nowhere_else_in_the_open(tmp_path: Path) -> None:
     with serving(lambda _: said({"token_endpoint": "http://idp.example/token"})) as issuer:
-        credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
-        assert credentials.bearer is not None
+        bearer = bearer_of(oauth2(issuer.url), tmp_path)
         with pytest.raises(RegistryError, match="a secret is never sent over http"):
-            credentials.bearer.token()
+            bearer.token()
 
 
 @pytest.mark.parametrize("lifetime", ["NaN", "1e999", "-1", '"x"', "[]", "9" * 400, "null"])
 def test_a_lifetime_that_is_no_time_is_one_error(tmp_path: Path, lifetime: str) -> None:
-    def answer(asked: Asked) -> Said:
-        if asked.method == "GET":
-            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
-        return Said(200, f'{{"access_token": "a", "expires_in": {lifetime}}}'.encode())
-
-    with serving(answer) as issuer:
-        credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
-        assert credentials.bearer is not None
+    with serving(Issuer(lifetime)) as issuer:
+        bearer = bearer_of(oauth2(issuer.url), tmp_path)
         with pytest.raises(RegistryError, match="no token from"):
-            credentials.bearer.token()
+            bearer.token()
 
 
 def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
-    given = iter(["token-1", "token-2"])
-
-    def answer(asked: Asked) -> Said:
-        if asked.method == "GET":
-            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
-        return said({"access_token": next(given), "expires_in": 0})
-
-    with serving(answer) as issuer:
-        credentials = Credentials.of({"oauth2": oauth2(issuer.url)}, tmp_path)
+    with serving(Issuer("0")) as issuer:
+        credentials = Credentials.of(oauth2(issuer.url), tmp_path)
         assert credentials.redact(f"x {SECRET} y") == "x *** y"
         assert issuer.asked == []
         assert credentials.bearer is not None

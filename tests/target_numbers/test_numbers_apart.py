@@ -314,8 +314,7 @@ def test_a_broken_numbers_file_is_one_clear_error(estate: Estate) -> None:
 
 def test_an_import_of_latest_versions_says_what_to_do(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
-    for role in ("name", "email"):
-        estate.scratch.git("config", f"user.{role}", "ada@shop.example")
+    estate.scratch.configure_author()
     estate.run("apply", "--auto-approve")
     web = TopicName("shop", "web", "clicks")
     with estate.registry() as registry:

@@ -1,0 +1,42 @@
+"""An issuer of OAuth 2.0 tokens, and TLS for servers of tests."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import trustme
+from scripted import Asked, Said, said
+
+SECRET = "the-secret"  # noqa: S105  it opens nothing
+
+
+class Issuer:
+    """Gives token-1, token-2, ... to whoever knows the secret; `lifetime` is what it writes of their seconds."""
+
+    def __init__(self, lifetime: str = "3600") -> None:
+        self.lifetime = lifetime
+        self.given = 0
+
+    def __call__(self, asked: Asked) -> Said:
+        if asked.path == "/.well-known/openid-configuration":
+            return said({"token_endpoint": f"http://{asked.headers['Host']}/token"})
+        if f"client_secret={SECRET}".encode() not in asked.body:
+            return said({"error": "invalid_client"}, 401)
+        self.given += 1
+        return Said(200, f'{{"access_token": "token-{self.given}", "expires_in": {self.lifetime}}}'.encode())
+
+
+def oauth2(issuer: str) -> dict[str, Any]:
+    """The credentials of a target."""
+    told = {"issuer": issuer, "audience": "pulsar", "client_id": "schemactl", "client_secret_env": "SECRET"}
+    return {"oauth2": told}
+
+
+def authority_and_tls(folder: Path) -> tuple[trustme.CA, ssl.SSLContext]:
+    """An authority, which is `ca.pem` in `folder`, and what a server on this machine needs to speak TLS."""
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    return authority, context
