@@ -74,7 +74,7 @@ class Estate:
         return schemactl(self.scratch.path, *arguments, code=code)
 
     @contextmanager
-    def registry(self) -> Iterator[EmbeddedRegistry | PulsarRegistry]:
+    def registry(self) -> Iterator[EmbeddedRegistry]:
         """The target's registry, as somebody else would use it."""
         with closing(EmbeddedRegistry(str(self.scratch.path / ".schemactl/registry.db"))) as registry:
             yield registry
@@ -123,7 +123,7 @@ class EstateOnPulsar(Estate):
         self.scratch.configure_author()
 
     @contextmanager
-    def registry(self) -> Iterator[PulsarRegistry]:
+    def registry(self) -> Iterator[PulsarRegistry]:  # type: ignore[override]  # both are a `Registry`
         """The target's registry."""
         with brokers.opened(self.broker) as registry:
             yield registry

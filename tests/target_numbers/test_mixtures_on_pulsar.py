@@ -17,7 +17,7 @@ from schemactl.codec import Unreadable
 
 pytestmark = pytest.mark.slow
 
-SEEDS = int(os.environ.get("SCHEMACTL_NUMBERS_SEEDS", "10"))
+SEEDS = int(os.environ.get("SCHEMACTL_NUMBERS_SEEDS", "4"))
 """The number of mixtures; `make soak` has 200."""
 TOGETHER = 10
 """So many are topics of one repository."""
