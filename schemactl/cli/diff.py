@@ -15,7 +15,7 @@ from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
-from schemactl.formats import explain
+from schemactl.formats import explain, spec
 from schemactl.formats.outline import changes
 from schemactl.messages import day
 from schemactl.report.style import paint
@@ -63,9 +63,7 @@ class Side:
     @property
     def text(self) -> list[str]:
         """The definition's lines, laid out the same on both sides: layout is no difference."""
-        from schemactl.formats.outline import lines
-
-        return lines(self.info)
+        return spec(self.info).lines(self.info)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -13,8 +13,7 @@ from schemactl.cli import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.errors import SchemactlError
-from schemactl.formats import explain, resolve
-from schemactl.formats.outline import stored_text
+from schemactl.formats import explain, resolve, spec
 from schemactl.json_values import commit_value
 from schemactl.messages import format_version, versions
 from schemactl.printing import redirected
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def print_definition(info: SchemaInfo, of: TopicName) -> None:
     """Print the definition as it is stored: its own last newline is not doubled. Raises SchemactlError if it is no text."""
-    text = stored_text(info)
+    text = spec(info).text(info)
     if text is None:
         raise SchemactlError(
             f"the definition of {of} is no text", fix="`--format json` shows its bytes in Base64"
@@ -75,7 +74,7 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
 
 def definition_value(info: SchemaInfo) -> dict[str, Any]:
     """Return the JSON value of a definition."""
-    text = stored_text(info)
+    text = spec(info).text(info)
     return {
         "type": info.type.name,
         "schema": text,

@@ -11,7 +11,8 @@ from schemactl.broker import put
 from schemactl.changes import unstamped, upload
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
 from schemactl.errors import InvalidSchema
-from schemactl.formats.outline import changes, lines
+from schemactl.formats import spec
+from schemactl.formats.outline import changes
 from schemactl.messages import day, format_version, moment, numbers
 from schemactl.model import (
     Catalog,
@@ -228,7 +229,7 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
         found = []
     if found:
         return found
-    text = unified_diff(lines(old), lines(new), lineterm="", n=0)
+    text = unified_diff(spec(old).lines(old), spec(new).lines(new), lineterm="", n=0)
     return [
         (line[0], line[1:].strip()) for line in text if line[:1] in "+-" and line[:3] not in ("+++", "---")
     ]
@@ -236,7 +237,7 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
 
 def text_diff(*, old: SchemaInfo, new: SchemaInfo) -> list[str]:
     """Return a unified diff of the two texts, laid out the same."""
-    return list(unified_diff(lines(old), lines(new), "git", "registry", lineterm=""))
+    return list(unified_diff(spec(old).lines(old), spec(new).lines(new), "git", "registry", lineterm=""))
 
 
 def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:

@@ -22,13 +22,12 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.avro.equality import identity_key
+from schemactl.formats.avro.composition import identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Wire
-from schemactl.formats.outline import avro_parts
 from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -65,7 +64,7 @@ def parsed_by_any(text: bytes) -> Schema:
 
 
 @lru_cache(maxsize=1_000)
-def _identity(text: bytes) -> str:
+def _identity(text: bytes) -> Hashable:
     # The schema is not kept: a history has many that nobody asks for again.
     try:
         return identity_key(parse(text, NEWEST))
@@ -159,7 +158,9 @@ class AvroSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the named types with their fields and symbols."""
-        return avro_parts(info)
+        from schemactl.formats.avro.outline import avro_parts
+
+        return avro_parts(parsed_by_any(info.schema))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages; none for PROTOBUF, whose messages the Avro definition does not describe."""

@@ -1,23 +1,22 @@
-"""A schema as a graph of its types, so that definitions can be compared without being expanded.
+"""A schema as a graph of its types: what tells whether two schemas are equal, and makes definitions comparable by parts.
 
-`equality` spells a schema out from its root. Here each named type is spelled out by itself, with the named types inside it
-by name: two schemas are equal exactly when their roots are, and the types these lead to. So where a thousand definitions
-share one, its change is looked at once.
+Each named type is spelled out by itself, with the named types inside it by name: two schemas are equal (see `equality`)
+exactly when their roots are, and the types these lead to. So where a thousand definitions share one, its change is looked
+at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
-from schemactl.formats.avro.equality import canonical_json, properties_json
+from schemactl.formats.avro.equality import beside_type, equal, properties_json
 from schemactl.formats.avro.schema import (
-    NO_DEFAULT,
     Array,
     Enum,
-    Field,
     Fixed,
     Map,
-    Named,
+    NamedSchema,
     Primitive,
     Record,
     Schema,
@@ -44,66 +43,72 @@ class Composition(NamedTuple):
 
 def composition(schema: Schema) -> Composition:
     """Return what a parsed schema is made of."""
+    spelling = _Spelling()
+    text = spelling.reference(schema)
+    root = Type(text, frozenset(spelling.found))
     types: dict[str, Type] = {}
-    found: list[Named] = []
-    text = _spelled(schema, found)
-    root = Type(text, frozenset(each.full_name for each in found))
-    while found:
-        named = found.pop()
-        # One text may define a name more than once (Avro 1.12), but only equally.
-        if named.full_name not in types:
-            types[named.full_name] = _own(named, found)
+    while spelling.found:
+        name, named = spelling.found.popitem()
+        if name not in types:
+            inside, spelling.found = spelling.found, {}
+            text = spelling.definition(named)
+            types[name] = Type(text, frozenset(spelling.found))
+            spelling.found |= inside
     return Composition(root, types)
 
 
-def _own(named: Named, found: list[Named]) -> Type:
-    """Return a named type by itself; the types inside it are appended to `found`."""
-    inside = len(found)
-    match named:
-        case Record():
-            fields = [_field(field, found) for field in named.fields]
-            text = f"record({','.join(fields)})"
-        case Enum():
-            text = f"enum({','.join(named.symbols)})"
-        case Fixed():
-            text = f"fixed({named.size})"
-    text += properties_json(named)
-    return Type(text, frozenset(each.full_name for each in found[inside:]))
+def identity_key(schema: Schema) -> Hashable:
+    """Return a key that is the same for two schemas exactly when they are equal."""
+    root, types = composition(schema)
+    return root.text, frozenset((name, each.text) for name, each in types.items())
 
 
-def _field(field: Field, found: list[Named]) -> str:
-    default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
-    order = "" if field.order == "ascending" else f" {field.order}"
-    return f"{field.name} {_spelled(field.schema, found)}{default}{order}{properties_json(field)}"
+class _Spelling:
+    """The texts of one schema's parts.
 
+    Attributes:
+        found: the named types that were referred to, by the names they have in texts.
+    """
 
-def _spelled(schema: Schema, found: list[Named]) -> str:
-    """Spell out a place in a schema, a named type by its name; named types are appended to `found`."""
-    if isinstance(schema, Union):
-        # Most fields are a choice of primitives.
-        branches = [
-            each.type for each in schema.branches if isinstance(each, Primitive) and not each.properties
-        ]
-        if len(branches) == len(schema.branches):
-            return f"union({','.join(branches)})"
-    pieces: list[str] = []
-    todo: list[Schema | str] = [schema]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, str):
-            pieces.append(node)
-        elif isinstance(node, Primitive):
-            pieces.append(node.type + properties_json(node))
-        elif isinstance(node, Union):
-            todo += (")", *node.branches[-1:])
-            for branch in reversed(node.branches[:-1]):
-                todo += (",", branch)
-            todo.append("union(")
-        elif isinstance(node, Array):
-            todo += (")" + properties_json(node), node.items, "array(")
-        elif isinstance(node, Map):
-            todo += (")" + properties_json(node), node.values, "map(")
-        else:
-            found.append(node)
-            pieces.append(f"<{node.full_name}>")
-    return "".join(pieces)
+    def __init__(self) -> None:
+        self.found: dict[str, NamedSchema] = {}
+        self._definitions: dict[str, list[NamedSchema]] = {}
+
+    def definition(self, named: NamedSchema) -> str:
+        """Spell a named type out, the types inside it by their names."""
+        match named:
+            case Record():
+                fields = [
+                    f"{field.name} {self.reference(field.schema)}{beside_type(field)}"
+                    for field in named.fields
+                ]
+                text = f"record({','.join(fields)})"
+            case Enum():
+                text = f"enum({','.join(named.symbols)})"
+            case Fixed():
+                text = f"fixed({named.size})"
+        return text + properties_json(named)
+
+    def reference(self, schema: Schema) -> str:
+        """Spell a place in a schema out, a named type by its name."""
+        match schema:
+            case Primitive():
+                return schema.type + properties_json(schema)
+            case Union():
+                return f"union({','.join(map(self.reference, schema.branches))})"
+            case Array():
+                return f"array({self.reference(schema.items)}){properties_json(schema)}"
+            case Map():
+                return f"map({self.reference(schema.values)}){properties_json(schema)}"
+        name = self._name(schema)
+        self.found[name] = schema
+        return f"<{name}>"
+
+    def _name(self, named: NamedSchema) -> str:
+        """Return the type's full name; with marks where the same text defines another type of that name (Avro 1.12.0)."""
+        definitions = self._definitions.setdefault(named.full_name, [])
+        for index, earlier in enumerate(definitions):
+            if named is earlier or equal(named, earlier):
+                return named.full_name + index * "#"
+        definitions.append(named)
+        return named.full_name + (len(definitions) - 1) * "#"

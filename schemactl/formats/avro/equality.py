@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import islice
-from json.encoder import encode_basestring_ascii
+from typing import Final
 
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -20,7 +20,6 @@ from schemactl.formats.avro.schema import (
     JsonValue,
     Map,
     Named,
-    Primitive,
     Record,
     Schema,
     Union,
@@ -49,61 +48,12 @@ def equal(one: Schema, other: Schema) -> bool:
     return True
 
 
-def identity_key(schema: Schema) -> str:
-    """Return a text that is the same for two schemas exactly when they are `equal`.
-
-    It spells out what equality looks at, types where they first occur.
-    """
-    written: dict[str, list[Schema]] = {}
-    known: dict[int, str] = {}
-    pieces: list[str] = []
-    todo: list[Schema | str] = [schema]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, str):
-            pieces.append(node)
-            continue
-        if isinstance(node, Named):
-            reference = known.get(id(node)) or _reference(node, written)
-            known[id(node)] = reference or f"@{node.full_name}#{len(written[node.full_name]) - 1}"
-            if reference:
-                pieces.append(reference)
-                continue
-        todo += _spelled_out(node)[::-1]
-    return "".join(pieces)
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical_json(value: JsonValue) -> str:
     """Return the JSON text of a parsed value, the same for values that Jackson holds for equal: 1 and 1.0 are not."""
-    if not isinstance(value, list | dict):
-        return _scalar_json(value)
-    pieces: list[str] = []
-    todo: list[tuple[bool, JsonValue]] = [(True, value)]
-    while todo:
-        is_value, item = todo.pop()
-        if not is_value:
-            pieces.append(item)
-        elif isinstance(item, dict):
-            todo.append((False, "}"))
-            for key in sorted(item, reverse=True):
-                todo.extend([(False, ","), (True, item[key]), (False, json.dumps(key) + ":")])
-            todo.append((False, "{"))
-        elif isinstance(item, list):
-            todo.append((False, "]"))
-            for element in reversed(item):
-                todo.extend([(False, ","), (True, element)])
-            todo.append((False, "["))
-        else:
-            pieces.append(_scalar_json(item))
-    return "".join(pieces)
-
-
-def _scalar_json(value: JsonValue) -> str:
-    if value is None:
-        return "null"
-    if type(value) is int:
-        return str(value)
-    return encode_basestring_ascii(value) if type(value) is str else json.dumps(value)
+    return _CANONICAL.encode(value)
 
 
 def _equal_alone(left: Schema, right: Schema) -> bool:
@@ -120,7 +70,7 @@ def _equal_alone(left: Schema, right: Schema) -> bool:
 
 
 def _equal_fields(left: Field, right: Field) -> bool:
-    return left.name == right.name and _beside_type(left) == _beside_type(right)
+    return left.name == right.name and beside_type(left) == beside_type(right)
 
 
 def children(schema: Schema) -> Iterator[Schema]:
@@ -138,16 +88,15 @@ def children(schema: Schema) -> Iterator[Schema]:
 
 
 def parts(schema: Schema) -> Iterator[Schema]:
-    """Each part of `schema` once, itself first."""
-    seen = {schema}
+    """Each part of `schema` once, in document order, itself first."""
+    seen: set[Schema] = set()
     pending = [schema]
     while pending:
         part = pending.pop()
-        yield part
-        for child in children(part):
-            if child not in seen:
-                seen.add(child)
-                pending.append(child)
+        if part not in seen:
+            seen.add(part)
+            yield part
+            pending += reversed([*children(part)])
 
 
 def size(schema: Schema, *, at_most: int) -> int:
@@ -155,56 +104,8 @@ def size(schema: Schema, *, at_most: int) -> int:
     return sum(1 for _ in islice(parts(schema), at_most))
 
 
-def _reference(node: Named, written: dict[str, list[Schema]]) -> str | None:
-    """How to refer to an equal type that has been spelled out before; None where there is none.
-
-    One text may define a name more than once (Avro 1.12), as a rule equally.
-    """
-    same_name = written.setdefault(node.full_name, [])
-    for index, earlier in enumerate(same_name):
-        if equal(node, earlier):  # type: ignore[arg-type]  # every Named is a Schema
-            return f"@{node.full_name}#{index}"
-    same_name.append(node)  # type: ignore[arg-type]  # as above
-    return None
-
-
-def _spelled_out(node: Schema) -> list[Schema | str]:
-    parts: list[Schema | str]
-    match node:
-        case Record():
-            parts = [f"record {node.full_name} ("]
-            for field in node.fields:
-                parts.append(f"{field.name} ")
-                parts += _followed(field.schema, f"{_beside_type(field)},")
-            parts.append(")")
-        case Union():
-            parts = ["union("]
-            for branch in node.branches:
-                parts += _followed(branch, ",")
-            parts.append(")")
-        case Enum():
-            symbols = ", ".join(map(encode_basestring_ascii, node.symbols))
-            parts = [f"enum {node.full_name} [{symbols}]"]
-        case Array():
-            parts = ["array(", node.items, ")"]
-        case Map():
-            parts = ["map(", node.values, ")"]
-        case Fixed():
-            parts = [f"fixed {node.full_name} {node.size}"]
-        case _:
-            parts = [node.type]
-    parts.append(properties_json(node))
-    return parts
-
-
-def _followed(schema: Schema, text: str) -> tuple[Schema | str, ...]:
-    """Return `schema`, spelled out if it is no more than a word, and then `text`."""
-    if isinstance(schema, Primitive) and not schema.properties:
-        return (schema.type + text,)
-    return schema, text
-
-
-def _beside_type(field: Field) -> str:
+def beside_type(field: Field) -> str:
+    """Return what equality looks at in a field besides its name and type."""
     if field.default is NO_DEFAULT and field.order == "ascending" and not field.properties:
         return ""
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from schemactl.formats.avro.equality import equal
+from schemactl.formats.avro.equality import children, equal
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
@@ -242,20 +242,35 @@ _EMPTY: Final = 0xC15D213AA4D7A795
 
 def canonical_form(schema: Schema) -> str:
     """Return the schema as JSON with full names and without whitespace; a named type is written where it first occurs."""
-    written: set[str] = set()
-    pieces: list[str] = []
-    todo: list[Schema | str] = [schema]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, str):
-            pieces.append(node)
-        elif isinstance(node, Named) and node.full_name in written:
-            pieces.append(f'"{node.full_name}"')
-        else:
-            if isinstance(node, Named):
-                written.add(node.full_name)
-            todo.extend(reversed(list(_canonical_parts(node))))
-    return "".join(pieces)
+    return json_text(run(_canonical(schema, set())))
+
+
+def _canonical(schema: Schema, written: set[str]) -> Deep[JsonValue]:
+    """Return the JSON value; `written` has the names of the types before it."""
+    if isinstance(schema, Named):
+        if schema.full_name in written:
+            return schema.full_name
+        written.add(schema.full_name)
+    trees = []
+    for child in children(schema):
+        tree = yield _canonical(child, written)
+        trees.append(tree)
+    match schema:
+        case Union():
+            return trees
+        case Array():
+            return {"type": "array", "items": trees[0]}
+        case Map():
+            return {"type": "map", "values": trees[0]}
+        case Record():
+            names = (field.name for field in schema.fields)
+            fields = [{"name": name, "type": tree} for name, tree in zip(names, trees, strict=True)]
+            return {"name": schema.full_name, "type": "record", "fields": fields}
+        case Enum():
+            return {"name": schema.full_name, "type": "enum", "symbols": list(schema.symbols)}
+        case Fixed():
+            return {"name": schema.full_name, "type": "fixed", "size": schema.size}
+    return schema.type
 
 
 def crc64(data: bytes) -> int:
@@ -270,37 +285,6 @@ def fingerprints(form: str) -> tuple[str, str]:
     """CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hex."""
     data = form.encode()
     return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()
-
-
-def _canonical_parts(node: Schema) -> Iterator[Schema | str]:
-    match node:
-        case Array():
-            yield '{"type":"array","items":'
-            yield node.items
-            yield "}"
-        case Map():
-            yield '{"type":"map","values":'
-            yield node.values
-            yield "}"
-        case Union():
-            for index, branch in enumerate(node.branches):
-                yield "," if index else "["
-                yield branch
-            yield "]" if node.branches else "[]"
-        case Fixed():
-            yield f'{{"name":"{node.full_name}","type":"fixed","size":{node.size}}}'
-        case Enum():
-            symbols = ",".join(f'"{symbol}"' for symbol in node.symbols)
-            yield f'{{"name":"{node.full_name}","type":"enum","symbols":[{symbols}]}}'
-        case Record():
-            yield f'{{"name":"{node.full_name}","type":"record","fields":['
-            for index, field in enumerate(node.fields):
-                yield f'{"," if index else ""}{{"name":"{field.name}","type":'
-                yield field.schema
-                yield "}"
-            yield "]}"
-        case _:
-            yield f'"{node.type}"'
 
 
 def _table() -> tuple[int, ...]:
