@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 
-from schemactl.formats.avro.datum import Datum, DatumReader, Failure, In, Unclear, encode, to_json
+from schemactl.formats.avro.datum import Datum, DatumReader, Failure, In, Reading, Unclear, encode, to_json
 from schemactl.formats.avro.defaults import ReadDefaults
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, Sample, candidates
@@ -47,21 +47,28 @@ def _tried(
     messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
 ) -> tuple[UnreadableMessage, ...]:
     found: dict[Failure, UnreadableMessage] = {}
+    for datum, data, reading in _readings(messages, writer, reader, release):
+        for failure in reading.failures:
+            if failure not in found or len(data) < len(found[failure].data):
+                found[failure] = UnreadableMessage(datum, data, failure)
+    return tuple(sorted(found.values(), key=lambda message: len(message.data)))
+
+
+def _readings(
+    messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
+) -> Iterator[tuple[Datum, bytes, Reading]]:
+    """Yield the first `messages` in binary, and what comes of them."""
     pair = DatumReader(writer=writer, reader=reader, release=release)
     room = MAX_TRIED_BYTES
     for datum in islice(messages, MAX_CANDIDATES):
         data = encode(writer, datum)
         try:
-            reasons = pair.failures(data)
+            yield datum, data, pair.read(datum)
         except Unclear:
-            break
-        for reason in reasons:
-            if reason not in found or len(data) < len(found[reason].data):
-                found[reason] = UnreadableMessage(datum, data, reason)
+            return
         room -= len(data)
         if room < 0:
-            break
-    return tuple(sorted(found.values(), key=lambda message: len(message.data)))
+            return
 
 
 def _unknown_symbols(writer: Schema, reader: Schema) -> frozenset[str]:
@@ -134,15 +141,13 @@ def _lost_value(
 ) -> Counterexample | None:
     """Return the smallest message that is read with a default in place of what was written; None: there is none at the finding."""
     wanted = message_trace(reader, trace_of(found))
-    pair = DatumReader(writer=writer, reader=reader, release=release)
     messages = chain(candidates(writer), candidates(writer, primitives=ONES))
     best: Counterexample | None = None
     defaults = ReadDefaults()
-    for datum in islice(messages, MAX_CANDIDATES):
-        data = encode(writer, datum)
+    for datum, data, reading in _readings(messages, writer, reader, release):
         if best and len(data) >= len(best.data):
             continue
-        for loss in pair.losses(data):
+        for loss in reading.losses:
             trace = *loss.tokens, loss.field.name
             written = to_json(loss.source.schema, _value(datum, loss.tokens)[loss.source.name], tagged=False)
             read = defaults.of(loss.field)

@@ -1,4 +1,4 @@
-"""Avro's binary form of one small message, as Java's GenericDatumWriter and GenericDatumReader have it.
+"""One small message of an Avro schema: its binary form, and what Java's GenericDatumReader makes of it with another schema.
 
 This proves what a finding claims; it is not a codec for pipelines (that is `schemactl.codec`). Data are plain: None, bool,
 int, float, str, bytes, list, dict for maps and records, and `In` for a value of a union.
@@ -7,22 +7,31 @@ int, float, str, bytes, list, dict for maps and records, and `In` for a value of
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.default_encoding import check_default
+from schemactl.formats.avro.equality import children
 from schemactl.formats.avro.grammar import PROMOTIONS, Branches, Likeness
 from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
 from schemactl.model import Release
 
 Datum = Any
 
 Tokens = tuple[str | int, ...]
-
-_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,24 @@ class Loss:
     tokens: Tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What comes of one message.
+
+    Attributes:
+        failures: every place where the reader cannot go on, in the order of reading; none: the message is readable. Java
+            stops at the first. Those after it are what it would stop at were the ones before mended.
+        losses: every value that the reader passes over, where it can read the message.
+    """
+
+    failures: list[Failure]
+    losses: list[Loss]
+
+    def fail(self, message: str, tokens: Tokens) -> None:
+        """Note a place that Avro's own rules do not let the reader pass."""
+        self.failures.append(Failure("AvroTypeException", message, tokens))
+
+
 class Unclear(Exception):
     """Nobody can say whether a message is read."""
 
@@ -76,51 +103,83 @@ class DatumReader:
         self._reader = reader
         self._release = release
         self._likeness = Likeness()
-        self.branches = Branches(reader=reader, release=release)
+        self._branches = Branches(reader=reader, release=release)
         self._defaults: dict[Field, JavaException | None] = {}
+        self._writer: Schema | JavaException
         try:
-            self._writer: Schema | JavaException = apply_aliases(
-                writer=writer, reader=reader, release=release
-            )
+            self._writer = apply_aliases(writer=writer, reader=reader, release=release)
         except JavaException as thrown:
             self._writer = thrown
 
-    def failures(self, data: bytes) -> list[Failure]:
-        """Every place in the message `data` where the reader cannot go on, in the order of reading; [] is readable.
+    def read(self, datum: Datum) -> Reading:
+        """Return what comes of a message of the writer.
 
-        Java stops at the first. Those after it are what it would stop at were the ones before mended. What it throws while it
-        lays out how to read stands alone, at no place.
+        What Java throws while it lays out how to read stands alone, at no place.
 
         Raises:
             Unclear: to see what Java does takes too much work.
         """
-        reading = _Reading(data, self)
+        reading = Reading([], [])
         try:
             if isinstance(self._writer, JavaException):
                 raise self._writer
-            reading.read(self._writer, self._reader, ())
+            self._read(datum, self._writer, self._reader, reading, ())
         except JavaException as thrown:
-            if self.branches.is_exhausted:
+            if self._branches.is_exhausted:
                 raise Unclear from None
-            return [Failure(thrown.exception, thrown.message, ())]
-        return reading.failures
+            return Reading([Failure(thrown.exception, thrown.message, ())], [])
+        return Reading(reading.failures, []) if reading.failures else reading
 
-    def losses(self, data: bytes) -> list[Loss]:
-        """Every value in the message `data` that the reader passes over; [] where it cannot read the message."""
-        reading = _Reading(data, self)
-        if isinstance(self._writer, JavaException):
-            return []
-        try:
-            reading.read(self._writer, self._reader, ())
-        except JavaException:
-            return []
-        return [] if reading.failures else reading.losses
+    def _read(self, datum: Datum, writer: Schema, reader: Schema, reading: Reading, tokens: Tokens) -> None:
+        """Read one value, in the order and by the choices of Resolver and ResolvingDecoder."""
+        if isinstance(writer, Union):
+            match = reader
+            if isinstance(reader, Union) and self._likeness.holds(writer, reader):
+                match = reader.branches[datum.branch]
+            branch = writer.branches[datum.branch]
+            self._read(datum.value, branch, match, reading, (*tokens, datum.branch))
+        elif isinstance(reader, Union):
+            found = self._branches.choose(writer=writer, reader=reader)
+            if found is None:
+                reading.fail(f"Found {writer.full_name}, expecting union", tokens)
+            else:
+                self._read(datum, writer, found, reading, tokens)
+        elif isinstance(writer, Record) and isinstance(reader, Record):
+            self._read_record(datum, writer, reader, reading, tokens)
+        elif isinstance(writer, Array | Map) and writer.type == reader.type:
+            (inside,), (match,) = children(writer), children(reader)
+            items, token = (datum, "items") if isinstance(writer, Array) else (datum.values(), "values")
+            for item in items:
+                self._read(item, inside, match, reading, (*tokens, token))
+        elif not _fits(writer, reader):
+            reading.fail(f"Found {writer.full_name}, expecting {reader.full_name}", tokens)
+        elif isinstance(reader, Enum) and datum not in reader.symbols and reader.default is None:
+            reading.fail(f"No match for {datum}", tokens)
 
-    def look_alike(self, writer: Union, reader: Union) -> bool:
-        """Whether each of the writer's branches is read as the reader's branch at its place."""
-        return self._likeness.holds(writer, reader)
+    def _read_record(
+        self, datum: Datum, writer: Record, reader: Record, reading: Reading, tokens: Tokens
+    ) -> None:
+        for field in reader.fields:
+            if field.name in writer.fields_by_name:
+                continue
+            if field.default is NO_DEFAULT:
+                what = f"Found {writer.full_name}, expecting {reader.full_name}"
+                reading.fail(f"{what}, missing required field {field.name}", tokens)
+                continue
+            thrown = self._thrown_by_default(field)
+            if thrown:
+                reading.failures.append(Failure(thrown.exception, thrown.message, tokens))
+            unused = (alias for alias in field.aliases if alias not in reader.fields_by_name)
+            source = next(filter(None, map(writer.fields_by_name.get, unused)), None)
+            if source:
+                reading.losses.append(Loss(field, source, tokens))
+        # The writer's fields may have got other names than the datum has.
+        for field, value in zip(writer.fields, datum.values(), strict=True):
+            match = reader.fields_by_name.get(field.name)
+            if match is not None:
+                self._read(value, field.schema, match.schema, reading, (*tokens, field.name))
 
-    def thrown_by_default(self, field: Field) -> JavaException | None:
+    def _thrown_by_default(self, field: Field) -> JavaException | None:
         """Return what Java throws on filling in the default of a field that the writer lacks; None: it can."""
         if field not in self._defaults:
             try:
@@ -149,27 +208,33 @@ def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
 
 
 def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
-    if isinstance(schema, Union):
-        _put_long(out, datum.branch)
-        _encode(out, schema.branches[datum.branch], datum.value)
-    elif isinstance(schema, Record):
-        for field in schema.fields:
-            _encode(out, field.schema, datum[field.name])
-    elif isinstance(schema, Array | Map):
-        items = [("", item) for item in datum] if isinstance(schema, Array) else list(datum.items())
-        if items:
-            _put_long(out, len(items))
-        for key, item in items:
-            if isinstance(schema, Map):
-                _put_bytes(out, key.encode())
-            _encode(out, schema.items if isinstance(schema, Array) else schema.values, item)
-        _put_long(out, 0)
-    elif isinstance(schema, Enum):
-        _put_long(out, schema.symbols.index(datum))
-    elif isinstance(schema, Fixed):
-        out += datum
-    else:
-        _encode_primitive(out, schema.type, datum)
+    match schema:
+        case Union():
+            _put_long(out, datum.branch)
+            _encode(out, schema.branches[datum.branch], datum.value)
+        case Record():
+            for field in schema.fields:
+                _encode(out, field.schema, datum[field.name])
+        case Array() | Map():
+            _encode_items(out, schema, datum)
+        case Enum():
+            _put_long(out, schema.symbols.index(datum))
+        case Fixed():
+            out += datum
+        case Primitive():
+            _encode_primitive(out, schema.type, datum)
+
+
+def _encode_items(out: bytearray, schema: Array | Map, datum: Datum) -> None:
+    if datum:
+        _put_long(out, len(datum))
+    for item in datum:
+        if isinstance(schema, Array):
+            _encode(out, schema.items, item)
+        else:
+            _put_bytes(out, item.encode())
+            _encode(out, schema.values, datum[item])
+    _put_long(out, 0)
 
 
 def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
@@ -201,134 +266,10 @@ def _put_bytes(out: bytearray, data: bytes) -> None:
     out += data
 
 
-class _Reading:
-    """One message, how far it has been read, and where that failed."""
-
-    def __init__(self, data: bytes, pair: DatumReader) -> None:
-        self.data = data
-        self.at = 0
-        self.pair = pair
-        self.failures: list[Failure] = []
-        self.losses: list[Loss] = []
-
-    def read(self, writer: Schema, reader: Schema, tokens: Tokens) -> None:
-        """Past one value, in the order and by the choices of Resolver and ResolvingDecoder."""
-        if isinstance(writer, Union):
-            index = self._long()
-            match = reader
-            if isinstance(reader, Union) and self.pair.look_alike(writer, reader):
-                match = reader.branches[index]
-            self.read(writer.branches[index], match, (*tokens, index))
-        elif isinstance(reader, Union):
-            found = self.pair.branches.choose(writer=writer, reader=reader)
-            if found is None:
-                self._mismatch(writer, reader, tokens)
-            else:
-                self.read(writer, found, tokens)
-        elif isinstance(writer, Record) and isinstance(reader, Record):
-            self._record(writer, reader, tokens)
-        elif isinstance(writer, Array) and isinstance(reader, Array):
-            for _ in self._items(keys=False):
-                self.read(writer.items, reader.items, (*tokens, "items"))
-        elif isinstance(writer, Map) and isinstance(reader, Map):
-            for _ in self._items(keys=True):
-                self.read(writer.values, reader.values, (*tokens, "values"))
-        else:
-            self._leaf(writer, reader, tokens)
-
-    def _record(self, writer: Record, reader: Record, tokens: Tokens) -> None:
-        names = f"Found {writer.full_name}, expecting {reader.full_name}"
-        for field in reader.fields:
-            if field.name in writer.fields_by_name:
-                continue
-            if field.default is NO_DEFAULT:
-                self._fail(f"{names}, missing required field {field.name}", tokens)
-                continue
-            thrown = self.pair.thrown_by_default(field)
-            if thrown:
-                self.failures.append(Failure(thrown.exception, thrown.message, tokens))
-            unused = (alias for alias in field.aliases if alias not in reader.fields_by_name)
-            source = next(filter(None, map(writer.fields_by_name.get, unused)), None)
-            if source:
-                self.losses.append(Loss(field, source, tokens))
-        for field in writer.fields:
-            match = reader.fields_by_name.get(field.name)
-            if match is None:
-                self.skip(field.schema)
-            else:
-                self.read(field.schema, match.schema, (*tokens, field.name))
-
-    def _leaf(self, writer: Schema, reader: Schema, tokens: Tokens) -> None:
-        if isinstance(writer, Enum) and isinstance(reader, Enum) and writer.name == reader.name:
-            symbol = writer.symbols[self._long()]
-            if symbol not in reader.symbols and reader.default is None:
-                self._fail(f"No match for {symbol}", tokens)
-        elif _fits(writer, reader):
-            self.skip(writer)
-        else:
-            self._mismatch(writer, reader, tokens)
-
-    def _mismatch(self, writer: Schema, reader: Schema, tokens: Tokens) -> None:
-        self._fail(f"Found {writer.full_name}, expecting {reader.full_name}", tokens)
-        self.skip(writer)
-
-    def _fail(self, message: str, tokens: Tokens) -> None:
-        self.failures.append(Failure("AvroTypeException", message, tokens))
-
-    def skip(self, schema: Schema) -> None:
-        """Past one value that nobody looks at."""
-        match schema:
-            case Union():
-                self.skip(schema.branches[self._long()])
-            case Record():
-                for field in schema.fields:
-                    self.skip(field.schema)
-            case Array() | Map():
-                for _ in self._items(keys=isinstance(schema, Map)):
-                    self.skip(schema.items if isinstance(schema, Array) else schema.values)
-            case Fixed():
-                self.at += schema.size
-            case Enum():
-                self._long()
-            case _:
-                self._skip_primitive(schema.type)
-
-    def _skip_primitive(self, type_: str) -> None:
-        if type_ in _SIZES:
-            self.at += _SIZES[type_]
-        elif type_ in ("bytes", "string"):
-            self._bytes()
-        else:
-            self._long()
-
-    def _items(self, *, keys: bool) -> Iterator[None]:
-        """Once for each item, with the position at its value."""
-        while count := self._long():
-            for _ in range(count):
-                if keys:
-                    self._bytes()
-                yield
-
-    def _bytes(self) -> None:
-        # The length first: it moves the position, too.
-        length = self._long()
-        self.at += length
-
-    def _long(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-
-
 def _fits(writer: Schema, reader: Schema) -> bool:
     """Whether Java takes the writer's value, of a type that holds no others, for the reader's."""
     if writer.type != reader.type:
         return reader.type in PROMOTIONS.get(writer.type, ())
     if isinstance(writer, Fixed) and isinstance(reader, Fixed):
         return writer.name == reader.name and writer.size == reader.size
-    return not isinstance(writer, Enum)
+    return not (isinstance(writer, Enum) and isinstance(reader, Enum)) or writer.name == reader.name
