@@ -1,17 +1,16 @@
 """The parser of definitions: from JSON values to the model; rejects what is not a schema.
 
-Follows org.apache.avro.Schema.parse. How types are defined and found by name differs between versions of Avro: `parse`
-has that. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.
+Follows org.apache.avro.Schema.parse. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from schemactl.formats.avro.defaults import FieldDefaults, default_of
-from schemactl.formats.avro.names import Path, first_repeated, is_plain_name, pointer, qualify
+from schemactl.formats.avro.defaults import INT_RANGE, LONG_RANGE, FieldDefaults, default_of
+from schemactl.formats.avro.equality import equal
+from schemactl.formats.avro.names import Path, first_repeated, is_name, is_plain_namespace, pointer, qualify
 from schemactl.formats.avro.references import (
     Holder,
     Unresolved,
@@ -50,13 +49,23 @@ _ORDERS: Final[Mapping[str, Order]] = {
     "DESCENDING": "descending",
     "IGNORE": "ignore",
 }
-_INT32: Final = range(-(2**31), 2**31)
 _MAX_FIXED_SIZE: Final = 2**31 - 9
 """The longest array of bytes that Java's Avro makes."""
 
 
-class DefinitionReader(ABC):
-    """The reader of one definition."""
+class DefinitionReader:
+    """The reader of one definition, by the rules of Avro 1.12.1 as Pulsar uses it; `parse` has the other dialects.
+
+    References are resolved when the whole text is read. A type may be defined again where the second definition equals the
+    first.
+
+    Attributes:
+        known_inside: a type is known from its name on, without fields, properties and aliases; else when it is complete.
+        marks: what names may hold besides letters and digits.
+    """
+
+    known_inside: ClassVar[bool] = False
+    marks: ClassVar[str] = "_$"
 
     def __init__(self, text: str, json: JsonValue, defaults: FieldDefaults | None) -> None:
         """Take the `text` and the `json` it holds. `defaults` judges the defaults of fields; None: they may be anything."""
@@ -91,28 +100,45 @@ class DefinitionReader(ABC):
 
     # What dialects differ in.
 
-    @abstractmethod
     def _is_name(self, name: str) -> bool:
-        """Whether `name` may name a type, a field or a symbol. Plain names always may."""
+        """Whether `name` may name a type, a field or a symbol."""
+        return is_name(name, others=self.marks)
 
-    @abstractmethod
     def _reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         """Return the type called `name` where `namespace` is in force."""
+        full = f"{namespace}.{name}" if namespace and "." not in name else name
+        known = self._types.get(full) or self._types.get(name)
+        if known is None:
+            known = Unresolved(full, path, len(self._unresolved))
+            self._unresolved.append(known)
+        return known
 
-    @abstractmethod
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         """Return the type that `{"type": name}` refers to."""
+        return self._reference(name, namespace, path)
 
-    known_inside: ClassVar[bool]
-    """Whether a type is known from its name on, without fields, properties and aliases; else when it is complete."""
-
-    @abstractmethod
     def _define(self, named: NamedSchema, path: Path) -> None:
         """Make a type known by its name."""
+        namespace = named.namespace
+        if namespace and not is_plain_namespace(namespace):
+            for part in namespace.split("."):
+                if not self._is_name(part):
+                    raise bad_name(part, f"a part of the namespace {namespace}", (path, "namespace"))
+        earlier = self._types.setdefault(named.full_name, named)
+        if earlier is not named and not self._is_same(named, earlier):
+            fix = "refer to the first definition by its name, or make the two equal"
+            raise invalid(f"{named.full_name} is defined twice", path, "name", fix=fix)
 
-    @abstractmethod
+    def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
+        """Whether a type may be defined again as `named`."""
+        return equal(named, earlier)
+
     def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
-        """Reject properties of a record, array or map that the dialect cannot keep."""
+        """Reject what is lost of the properties of records, arrays and maps when they are copied."""
+        for key, value in properties.items():
+            if _holds_big_integer(value):
+                what = f"the property {key} holds an integer of more than 64 bits"
+                raise invalid(what, path, fix="write the number as text", exception="AvroRuntimeException")
 
     # One method for each kind of schema.
 
@@ -216,7 +242,7 @@ class DefinitionReader(ABC):
             raise _no_list(json, "symbols", path)
         if not _are_plain_names(symbols):
             for index, symbol in enumerate(symbols):
-                if type(symbol) is not str or not (is_plain_name(symbol) or self._is_name(symbol)):
+                if type(symbol) is not str or not self._is_name(symbol):
                     raise bad_name(symbol, "the symbol", (path, "symbols", index))
         if len(set(symbols)) < len(symbols):
             twice = first_repeated(symbols)
@@ -235,7 +261,7 @@ class DefinitionReader(ABC):
     def _fixed(self, json: Json, namespace: str | None, path: Path) -> Schema:
         full_name, name, space = self._name(json, namespace, path)
         size = json.get("size")
-        if type(size) is not int or size not in _INT32:
+        if type(size) is not int or size not in INT_RANGE:
             what = f'"size" of fixed {full_name} is {shown(size)}; expected a number of bytes'
             raise invalid(what, path, "size")
         if size < 0 or size > _MAX_FIXED_SIZE:
@@ -326,7 +352,7 @@ class DefinitionReader(ABC):
         aliases: dict[str, None] = {}
         for index, given in enumerate(_aliases(json, path)):
             full_name, name, _ = qualify(given, named.namespace)
-            if not is_plain_name(name) and not self._is_name(name):
+            if not self._is_name(name):
                 raise bad_name(name, "the alias", (path, "aliases", index))
             aliases[full_name] = None
         named.aliases = tuple(aliases)
@@ -366,7 +392,7 @@ def _no_list(json: Json, key: str, path: Path) -> InvalidAvro:
 
 def _primitive(kind: str, json: Json) -> Primitive:
     properties = _properties(json) if len(json) > 1 else NO_PROPERTIES
-    return Primitive(kind, properties) if properties else PRIMITIVES[kind]
+    return Primitive(kind, kind, properties) if properties else PRIMITIVES[kind]
 
 
 def _properties(json: Json, reserved: frozenset[str] = _RESERVED) -> Mapping[str, JsonValue]:
@@ -386,6 +412,12 @@ def _aliases(json: Json, path: Path) -> list[str]:
     if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
         raise invalid(f'"aliases" is {shown(aliases)}; expected an array of names', path, "aliases")
     return aliases
+
+
+def _holds_big_integer(value: JsonValue) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_holds_big_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and value not in LONG_RANGE
 
 
 def _order(json: Json, path: Path) -> Order:

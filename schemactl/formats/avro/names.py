@@ -22,15 +22,10 @@ def qualify(name: str, namespace: str | None) -> Name:
     return f"{namespace}.{name}", name, namespace
 
 
-def is_plain_name(name: str) -> bool:
-    """Whether `name` is of ASCII letters, digits and `_`, and starts with none of the digits: every release accepts it."""
-    return name.isidentifier() and name.isascii()
-
-
 @lru_cache(maxsize=1_000)
 def is_plain_namespace(namespace: str) -> bool:
-    """Whether all parts of `namespace` are such names."""
-    return all(map(is_plain_name, namespace.split(".")))
+    """Whether all parts of `namespace` are of ASCII letters, digits and `_`, which every release accepts."""
+    return all(part.isidentifier() and part.isascii() for part in namespace.split("."))
 
 
 def is_name(name: str, *, others: str) -> bool:

@@ -11,13 +11,10 @@ from typing import Final
 from schemactl.formats.avro.defaults import FieldDefaults
 from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
 from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.names import Path, is_name, is_plain_name, is_plain_namespace, qualify
-from schemactl.formats.avro.references import Unresolved
+from schemactl.formats.avro.names import Path, qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
 from schemactl.formats.avro.text import InvalidAvro, TrailingText, decode, read, shown, without_comments
 from schemactl.model import Release
-
-_INT64: Final = range(-(2**63), 2**63)
 
 
 def parse(text: bytes | str, release: Release, *, validate_defaults: bool = False) -> Schema:
@@ -77,12 +74,10 @@ def _read(text: bytes | str, dialect: type[DefinitionReader], defaults: FieldDef
 
 
 class Avro111(DefinitionReader):
-    """Avro 1.11.4 in Pulsar 4.0: a type is defined once, and before it is used."""
+    """Avro 1.11.4 in Pulsar 4.0: a type is defined once, and before it is used; namespaces and properties are not looked at."""
 
     known_inside = True
-
-    def _is_name(self, name: str) -> bool:
-        return is_name(name, others="_")
+    marks = "_"
 
     def _reference(self, name: str, namespace: str | None, path: Path) -> Schema:
         known = self._known(name, namespace, path) or self._types.get(qualify(name, None)[0])
@@ -105,7 +100,7 @@ class Avro111(DefinitionReader):
 
     def _known(self, name: str, namespace: str | None, path: Path) -> NamedSchema | None:
         full_name, local, _ = qualify(name, namespace)
-        if not is_plain_name(local) and not self._is_name(local):
+        if not self._is_name(local):
             raise bad_name(local, "the type's name", path)
         return self._types.get(full_name)
 
@@ -121,45 +116,9 @@ class Avro111(DefinitionReader):
 
 
 class Avro1120(DefinitionReader):
-    """Avro 1.12.0 in Pulsar 4.2: references are resolved when the whole text is read.
-
-    A type may be defined again where the second definition equals the first. Types are known as soon as they are named,
-    which is before records have fields, and anything has properties. Names may hold `$` (Pulsar's CompatibleNameValidator).
-    """
+    """Avro 1.12.0 in Pulsar 4.2: types are known as soon as they are named, which is before records have fields."""
 
     known_inside = True
-
-    def _is_name(self, name: str) -> bool:
-        return is_name(name, others="_$")
-
-    def _reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        full = f"{namespace}.{name}" if namespace and "." not in name else name
-        known = self._types.get(full) or self._types.get(name)
-        if known is None:
-            known = Unresolved(full, path, len(self._unresolved))
-            self._unresolved.append(known)
-        return known
-
-    def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
-        return self._reference(name, namespace, path)
-
-    def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
-        # Records, arrays and maps are copied, and such numbers get lost on the way.
-        for key, value in properties.items():
-            if _holds_big_integer(value):
-                what = f"the property {key} holds an integer of more than 64 bits"
-                raise invalid(what, path, fix="write the number as text", exception="AvroRuntimeException")
-
-    def _define(self, named: NamedSchema, path: Path) -> None:
-        namespace = named.namespace
-        if namespace and not is_plain_namespace(namespace):
-            for part in namespace.split("."):
-                if not is_plain_name(part) and not self._is_name(part):
-                    raise bad_name(part, f"a part of the namespace {namespace}", (path, "namespace"))
-        earlier = self._types.setdefault(named.full_name, named)
-        if earlier is not named and not self._is_same(named, earlier):
-            fix = "refer to the first definition by its name, or make the two equal"
-            raise invalid(f"{named.full_name} is defined twice", path, "name", fix=fix)
 
     def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
         if isinstance(named, Record):
@@ -168,16 +127,7 @@ class Avro1120(DefinitionReader):
         return equal(named, earlier)
 
 
-class Avro1121(Avro1120):
-    """Avro 1.12.1 and newer: types are known when they are complete, so that a record inside itself is a reference."""
-
-    known_inside = False
-
-    def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
-        return equal(named, earlier)
-
-
-class Avro1122(Avro1121):
+class Avro1122(DefinitionReader):
     """Avro 1.12.2 in Pulsar 5.0, which reads `{"type": "Name"}` for it, with a JSON parser that refuses comments (AvroSchemaCompat)."""
 
     def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
@@ -187,30 +137,16 @@ class Avro1122(Avro1121):
         return self._reference(name, namespace, path)
 
 
-class _AvroOfSpark(Avro1120):
-    """Names are as Avro itself has them."""
-
-    def _is_name(self, name: str) -> bool:
-        return is_name(name, others="_")
-
-
-class AvroOfSpark40(_AvroOfSpark):
+class AvroOfSpark40(Avro1120):
     """Avro 1.12.0 in Spark 4.0."""
 
+    marks = "_"
 
-class AvroOfSpark41(_AvroOfSpark, Avro1121):
+
+class AvroOfSpark41(DefinitionReader):
     """Avro 1.12.1 in Spark 4.1 to 4.3."""
 
-
-def _holds_big_integer(value: JsonValue) -> bool:
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, int) and item not in _INT64:
-            return True
-        if isinstance(item, dict | list):
-            todo.extend(item.values() if isinstance(item, dict) else item)
-    return False
+    marks = "_"
 
 
 _DIALECTS: Final[Mapping[Release, type[DefinitionReader]]] = {

@@ -8,6 +8,7 @@ its definition. Only a primitive without properties is the same node everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
@@ -30,27 +31,17 @@ NO_DEFAULT: Final = _NoDefault()
 Order = Literal["ascending", "descending", "ignore"]
 
 
-class Node:
-    """What every schema is."""
-
-    __slots__ = ()
-
-
-class Primitive(Node):
+@dataclass(eq=False, repr=False, slots=True)
+class Primitive:
     """`null`, `boolean`, `int`, `long`, `float`, `double`, `bytes` or `string`: both its `type` and its `full_name`."""
 
-    __slots__ = ("full_name", "properties", "type")
-
-    def __init__(self, type_name: str, properties: Mapping[str, JsonValue]) -> None:
-        self.type = self.full_name = type_name
-        self.properties = properties
-
-    def __repr__(self) -> str:
-        return f"<{self.type}>"
+    type: str
+    full_name: str
+    properties: Mapping[str, JsonValue]
 
 
 PRIMITIVES: Final[Mapping[str, Primitive]] = {
-    name: Primitive(name, NO_PROPERTIES)
+    name: Primitive(name, name, NO_PROPERTIES)
     for name in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 }
 """The primitives without properties, by name."""
@@ -58,52 +49,37 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
 PRIMITIVE_TYPES: Final = frozenset(PRIMITIVES)
 
 
-class Array(Node):
+@dataclass(eq=False, repr=False, slots=True)
+class Array:
     """An array of `items`."""
 
     type: ClassVar[str] = "array"
     full_name: ClassVar[str] = "array"
-    __slots__ = ("items", "properties")
-
-    def __init__(self, items: Schema, properties: Mapping[str, JsonValue]) -> None:
-        self.items = items
-        self.properties = properties
-
-    def __repr__(self) -> str:
-        return "<array>"
+    items: Schema
+    properties: Mapping[str, JsonValue]
 
 
-class Map(Node):
+@dataclass(eq=False, repr=False, slots=True)
+class Map:
     """A map from strings to `values`."""
 
     type: ClassVar[str] = "map"
     full_name: ClassVar[str] = "map"
-    __slots__ = ("properties", "values")
-
-    def __init__(self, values: Schema, properties: Mapping[str, JsonValue]) -> None:
-        self.values = values
-        self.properties = properties
-
-    def __repr__(self) -> str:
-        return "<map>"
+    values: Schema
+    properties: Mapping[str, JsonValue]
 
 
-class Union(Node):
+@dataclass(eq=False, repr=False, slots=True)
+class Union:
     """One of `branches`, none of which is a union. A union has no properties of its own."""
 
     type: ClassVar[str] = "union"
     full_name: ClassVar[str] = "union"
     properties: ClassVar[Mapping[str, JsonValue]] = NO_PROPERTIES
-    __slots__ = ("branches",)
-
-    def __init__(self, branches: tuple[Schema, ...]) -> None:
-        self.branches = branches
-
-    def __repr__(self) -> str:
-        return f"<union of {len(self.branches)}>"
+    branches: tuple[Schema, ...]
 
 
-class Named(Node):
+class Named:
     """A named type.
 
     Attributes:
@@ -124,9 +100,6 @@ class Named(Node):
         self.name = name
         self.namespace = namespace
         self.aliases: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<{self.type} {self.full_name}>"
 
 
 class Fixed(Named):
@@ -180,9 +153,6 @@ class Field:
         self.schema = schema
         self.default: JsonValue = NO_DEFAULT
         self.aliases: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<field {self.name}>"
 
 
 Schema = Primitive | Array | Map | Union | Fixed | Enum | Record
