@@ -7,9 +7,12 @@ import json
 import re
 from collections.abc import Iterable
 from types import NoneType, UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemactl.model import Commit, SchemaInfo, SchemaType
+
+if TYPE_CHECKING:
+    from schemactl.verdicts import Breakage
 
 Json = dict[str, Any]
 
@@ -53,6 +56,17 @@ def read_schema(value: Json | None) -> SchemaInfo | None:
         return None
     content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()
     return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
+
+
+def breakage_value(breakage: Breakage) -> Json:
+    """Return an incompatibility with a stored version."""
+    found = breakage.incompatibility
+    return {
+        "rule": found.rule,
+        "pointer": found.pointer,
+        "direction": breakage.direction,
+        "against": breakage.against,
+    }
 
 
 _LARGEST_LONG = (1 << 63) - 1

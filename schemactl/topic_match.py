@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from schemactl.errors import UsageError, did_you_mean
-from schemactl.model import TopicName
+
+if TYPE_CHECKING:
+    from schemactl.model import TopicName
 
 _GLOB_PARTS = re.compile(r"\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
 _MOST_LISTED = 5

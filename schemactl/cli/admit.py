@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
-from typing import Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from schemactl import history
-from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force
-from schemactl.broker.connect import Role
 from schemactl.cli import REFUSED, Context
-from schemactl.cli.json_lines import Answer, Request, answer_lines
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
-from schemactl.compat import judge
-from schemactl.definition_json import InvalidInput, properties_of
-from schemactl.errors import RegistryError, SchemaRejected, UsageError
-from schemactl.formats import explain
-from schemactl.model import (
-    BrokerDefaults,
-    Catalog,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    Topic,
-    TopicName,
-    live,
-)
-from schemactl.plan import renamed_topic
-from schemactl.registry import Scope
-from schemactl.registry.database import MEMORY
-from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.storage import MemoryStorage
+from schemactl.errors import UsageError
+
+if TYPE_CHECKING:
+    from schemactl.broker import Decision, PoliciesInForce
+    from schemactl.broker.connect import Role
+    from schemactl.model import Catalog, Release, SchemaInfo, Topic
 
 _MOST_SHOWN = 3
-ROLES: Final = get_args(Role)
-_SPACE = NamespaceName("tenant", "namespace")
+_ROLES: Final[tuple[Role, ...]] = ("producer", "consumer", "reader")
 
 _EPILOG = """\
 Exit code 100: the broker would reject it; its answer and the fix are on standard output.
@@ -70,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "approved history says it should be, or, with --target, as the registry has it now."
     )
     parser.epilog = _EPILOG
-    parser.add_argument("role", nargs="?", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
+    parser.add_argument("role", nargs="?", choices=_ROLES, metavar="ROLE", help=", ".join(_ROLES))
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
     add_schema_arguments(parser)
     add_options(
@@ -91,11 +68,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.jsonl:
         if args.role or args.topic:
             raise UsageError("--jsonl reads its questions from standard input, not from the command line")
-        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(connect, release=Release.R4_0)) else 1
+        from schemactl.cli.admit_lines import connect
+        from schemactl.cli.json_lines import answer_lines
+
+        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
     if args.role is None or args.topic is None:
         raise UsageError(
             "who wants in, and where?", fix="schemactl admit producer|consumer|reader TOPIC, or --jsonl"
         )
+    from schemactl.broker import TopicState, admit
+
     question = _question(args, context)
     state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
     decision = admit(args.role, question.client, state, question.policies, question.release)
@@ -128,6 +110,8 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
 
 def _client(args: argparse.Namespace, context: Context, chosen: Chosen) -> tuple[SchemaInfo | None, str]:
     """Return the schema that the client brings, and what to call it."""
+    from schemactl.model import SchemaInfo, SchemaType
+
     if args.without_schema:
         return None, "no schema"
     if args.auto:
@@ -146,6 +130,12 @@ def _state(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic as history or a registry has it, and what is in force there."""
+    from schemactl import history
+    from schemactl.broker import policies_in_force
+    from schemactl.model import Topic
+    from schemactl.plan import renamed_topic
+    from schemactl.registry import Scope
+
     if args.target is None:
         project, _ = history.load_project(context.directory, context.config)
         strategy, _ = approved.strategy(topic.name, project.defaults)
@@ -185,6 +175,9 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
 
 def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
     """Say what the broker's message means, where it only has the definitions that it compared."""
+    from schemactl.compat import judge
+    from schemactl.formats import explain
+
     if question.client is None or "\n" not in decision.message:
         return
     topic, policies = question.topic, question.policies
@@ -202,6 +195,7 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
 
 
 def _fix(question: _Question, decision: Decision) -> str:
+    from schemactl.model import live
 
     if question.client is None:
         return "give the client the topic's schema, or turn schema_validation_enforced off"
@@ -228,152 +222,3 @@ def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]
             "schema_validation_enforced": question.policies.schema_validation_enforced,
         },
     }
-
-
-def connect(request: Request, *, release: Release) -> Answer:
-    """Return whether the client of one line is let in, and which versions are live then.
-
-    Raises:
-        InvalidInput: the line is not what is expected.
-    """
-    state, policies = _object(request, "topic_state"), _object(request, "policies")
-    role = _one_of(request.get("role"), ROLES, "role")
-    client = _schema(request.get("client_schema"), "client_schema")
-    try:
-        topic = TopicName.parse(f"{state.get('domain', 'persistent')}://{_SPACE}/topic")
-    except ValueError as error:
-        raise InvalidInput(f"`topic_state.domain`: {error}") from None
-    defaults = BrokerDefaults(_strategy_of(policies, "broker_strategy") or CompatibilityStrategy.FULL)
-    with closing(
-        EmbeddedRegistry(MEMORY, storage=MemoryStorage(), release=release, defaults=defaults)
-    ) as registry:
-        registry.create_namespace(_SPACE)
-        _prepare(registry, topic, state)
-        _set_policies(registry, topic, policies)
-        decision = registry.connect(
-            topic,
-            role,  # type: ignore[arg-type]  # one of the roles
-            client,
-            producers=_count(state, "open_producers"),
-            consumers=_count(state, "open_consumers"),
-            has_data=state.get("has_data") is True,
-        )
-        held = live(registry.versions(topic))
-    return {
-        "allowed": decision.allowed,
-        "live_after": [
-            {"type": version.info.type.name, "version": version.number} for version in held if version.info
-        ],
-        "reason": f"{decision.error}: {decision.message}" if decision.error else None,
-    }
-
-
-def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
-    """Take the topic through the steps, under policies that refuse nothing."""
-    registry.set_namespace_policies(
-        _SPACE,
-        Policies(
-            CompatibilityStrategy.ALWAYS_COMPATIBLE,
-            is_allow_auto_update_schema=True,
-            schema_validation_enforced=False,
-        ),
-    )
-    steps = state.get("steps", [])
-    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        raise InvalidInput("`topic_state.steps` is not a list of objects")
-    for number, step in enumerate(steps):
-        where = f"topic_state.steps[{number}]"
-        try:
-            _step(registry, topic, step, where)
-        except RegistryError as error:
-            refused = " is rejected" if isinstance(error, SchemaRejected) else ""
-            raise InvalidInput(f"`{where}`{refused}: {error.what}") from None
-
-
-def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
-    info = _schema(step.get("schema"), f"{where}.schema")
-    match step.get("op"):
-        case "create_topic":
-            registry.create_topic(topic, None)
-        case "upload" if info is not None:
-            registry.put_schema(topic, info)
-        case "open" | "publish":
-            role = _one_of(step.get("role", "producer"), ROLES, f"{where}.role")
-            decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
-            if not decision.allowed:
-                raise InvalidInput(f"`{where}` is rejected: {decision.message}")
-        case "delete":
-            registry.delete_schema(topic)
-        case "force_delete":
-            registry.delete_schema(topic, force=True)
-        case "consume_all":
-            pass  # what is read stays stored, and `has_data` says what matters
-        case other:
-            raise InvalidInput(f"`{where}.op` is {other!r}, which is not a step")
-
-
-def _set_policies(registry: EmbeddedRegistry, topic: TopicName, given: dict[str, Any]) -> None:
-    # A flag that is not set at any level is the broker's own.
-    auto_update = given.get("allow_auto_update", True) is not False
-    enforced = given.get("validation_enforced") is True
-    strategy = _strategy_of(given, "namespace_strategy") or CompatibilityStrategy.UNDEFINED
-    registry.set_namespace_policies(_SPACE, Policies(strategy, auto_update, enforced))
-    own = _strategy_of(given, "topic_strategy")
-    if own is not None:
-        if registry.metadata.topic(topic) is None:
-            registry.create_topic(topic, None)
-        registry.set_topic_policies(topic, Policies(own))
-
-
-def _schema(given: object, where: str) -> SchemaInfo | None:
-    if given is None:
-        return None
-    if not isinstance(given, dict):
-        raise InvalidInput(f"`{where}` is not an object")
-    name = given.get("type")
-    if name == "AUTO_PRODUCE":
-        return SchemaInfo(SchemaType.AUTO_PUBLISH)
-    if not isinstance(name, str) or name not in SchemaType.__members__:
-        raise InvalidInput(f"`{where}.type` is {name!r}, which is not a schema type")
-    return SchemaInfo(SchemaType[name], _content(given, where), properties_of(given, where))
-
-
-def _content(given: dict[str, Any], where: str) -> bytes:
-    text, encoded = given.get("text"), given.get("base64")
-    if isinstance(encoded, str):
-        try:
-            return base64.b64decode(encoded, validate=True)
-        except ValueError:
-            raise InvalidInput(f"`{where}.base64` is not base64") from None
-    if text is not None and not isinstance(text, str):
-        raise InvalidInput(f"`{where}.text` is not a string")
-    return (text or "").encode(errors="replace")
-
-
-def _object(request: Request, name: str) -> dict[str, Any]:
-    found = request.get(name)
-    if not isinstance(found, dict):
-        raise InvalidInput(f"`{name}` is not an object")
-    return found
-
-
-def _strategy_of(given: dict[str, Any], name: str) -> CompatibilityStrategy | None:
-    found = given.get(name)
-    return (
-        None
-        if found is None
-        else CompatibilityStrategy(_one_of(found, tuple(CompatibilityStrategy), f"policies.{name}"))
-    )
-
-
-def _one_of(value: object, known: tuple[str, ...], where: str) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise InvalidInput(f"`{where}` is {value!r}; expected one of {', '.join(known)}")
-    return value
-
-
-def _count(given: dict[str, Any], name: str) -> int:
-    found = given.get(name, 0)
-    if not isinstance(found, int) or found < 0:
-        raise InvalidInput(f"`topic_state.{name}` is {found!r}; expected a number")
-    return found

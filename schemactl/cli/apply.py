@@ -10,26 +10,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schemactl import history
-from schemactl.apply import Result, apply_plan, as_planned, restore_left, told_restored
 from schemactl.cli import REFUSED, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import add_arguments, planned
-from schemactl.cli.reviewed_plan import Review, reviewed
 from schemactl.cli.selection import output_file, target_of
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
-from schemactl.model import Catalog
-from schemactl.plan import Plan, PlanStep, RestoreStrategy, renamed
-from schemactl.plan.file import plan_digest, write_json
-from schemactl.report import numbers_text
-from schemactl.report.plan_json import result_document
-from schemactl.report.plan_text import describe, render, render_result
-from schemactl.target_numbers.pairs import topic_values
 
 if TYPE_CHECKING:
+    from schemactl.apply import Result
+    from schemactl.cli.reviewed_plan import Review
     from schemactl.json_values import Json
+    from schemactl.plan import Plan, PlanStep
     from schemactl.registry import Registry
-
 
 RESULT_OPTION = "--result FILE: write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)"
 
@@ -61,6 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be rejected."""
+    from schemactl.cli.reviewed_plan import reviewed
+    from schemactl.report.plan_text import render
+
     with (reviewed if args.plan else planned)(args, context) as (plan, registry, review):
         if plan.refusals or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color))
@@ -76,12 +71,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def print_restored(plan: Plan, registry: Registry) -> None:
     """Restore, and report, the topics that a killed `apply` left relaxed: that is done whatever becomes of the rest."""
+    from schemactl.apply import restore_left, told_restored
+    from schemactl.plan import RestoreStrategy
+
     names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
     for name, own in restore_left(registry, names):
         print(told_restored(name, own))
 
 
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
+    from schemactl.plan.file import plan_digest
 
     found = plan_digest(plan)
     if found != approved:
@@ -96,6 +95,11 @@ def carry_out(
     plan: Plan, registry: Registry, args: argparse.Namespace, context: Context, review: Review | None = None
 ) -> int:
     """Carry out the plan, write its result to the file that --result names, and return the exit code of `apply`."""
+    from schemactl.apply import Result, apply_plan, as_planned
+    from schemactl.plan.file import write_json
+    from schemactl.report import numbers_text
+    from schemactl.report.plan_json import result_document
+    from schemactl.report.plan_text import describe, render_result
 
     def progress(number: int, step: PlanStep) -> None:
         context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
@@ -130,6 +134,11 @@ def carry_out(
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
     """Return what asks, whenever it is called, which numbers the registry gave to Git's versions."""
+    from schemactl import history
+    from schemactl.model import Catalog
+    from schemactl.plan import renamed
+    from schemactl.target_numbers.pairs import topic_values
+
     git = Catalog()
     if plan.origin.tip is not None:
         # Warnings about the target have been printed before.

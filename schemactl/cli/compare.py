@@ -9,19 +9,11 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from schemactl import formats
-from schemactl.broker.checkers import checkers
 from schemactl.cli import Context
-from schemactl.cli.json_lines import Answer, Request, answer_lines
 from schemactl.cli.parser import add_options
-from schemactl.cli.show import breakage_value
-from schemactl.compat import judge
-from schemactl.definition_json import InvalidInput, definition_of, proto_of
 from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats import protobuf_native
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.schema_text import canonical_form, fingerprints
 from schemactl.model import (
     OPTIONAL_CHECKERS,
     CompatibilityStrategy,
@@ -32,6 +24,9 @@ from schemactl.model import (
     SchemaVersion,
     live,
 )
+
+if TYPE_CHECKING:
+    from schemactl.cli.json_lines import Answer, Request
 
 _EPILOG = """\
 one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
@@ -91,6 +86,9 @@ def _category(text: str) -> str:
 
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Return 0: every line was read; 1: at least one was not."""
+    from schemactl.broker.checkers import checkers
+    from schemactl.cli.json_lines import answer_lines
+
     # Schemas are many small objects that stay: looking them through for garbage over and over takes a sixth of the time.
     gc.set_threshold(50_000)
     if args.fingerprint:
@@ -106,6 +104,9 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
     """Compile every `.proto` of some lines in one run of protoc."""
+    from schemactl.definition_json import proto_of
+    from schemactl.formats import protobuf_native
+
     entries = [
         entry
         for request in requests
@@ -127,6 +128,10 @@ def _verdicts(
     category: ProtoCategory | None = None,
     optional: tuple[str, ...] = (),
 ) -> Answer:
+    from schemactl.compat import judge
+    from schemactl.definition_json import InvalidInput, definition_of
+    from schemactl.json_values import breakage_value
+
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
         known = ", ".join(CompatibilityStrategy)
@@ -136,7 +141,7 @@ def _verdicts(
     verdict = judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional)
     # Java throws at an ambiguous alias instead of listing anything; `data` is breaking all the same.
     listed = (each for each in verdict.data if each.incompatibility.rule != "AMBIGUOUS_ALIAS")
-    said: Answer = {
+    answer: Answer = {
         "broker": verdict.broker.outcome.value,
         "version": verdict.broker.version,
         "test": verdict.test.outcome.value,
@@ -144,25 +149,30 @@ def _verdicts(
         "incompatibilities": [breakage_value(each) for each in listed],
     }
     if category:
-        said["proto_rules"] = _proto_rules(existing, new, category)
-    return said
+        answer["proto_rules"] = _proto_rules(existing, new, category)
+    return answer
 
 
 def _identity(request: Request) -> Answer:
-    key = formats.identity(definition_of(request.get("new"), "new"))
-    return {
-        "equal": [version.info is not None and _key(version.info) == key for version in _existing(request)]
-    }
+    from schemactl.definition_json import definition_of
+    from schemactl.formats import identity
 
+    key = identity(definition_of(request.get("new"), "new"))
 
-def _key(info: SchemaInfo) -> object:
-    try:
-        return formats.identity(info)
-    except InvalidSchema:
-        return None
+    def is_equal(info: SchemaInfo) -> bool:
+        try:
+            return identity(info) == key
+        except InvalidSchema:
+            return False
+
+    return {"equal": [version.info is not None and is_equal(version.info) for version in _existing(request)]}
 
 
 def _fingerprint(request: Request) -> Answer:
+    from schemactl.definition_json import InvalidInput
+    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.schema_text import canonical_form, fingerprints
+
     text = request.get("schema")
     if not isinstance(text, str):
         raise InvalidInput("`schema` is not a string")
@@ -175,18 +185,22 @@ def _proto_rules(
     existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
 ) -> list[Answer] | None:
     """Return what buf's `category` finds between the latest live version and `new`; None where one of them does not parse."""
+    from schemactl.formats import spec
+
     versions = live(existing)
     old = versions[-1].info if versions else None
     if old is None:
         return []
     try:
-        found = formats.spec(new).buf_violations(category, new=new, old=old)
+        found = spec(new).buf_violations(category, new=new, old=old)
         return [{"rule": each.rule, "pointer": each.pointer, "message": each.message} for each in found]
     except InvalidSchema:
         return None
 
 
 def _existing(request: Request) -> list[SchemaVersion]:
+    from schemactl.definition_json import InvalidInput, definition_of
+
     existing = request.get("existing")
     if not isinstance(existing, list):
         raise InvalidInput("`existing` is not a list of definitions")

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import REFUSED, Context
-from schemactl.cli.json_lines import Answer, Request, answer_lines
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, codec_of, reading, require_codec, schema_of
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
-from schemactl.definition_json import InvalidInput
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.messages import format_version
 
 if TYPE_CHECKING:
+    from schemactl.cli.json_lines import Answer, Request
     from schemactl.codec import Options
     from schemactl.model import SchemaInfo
     from schemactl.target_numbers import TargetVersion
@@ -90,6 +88,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
             )
+        from schemactl.cli.json_lines import answer_lines
+
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _lines) else 1
     if not args.topic:
         raise UsageError("name the TOPIC of the message, or ask for --jsonl")
@@ -129,6 +129,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
     """Return what wrote the message, with the commit that brought it."""
+    from schemactl.messages import format_version
+
     git = writer.git if writer else None
     if target is None and git is not None:
         return format_version(git)
@@ -160,7 +162,7 @@ def _lines(request: Request) -> Answer:
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
-    from schemactl.definition_json import described
+    from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import pair_of, spec
     from schemactl.formats.avro.parse import parse
     from schemactl.model import Release
@@ -214,6 +216,8 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
 
 
 def _messages(given: Any, where: str) -> list[bytes | None]:
+    from schemactl.definition_json import InvalidInput
+
     if not isinstance(given, list):
         raise InvalidInput(
             f"`{where}` is {'missing' if given is None else 'not a list'}: give the bytes of each in base64"

@@ -15,11 +15,8 @@ from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
-from schemactl.formats import explain, spec
-from schemactl.formats.outline import changes
 from schemactl.messages import day
 from schemactl.report.style import paint
-from schemactl.verdicts import Breakage
 
 if TYPE_CHECKING:
     from schemactl.history import History
@@ -63,6 +60,8 @@ class Side:
     @property
     def text(self) -> list[str]:
         """The definition's lines, laid out the same on both sides: layout is no difference."""
+        from schemactl.formats import spec
+
         return spec(self.info).lines(self.info)
 
 
@@ -104,6 +103,7 @@ def _side(history: History, chosen: Chosen) -> Side:
 
 
 def _text(old: Side, new: Side, *, color: bool) -> str:
+    from schemactl.formats.outline import changes
 
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
@@ -145,6 +145,9 @@ def _alike(one: list[str], other: list[str]) -> int:
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     """Say whether one side can read the other, and the reasons where it cannot."""
+    from schemactl.formats import explain
+    from schemactl.verdicts import Breakage
+
     reader, writer = (new, old) if newer_reads else (old, new)
     found = incompatibilities(reader=reader.info, writer=writer.info)
     sentence = f"{reader.name} reads {writer.name}"
@@ -160,6 +163,7 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
 
 
 def _facts(old: Side, new: Side) -> dict[str, Any]:
+    from schemactl.formats.outline import changes
 
     return {
         "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},

@@ -5,42 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl import history, topic_match
+from schemactl import topic_match
 from schemactl.cli import CHANGES, REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import ChosenTarget, add_selection, origin_of, target_of
-from schemactl.declare import WorktreeFiles
-from schemactl.declare.catalog import in_roots
-from schemactl.drift import DriftReport, find
 from schemactl.errors import UsageError
-from schemactl.messages import versions
-from schemactl.plan import applicable, observe, renamed, renamed_numbers, renamed_topic, scope_of, select
-from schemactl.printing import on_one_line
-from schemactl.registry import Registry, Scope
-from schemactl.report import drift_json, drift_text
-from schemactl.target_numbers import (
-    TargetNumbers,
-    TopicApart,
-    TopicNumbers,
-    accept,
-    find_apart,
-    lost_numbers,
-    numbers_of,
-    numbers_path,
-    read_numbers,
-    topic_apart,
-    twin_of,
-)
-from schemactl.target_numbers.writing import write_numbers
 
 if TYPE_CHECKING:
+    from schemactl.drift import DriftReport
     from schemactl.history import History, Repository
-    from schemactl.model import Catalog, Target, TopicName
+    from schemactl.model import Catalog
+    from schemactl.registry import Registry, Scope
+    from schemactl.target_numbers import TargetNumbers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,9 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
     if args.accept:
-        return _accept(args, context)
+        from schemactl.cli.accepting import accept_numbers
+
+        return accept_numbers(args, context)
     if args.reason is not None:
         raise UsageError("--reason belongs to --accept")
+    from schemactl.report import drift_json, drift_text
 
     report = _report(args, context)
     if args.format == "json":
@@ -87,10 +68,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 @contextmanager
-def _opened(
+def opened(
     args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[ChosenTarget, Repository, Registry, History, TargetNumbers | None]]:
     """Yield the target, the repository, the target's registry, what was approved, and what of its version numbers is recorded."""
+    from schemactl import history
+    from schemactl.target_numbers import numbers_of
+
     place = target_of(args.target, context)
     with history.Repository.open(context.directory) as repository, closing(place.open(context)) as registry:
         approved = history.read(repository, place.project, progress=context.reading_history())
@@ -100,8 +84,12 @@ def _opened(
 
 
 def _report(args: argparse.Namespace, context: Context) -> DriftReport:
+    from schemactl.drift import DriftReport, find
+    from schemactl.plan import applicable, observe, renamed, renamed_numbers, scope_of, select
+    from schemactl.registry import Scope
+    from schemactl.target_numbers import find_apart, lost_numbers
 
-    with _opened(args, context) as (place, repository, registry, approved, numbers):
+    with opened(args, context) as (place, repository, registry, approved, numbers):
         target = place.target
         everything = renamed(approved.catalog, target.namespaces)
         others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())
@@ -126,6 +114,9 @@ def _report(args: argparse.Namespace, context: Context) -> DriftReport:
 
 def _others(registry: Registry, git: Catalog) -> Scope:
     """Return what the registry has and Git never declared."""
+    from schemactl.plan import scope_of
+    from schemactl.registry import Scope
+
     declared, there = scope_of(git), registry.everything()
     managed = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in there.topics if name.schema_id not in managed)
@@ -134,6 +125,8 @@ def _others(registry: Registry, git: Catalog) -> Scope:
 
 def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
     """Return `scope`, and of `others` what was asked for."""
+    from schemactl.registry import Scope
+
     topics = topic_match.select(others.topics, args.topic, args.namespace)
     spaces = frozenset(
         name
@@ -141,120 +134,3 @@ def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
         if (str(name) in args.namespace if args.namespace else not args.topic)
     )
     return Scope(scope.namespaces | spaces | {name.namespace_name for name in topics}, scope.topics | topics)
-
-
-def _accept(args: argparse.Namespace, context: Context) -> int:
-    """Record what the numbers stand for. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
-    if not (args.reason or "").strip():
-        raise UsageError("--accept needs a reason for the record: --reason TEXT")
-    with _opened(args, context) as (place, repository, registry, approved, recorded):
-        if repository.top is None:
-            raise UsageError(
-                "a bare repository has no working tree to record in", fix="work in a clone of it"
-            )
-        target = place.target
-        chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
-        state = observe(registry, scope_of(renamed(chosen, target.namespaces)))
-        found = _acceptable(chosen, state.catalog, _before(place, recorded), target, args.reason)
-        written = write_numbers(found.numbers, Path(place.top)) if found.changed else []
-        is_approved = found.numbers == recorded or not (recorded or found.numbers.topics)
-        _print_accepted(found, written, target, is_approved=is_approved)
-    return REFUSED if found.left_out else 0
-
-
-@dataclass(slots=True)
-class _Found:
-    """What is to be recorded.
-
-    Attributes:
-        before: the record so far.
-        numbers: the whole record.
-        changed: the topics of which it says something new.
-        left_out: those with a version that only a commit explains that the approved history does not have.
-    """
-
-    before: TargetNumbers
-    numbers: TargetNumbers
-    changed: list[TopicApart] = field(default_factory=list)
-    left_out: list[TopicApart] = field(default_factory=list)
-
-
-def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
-    """Return the record so far: what the working tree has, which may not be approved yet, else what was approved."""
-    target, project = place.target, place.project
-    try:
-        path = numbers_path(project, target)
-    except ValueError as error:
-        raise UsageError(
-            f"the target {target.name!r} has no numbers file: {error}",
-            fix=f"name one in {project.path}: targets: {{...: {{numbers: numbers/prod.yaml}}}}",
-        ) from None
-    if in_roots(path, project):
-        raise UsageError(
-            f"{path} would be read as a declaration: it lies in one of the roots of {project.path}",
-            fix="name a file elsewhere, or in a hidden folder, as `numbers:` of the target: .numbers/prod.yaml",
-        )
-    known = read_numbers(WorktreeFiles(place.top), project, target)
-    return known or recorded or TargetNumbers(target.name, path)
-
-
-def _acceptable(
-    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, reason: str
-) -> _Found:
-
-    topics: dict[TopicName, TopicNumbers] = dict(before.topics)
-    found = _Found(before, before)
-    today = datetime.now(UTC).date()
-    for name, topic in sorted(applicable(git).topics.items()):
-        there = registry.topics.get(renamed_topic(name, target.namespaces))
-        entries = there.versions if there else ()
-        old = before.topics.get(name)
-        # What need not be recorded may be: a generated package knows of other spellings only from here.
-        apart = topic_apart(topic, entries, old, twin=git.topics.get(twin_of(name)), spellings=True)
-        if apart.recorded:
-            continue
-        if apart.unexplained:
-            found.left_out.append(replace(apart, name=name))
-            continue
-        new = accept(topic.versions, entries, old, reason=reason.strip(), today=today)
-        topics.pop(name, None)
-        if new:
-            topics[name] = new
-        found.changed.append(replace(apart, name=name))
-    found.numbers = replace(before, topics=topics)
-    return found
-
-
-def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
-    """Print what was recorded, what was not, and what comes next."""
-    path = found.numbers.path
-    if found.changed:
-        print(f"Recorded the version numbers of {target.name} in {path}:")
-        for topic in found.changed:
-            print(f"  {on_one_line(str(topic.name))}: {topic}")
-            old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
-            entries = new.entries.items() if new else ()
-            rejected = [number for number, each in entries if each.git is None and each.foreign is None]
-            if rejected:
-                print(
-                    f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
-                )
-            before = [(number, old.entries.get(number)) for number in rejected] if old else []
-            forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
-            if forgotten:
-                print(
-                    f"    what was recorded of {versions(forgotten)} is not kept: the registry may have lost its list and "
-                    "started a new one. If it did not, add what they were next to `deleted: true`, and their messages can "
-                    "be decoded"
-                )
-        print("\n".join(["Wrote:", *(f"  {each}" for each in written)]))
-    elif not found.left_out:
-        differs = "its differences are recorded" if found.numbers.topics else "they are Git's"
-        print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
-    if not is_approved:
-        print(f"Next: commit {path} with what it names, and merge it; readers use it from then on.")
-    for topic in found.left_out:
-        print(
-            f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
-            f"  Next: schemactl drift --target {target.name} shows how to bring it back."
-        )

@@ -105,6 +105,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             )
         version, vendor = args.wheel_version, args.vendor
         made = wheel(files, generate.package, topics, tip=approved.tip, version=version, vendor=vendor)
+    present = {name for name in files if (out / name).exists()}
     difference = on_disk.write(files, out, below=context.top)
     if args.zip:
         zipped = output_file(args.zip, context, name=f"{generate.package}.zip")
@@ -113,7 +114,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if made:
         on_disk.pack(made.files, Path(context.directory, args.wheel, made.name), below=context.top)
         print(Path(args.wheel, made.name))
-    print(f"{len(files)} files, {len(difference.changed) + len(difference.extra)} written or removed.")
+    created = len({*difference.changed} - present)
+    updated, deleted = len(difference.changed) - created, len(difference.extra)
+    print(f"{len(files)} files: {created} created, {updated} updated, {deleted} deleted.")
     return 0
 
 

@@ -11,25 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl import declare, history, registry_url
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target
 from schemactl.errors import HistoryError, SchemactlError, UsageError
-from schemactl.history.approved import approved
-from schemactl.history.repository import NewCommit, add_commits
-from schemactl.importing import ImportResult, import_catalog, project_text
-from schemactl.messages import moment
-from schemactl.model import Catalog, Commit, Project, Target, TopicName
-from schemactl.output import write
-from schemactl.plan import renamed
 from schemactl.printing import on_one_line
-from schemactl.registry import Registry, Scope
-from schemactl.report.numbers_text import advice
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
-    from schemactl.history.repository import Repository
+    from schemactl.history.repository import NewCommit, Repository
+    from schemactl.importing import ImportResult
+    from schemactl.model import Catalog, Commit, Project, Target, TopicName
+    from schemactl.registry import Registry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +55,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after everything that can be declared is declared."""
+    from schemactl import declare, history
+    from schemactl.importing import import_catalog, project_text
+    from schemactl.model import Catalog
+
     with history.Repository.open(context.directory) as repository:
         if repository.top is None:
             raise UsageError(
@@ -100,6 +97,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
     """Return the project, and whether its file is still to be written."""
+    from schemactl import declare, registry_url
+    from schemactl.model import Project, Target
+
     folder = Path(context.directory).resolve()
     found = context.config or any(
         (parent / declare.PROJECT_FILE).exists()
@@ -155,6 +155,9 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return what was asked for of the registry, by the names it is to be declared under."""
+    from schemactl.plan import renamed
+    from schemactl.registry import Scope
+
     there = registry.everything()
     known = frozenset(there.topics)
     require_matches(
@@ -177,6 +180,9 @@ def _write(
     target: Target,
 ) -> Commit | None:
     """Write everything: as commits, of which the last is returned, or as files alone."""
+    from schemactl.history.repository import NewCommit, add_commits
+    from schemactl.output import write
+
     if args.commit_each_version:
         return add_commits(repository, _commits({**around, **imported.namespace_files}, imported, target))
     files = {**around, **imported.latest}
@@ -199,6 +205,8 @@ def _write(
 
 def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
     """Return the approved ref, where that is not at `tip` now."""
+    from schemactl.history.approved import approved
+
     try:
         ref, found = approved(repository, project)
     except HistoryError:
@@ -208,6 +216,9 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
     """Yield the commits: first what has no versions, then each version."""
+    from schemactl.history.repository import NewCommit
+    from schemactl.messages import moment
+
     now_s = int(time.time())
     if around:
         yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, around)
@@ -251,6 +262,8 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
                 "make one version of them"
             )
         if imported.apart:
+            from schemactl.report.numbers_text import advice
+
             print(f"  {advice(target.name)}")
         print(f"  schemactl plan --target {target.name}")
 

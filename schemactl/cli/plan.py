@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import CHANGES, REFUSED, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.selection import (
     EnvironmentTarget,
     add_selection,
@@ -21,12 +20,10 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import UsageError
-from schemactl.plan import Permissions, Plan, make_plan, observe, renamed, renamed_topic, scope_of, select
-from schemactl.plan.file import plan_digest, read, write
-from schemactl.report import plan_json, plan_text
 
 if TYPE_CHECKING:
     from schemactl.model import TopicName
+    from schemactl.plan import Plan
     from schemactl.registry import Registry
 
 
@@ -70,6 +67,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
     if args.action:
         return _show(args, context)
+    from schemactl.cli.reviewed_plan import command_for
+    from schemactl.plan.file import write
 
     with planned(args, context) as (plan, *_):
         out = output_file(args.out, context, name="plan.json") if args.out else None
@@ -91,11 +90,16 @@ def _show(args: argparse.Namespace, context: Context) -> int:
                 f"--{option.replace('_', '-') if getattr(args, option) else 'target'} applies when a plan is made, not to "
                 "`plan show`"
             )
+    from schemactl.plan.file import read
+
     return _print(read(relative_path(args.plan, context)), args, context)
 
 
 def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
     """Print the plan and return the exit code of `plan`."""
+    from schemactl.plan.file import plan_digest
+    from schemactl.report import plan_json, plan_text
+
     if args.format == "json":
         print(plan_json.render(plan))
     else:
@@ -110,6 +114,8 @@ def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, None]]:
     """Yield the plan from approved history to the target's registry, and that registry, open; a new plan needs no review."""
+    from schemactl.plan import Permissions, make_plan, observe, renamed, renamed_topic, scope_of, select
+
     chosen = target_of(args.target, context)
     target = chosen.target
     approved = context.approved(chosen.project)

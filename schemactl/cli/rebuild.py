@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from schemactl import plan as planning
 from schemactl.cli import REFUSED, Context
 from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_restored
 from schemactl.cli.parser import add_options
-from schemactl.cli.reviewed_plan import command_for
 from schemactl.cli.selection import (
     add_selection,
     find,
@@ -22,15 +20,12 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.plan import Permissions, Plan, applicable, observe, renamed, renamed_topic, scope_of
-from schemactl.plan.file import plan_digest, write
-from schemactl.plan.rebuild import Lists, make_rebuild, recorded_lists, without_versions
-from schemactl.report.plan_text import render
-from schemactl.target_numbers.pairs import read_lists
 from schemactl.topic_match import select
 
 if TYPE_CHECKING:
     from schemactl.model import Catalog, TopicName
+    from schemactl.plan import Plan
+    from schemactl.plan.rebuild import Lists
     from schemactl.registry import Registry
 
 
@@ -69,6 +64,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
+    from schemactl.cli.reviewed_plan import command_for
+    from schemactl.plan.file import plan_digest, write
+    from schemactl.report.plan_text import render
+
     with _planned(args, context) as (plan, registry, sources):
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if plan.refusals:
@@ -89,6 +88,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
     """Yield the plan, the registry it is for, and where its numbers come from."""
+    from schemactl import plan as planning
+    from schemactl.plan import Permissions, applicable, observe, renamed, renamed_topic, scope_of
+    from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
+    from schemactl.target_numbers.pairs import read_lists
+
     found = target_of(args.target, context)
     target = found.target
     approved = context.approved(found.project)
@@ -142,6 +146,8 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
     """Say where the numbers come from, and how far they can be trusted; `files` are those that the lists come from."""
+    from schemactl.plan import applicable
+
     listed = [name for name, pairs in lists.items() if pairs]
     others = [
         topic.name

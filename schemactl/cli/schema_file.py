@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.formats import SPECS
-from schemactl.model import SchemaInfo, SchemaType, TopicName
+from schemactl.model import WITHOUT_SCHEMA, SchemaInfo, SchemaType, TopicName
 
 if TYPE_CHECKING:
     from schemactl.declare import Declared
@@ -33,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--type TYPE: of an .avsc: AVRO (the default), JSON or PROTOBUF; without a file: STRING, INT64, ...",
         choices=[
             kind.name
-            for kind, each in SPECS.items()
-            if each.payload == "value" or each.declared_as in ("avro", "protobuf", "proto")
+            for kind in SchemaType
+            if kind.value >= 0 and kind not in {*WITHOUT_SCHEMA, SchemaType.KEY_VALUE, SchemaType.EXTERNAL}
         ],
     )
     add_options(
@@ -56,6 +55,8 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         UsageError: it brings none, or not enough.
         DeclarationError: the file is not what its name says.
     """
+    from schemactl.formats import SPECS
+
     if args.file is None:
         if args.type is None or SPECS[SchemaType[args.type]].payload != "value":
             raise UsageError(
@@ -81,11 +82,13 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
 
 def _payload(path: Path, shown: str) -> SchemaInfo:
     """Return what `pulsar-admin schemas upload` takes (PostSchemaPayload), as a broker reads it."""
+    from schemactl.formats import SPECS
+
     try:
-        told: Any = json.loads(path.read_bytes())
+        payload: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise SchemactlError(f"{shown} is not JSON: {error}") from None
-    fields = told if isinstance(told, dict) else {}
+    fields = payload if isinstance(payload, dict) else {}
     kind, schema, properties = fields.get("type"), fields.get("schema"), fields.get("properties") or {}
     if (
         not isinstance(kind, str)
@@ -116,6 +119,8 @@ def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
 
 def _definition(path: Path, args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
     """Return the schema of a definition alone: read as if a declaration beside it named it."""
+    from schemactl.formats import SPECS
+
     kind = SchemaType[args.type] if args.type else _DEFINITIONS[path.suffix.lower()]
     if SPECS[kind].declared_as == "proto" and not args.message:
         raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.errors import UsageError, did_you_mean
-from schemactl.model import Catalog, Project, SchemaInfo, SchemaVersion, Target, Topic
 from schemactl.topic_match import find_one, matching
 
 if TYPE_CHECKING:
     from schemactl.history import History
+    from schemactl.model import Catalog, Project, SchemaInfo, SchemaVersion, Target, Topic
     from schemactl.plan import Origin
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers

@@ -13,15 +13,14 @@ from schemactl.cli import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.selection import VERSION_HELP, Chosen, choose
 from schemactl.errors import SchemactlError
-from schemactl.formats import explain, resolve, spec
 from schemactl.json_values import commit_value
 from schemactl.messages import format_version, versions
 from schemactl.printing import redirected
-from schemactl.verdicts import Breakage, Direction, Incompatibility
 
 if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import SchemaInfo, SchemaVersion, TopicName
+    from schemactl.verdicts import Direction, Incompatibility
 
 Role = Literal["reader", "writer"]
 
@@ -64,6 +63,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def print_definition(info: SchemaInfo, of: TopicName) -> None:
     """Print the definition as it is stored: its own last newline is not doubled. Raises SchemactlError if it is no text."""
+    from schemactl.formats import spec
+
     text = spec(info).text(info)
     if text is None:
         raise SchemactlError(
@@ -74,6 +75,8 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
 
 def definition_value(info: SchemaInfo) -> dict[str, Any]:
     """Return the JSON value of a definition."""
+    from schemactl.formats import spec
+
     text = spec(info).text(info)
     return {
         "type": info.type.name,
@@ -203,19 +206,11 @@ def reason_value(each: Incompatibility) -> dict[str, Any]:
     }
 
 
-def breakage_value(breakage: Breakage) -> dict[str, Any]:
-    """Return the JSON value of an incompatibility with a stored version."""
-    found = breakage.incompatibility
-    return {
-        "rule": found.rule,
-        "pointer": found.pointer,
-        "direction": breakage.direction,
-        "against": breakage.against,
-    }
-
-
 def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
     """Return every reason why `reader` may fail on a message of `writer`."""
+    from schemactl.formats import resolve
+    from schemactl.verdicts import Incompatibility
+
     if reader.type is not writer.type:
         return [
             Incompatibility("SCHEMA_TYPE_CHANGED", "", f"{reader.type.name} cannot read {writer.type.name}")
@@ -262,6 +257,9 @@ def _is_strict(found: Sequence[Incompatibility]) -> bool:
 
 def _reason(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVersion, role: Role) -> str:
     """Return why, for people; whichever of the two is newer is described as what has changed."""
+    from schemactl.formats import explain
+    from schemactl.verdicts import Breakage
+
     if border.info is None:
         return found.message
     is_newer = border.number <= at

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.json_lines import Answer, Request, answer_lines, options_of, recursion_depth
 from schemactl.cli.parser import add_options
-from schemactl.definition_json import InvalidInput, described
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.errors import InvalidSchema, SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.cli.json_lines import Answer, Request
 
 _EPILOG = """\
 one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
@@ -39,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Return 0: every line was read; 1: at least one was not."""
+    from schemactl.cli.json_lines import answer_lines
     from schemactl.codegen.struct import Options
 
     try:
@@ -49,10 +52,11 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def _struct(request: Request, *, spark: str) -> Answer:
+    from schemactl.cli.json_lines import options_of, recursion_depth
     from schemactl.codegen.spark_type import UnsupportedBySpark, to_json
     from schemactl.codegen.struct import Options, convert
     from schemactl.codegen.topic_struct import struct_of
-    from schemactl.errors import InvalidSchema
+    from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import spec
     from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
@@ -74,15 +78,15 @@ def _struct(request: Request, *, spark: str) -> Answer:
             return {"struct": to_json(found.type), "nullable": found.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)
     except UnsupportedBySpark as error:
-        return _refusal(error.error, error.what, condition=error.condition)
+        return _failure(error.error, error.what, condition=error.condition)
     except InvalidAvro as error:
-        return _refusal(error.exception, error.what)
+        return _failure(error.exception, error.what)
     except InvalidSchema as error:
-        return _refusal(_PARSE_ERROR, error.what)
+        return _failure(_PARSE_ERROR, error.what)
     if struct is None:
         raise InvalidInput(f"there is no description of the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}
 
 
-def _refusal(error: str, message: str, *, condition: str | None = None) -> Answer:
+def _failure(error: str, message: str, *, condition: str | None = None) -> Answer:
     return {"struct": None, "nullable": None, "error": error, "condition": condition, "message": message}

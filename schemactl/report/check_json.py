@@ -7,7 +7,8 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from schemactl.checking import CheckReport, TopicCheck
-from schemactl.verdicts import Answer, Breakage, Counterexample, Finding
+from schemactl.json_values import breakage_value
+from schemactl.verdicts import Answer, Counterexample, Finding
 
 if TYPE_CHECKING:
     from schemactl.tables.changes import Change
@@ -49,7 +50,12 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "broker": _answer(verdict.broker) if verdict else None,
         "test": _answer(verdict.test) if verdict else None,
         "data": None if verdict is None else verdict.state.json,
-        "incompatibilities": [_breakage(breakage) for breakage in verdict.data] if verdict else [],
+        "incompatibilities": [
+            {**breakage_value(each), "strict_readers_only": each.incompatibility.strict_only}
+            for each in verdict.data
+        ]
+        if verdict
+        else [],
         "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
     }
 
@@ -67,16 +73,6 @@ def _change(change: Change) -> dict[str, Any]:
 
 def _answer(answer: Answer) -> dict[str, Any]:
     return {"answer": answer.outcome.value, "version": answer.version, "message": answer.message}
-
-
-def _breakage(breakage: Breakage) -> dict[str, Any]:
-    return {
-        "rule": breakage.incompatibility.rule,
-        "pointer": breakage.incompatibility.pointer,
-        "direction": breakage.direction,
-        "against": breakage.against,
-        "strict_readers_only": breakage.incompatibility.strict_only,
-    }
 
 
 def _counterexample(counterexample: Counterexample | None) -> dict[str, Any] | None:
