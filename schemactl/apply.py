@@ -103,7 +103,7 @@ def apply_plan(
 
 def _with_restored(error: SchemactlError, state: RegistryState, registry: Registry) -> SchemactlError:
     """Restore the topics that are relaxed in `state`, and add that to the message of `error`."""
-    restored = [told_restored(*each) for each in restore_left(registry, state.relaxed)]
+    restored = [restored_line(*each) for each in restore_left(registry, state.relaxed)]
     if restored:
         nothing = error.what.replace("nothing was changed", "nothing else was changed")
         error.what = "; ".join([nothing, *restored])
@@ -124,7 +124,7 @@ def restore_left(
             yield name, own
 
 
-def told_restored(name: TopicName, own: CompatibilityStrategy) -> str:
+def restored_line(name: TopicName, own: CompatibilityStrategy) -> str:
     """Say in a sentence what was restored."""
     return f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, and its own strategy is {own} again"
 
@@ -205,7 +205,7 @@ def _put(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
     try:
         return registry.put_schema(step.name, info)
     except RegistryError:
-        # Perhaps only the answer was lost, and with a bad default even the repeated upload is refused: what is stored counts.
+        # Perhaps only the answer was lost, and with a bad default even the repeated upload is rejected: what is stored counts.
         with suppress(RegistryError):
             held = registry.get_schema(step.name, step.answer.version)
             if held and held.info and content_identity(held.info) == content_identity(info):

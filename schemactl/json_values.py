@@ -6,9 +6,11 @@ import base64
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any
 
+from schemactl.errors import SchemactlError
 from schemactl.model import Commit, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
@@ -25,6 +27,47 @@ def json_text(value: Any) -> str:
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def laid_out(value: Any, width: int, indent: str = "") -> str:
+    """Return `value` as JSON, with every list and object on one line that fits into `width` characters."""
+    flat = json.dumps(value)
+    if not isinstance(value, dict | list) or len(indent) + len(flat) < width:
+        return flat
+    inner = indent + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {laid_out(part, width, inner)}" for key, part in value.items()]
+    else:
+        parts = [laid_out(part, width, inner) for part in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
+
+
+def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: str) -> Json:
+    """Return the JSON object in a file that schemactl wrote, with its `format_version`.
+
+    Args:
+        path: of the file.
+        what: what it should be: "a plan of schemactl".
+        keys: those it must have.
+        version: the format that is read.
+        fix: the next step where it is something else.
+
+    Raises:
+        SchemactlError: it is something else, or cannot be read.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise SchemactlError(f"{path} cannot be read: {error.strerror}", fix=fix) from error
+    except (ValueError, RecursionError) as error:
+        raise SchemactlError(f"{path} is not {what}: it is not JSON", fix=fix) from error
+    if not isinstance(value, dict) or not {"format_version", *keys} <= value.keys():
+        raise SchemactlError(f"{path} is not {what}", fix=fix)
+    if value["format_version"] != version:
+        found = value["format_version"]
+        raise SchemactlError(f"{path} has format {found!r}; this schemactl reads {version}", fix=fix)
+    return value
 
 
 def commit_value(commit: Commit | None) -> Json | None:

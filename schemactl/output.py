@@ -123,8 +123,8 @@ def remove(path: str | os.PathLike[str], *, below: str | None) -> None:
         os.close(place.folder)
 
 
-def refuse_links(path: str | os.PathLike[str], *, below: str) -> None:
-    """Neither `path` nor anything on the way to it is a link below `below`, or Git's own folder: for what somebody else writes there.
+def reject_links(path: str | os.PathLike[str], *, below: str) -> None:
+    """Reject a `path` that is, or leads through, a link below `below` or Git's own folder: for what somebody else writes there.
 
     Raises:
         SchemactlError: something is.

@@ -55,8 +55,12 @@ def require_matches(
     *,
     where: str = "the approved history",
     known_namespaces: Iterable[str] = (),
+    option: str = "--topic ",
 ) -> None:
-    """Raise UsageError where one of `patterns` or `namespaces` names nothing, or together they leave nothing."""
+    """Raise UsageError where one of `patterns` or `namespaces` names nothing, or together they leave nothing.
+
+    `option` is what the user wrote before a pattern.
+    """
     spaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
     for text in namespaces:
         if text not in spaces:
@@ -67,10 +71,10 @@ def require_matches(
         if not select(names, [pattern.removeprefix("!")], namespaces):
             inside = f" in {', '.join(namespaces)}" if namespaces else ""
             raise UsageError(
-                f"--topic {pattern}: no topic of {where} matches{inside}{_near(pattern.removeprefix('!'), names)}"
+                f"{option}{pattern}: no topic of {where} matches{inside}{_near(pattern.removeprefix('!'), names)}"
             )
     if patterns and not select(names, patterns, namespaces):
-        raise UsageError(f"--topic {' '.join(patterns)}: these leave no topic")
+        raise UsageError(f"{option}{' '.join(patterns)}: these leave no topic")
 
 
 def find_one(

@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "verdicts": {"errors", "model"},
     "source": {"errors"},
     "deadline": set(),
-    "json_values": {"model", "verdicts"},
+    "json_values": {"errors", "model", "verdicts"},
     "formats": {"errors", "model", "verdicts"},
     "broker": {"errors", "model", "verdicts", "formats"},
     "compat": {"errors", "model", "verdicts", "formats", "broker"},
@@ -129,7 +129,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "codec": set(),
     "spark": {"codec"},
-    "codegen": {"errors", "installation", "output", "model", "formats", "target_numbers"},
+    "codegen": {"errors", "installation", "json_values", "output", "model", "formats", "target_numbers"},
     "tables": {"errors", "model", "formats", "codegen"},
     "definition_json": {"broker", "formats", "model"},
     "project_check": {

@@ -14,7 +14,7 @@ import shop
 from scratch import Scratch, declared, record
 
 from schemactl.errors import SchemactlError
-from schemactl.output import OWN, read, refuse_links, remove, top_of, write
+from schemactl.output import OWN, read, reject_links, remove, top_of, write
 
 pytestmark = pytest.mark.slow
 
@@ -331,7 +331,7 @@ def test_a_process_that_is_killed_leaves_the_file_as_it_was(tmp_path: Path) -> N
         lambda path, top: write(path, b"x", below=top),
         lambda path, top: read(path, below=top),
         lambda path, top: remove(path, below=top),
-        lambda path, top: refuse_links(path, below=top),
+        lambda path, top: reject_links(path, below=top),
     ],
 )
 def test_a_link_is_refused_however_the_path_is_written(

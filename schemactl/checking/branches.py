@@ -83,8 +83,8 @@ def compare(
         if _key(finding) in there_keys:
             result.append(finding)
             continue
-        said = f"Not reported at the merge base ({at}); caused by what was approved since: {since}."
-        result.append(replace(finding, message=f"{finding.message}\n{said}", only_at_tip=True))
+        reason = f"Not reported at the merge base ({at}); caused by what was approved since: {since}."
+        result.append(replace(finding, message=f"{finding.message}\n{reason}", only_at_tip=True))
     keys = {_key(finding) for finding in found}
     settled = [
         f"{name}: {finding.rule} was reported at the merge base ({at}) and no longer is; caused by what was approved since: {since}"

@@ -37,7 +37,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         explanation = explain(nearest, new=proposal.schema, old=old)
         against = tuple(sorted(breakage.against for breakage in group))
         source, older = _places(proposal, nearest, explanation, old)
-        said = obligation(
+        sentence = obligation(
             proposal.topic.name,
             strategy=proposal.strategy,
             level=proposal.level,
@@ -49,7 +49,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         yield from run.find(
             what.rule,
             proposal.topic,
-            f"{said}\n{on_one_line(explanation.reason)}",
+            f"{sentence}\n{on_one_line(explanation.reason)}",
             source=source,
             fix=explanation.fix,
             severity="warning" if what.strict_only else None,
@@ -97,8 +97,8 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
         return
     proposal = replace(proposal, versions=former.versions)
     for finding in data(run, proposal, proposal.verdict(run.project)):
-        said = f"{topic.name} was {old}; the versions below are those of {old}."
-        yield replace(finding, message=f"{said}\n{finding.message}")
+        history = f"{topic.name} was {old}; the versions below are those of {old}."
+        yield replace(finding, message=f"{history}\n{finding.message}")
 
 
 def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "Context", "Progress", "build_parser", "main"]
 
 CHANGES = 2
-REFUSED = 100
+NEGATIVE = 100
 """Exit codes: there are changes, where --detailed-exitcode asks; and every "no" of a command that could decide."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.drift import opened
 from schemactl.cli.selection import ChosenTarget
 from schemactl.declare import WorktreeFiles
@@ -46,7 +46,7 @@ def accept_numbers(args: argparse.Namespace, context: Context) -> int:
         written = write_numbers(found.numbers, Path(place.top)) if found.changed else []
         is_approved = found.numbers == recorded or not (recorded or found.numbers.topics)
         _print_accepted(found, written, target, is_approved=is_approved)
-    return REFUSED if found.left_out else 0
+    return NEGATIVE if found.left_out else 0
 
 
 @dataclass(slots=True)

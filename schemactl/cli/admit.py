@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.report_json(**_facts(question, decision, args.role))
     else:
         context.report(_text(question, decision, args.role))
-    return 0 if decision.allowed else REFUSED
+    return 0 if decision.allowed else NEGATIVE
 
 
 class _Question(NamedTuple):

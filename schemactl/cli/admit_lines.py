@@ -85,8 +85,8 @@ def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]
         try:
             _step(registry, topic, step, where)
         except RegistryError as error:
-            refused = " is rejected" if isinstance(error, SchemaRejected) else ""
-            raise InvalidInput(f"`{where}`{refused}: {error.what}") from None
+            aside = " is rejected" if isinstance(error, SchemaRejected) else ""
+            raise InvalidInput(f"`{where}`{aside}: {error.what}") from None
 
 
 def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import add_arguments, planned
 from schemactl.cli.selection import output_file, target_of
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             context.report(render(plan, color=context.color))
         if plan.refusals:
             print_restored(plan, registry)
-            return REFUSED
+            return NEGATIVE
         if plan.steps and args.require_approved is not None:
             _expect_approved(plan, registry, args.require_approved)
         elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
@@ -71,12 +71,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def print_restored(plan: Plan, registry: Registry) -> None:
     """Restore, and report, the topics that a killed `apply` left relaxed: that is done whatever becomes of the rest."""
-    from schemactl.apply import restore_left, told_restored
+    from schemactl.apply import restore_left, restored_line
     from schemactl.plan import RestoreStrategy
 
     names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
     for name, own in restore_left(registry, names):
-        print(told_restored(name, own))
+        print(restored_line(name, own))
 
 
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
@@ -129,7 +129,7 @@ def carry_out(
             "\n" + numbers_text.render(plan.misread, target=plan.origin.target, color=context.color)
         )
         return PartlyApplied.exit_code
-    return REFUSED if plan.misread else 0
+    return NEGATIVE if plan.misread else 0
 
 
 def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:

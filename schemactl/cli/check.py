@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
@@ -95,7 +95,7 @@ def _run(
         else:
             _write(Path(context.directory) / path, text + "\n", context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)
-    return REFUSED if failing else 0
+    return NEGATIVE if failing else 0
 
 
 def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:

@@ -47,12 +47,13 @@ _schemactl() {
 }
 if [[ $funcstack[1] == _schemactl ]]; then _schemactl "$@"; else compdef _schemactl schemactl; fi
 """,
-    "fish": r"""function __schemactl_words
+    "fish": r"""function __schemactl_finds_words
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    command schemactl completion --words $words[2..-1] "$current" 2>/dev/null
+    set -g __schemactl_words (command schemactl completion --words $words[2..-1] "$current" 2>/dev/null)
+    set -q __schemactl_words[1]
 end
-complete -c schemactl -a '(__schemactl_words)'
+complete -c schemactl -n __schemactl_finds_words -f -a '$__schemactl_words'
 """,
 }
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, codec_of, reading, require_codec, schema_of
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
         print(f"schemactl: {message}: {error.reason}", file=sys.stderr)
-        return REFUSED
+        return NEGATIVE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
     context.say(f"{topic.name}, written with {_writer(writer, number, args.target)}")

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl import topic_match
-from schemactl.cli import CHANGES, REFUSED, Context
+from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import ChosenTarget, add_selection, origin_of, target_of
 from schemactl.errors import UsageError
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     else:
         context.report(drift_text.render(report, color=context.color))
     if any(not topic.recorded for topic in report.apart):
-        return REFUSED
+        return NEGATIVE
     return CHANGES if report.differences and args.detailed_exitcode else 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.reading import Reading, add_numbers_of, add_recursion_depth, check_recursion_depth, reading
 from schemactl.cli.selection import add_filters, output_file
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         for name in sorted(stale):
             print(f"stale: {generate.out if args.out is None else args.out}/{name}")
         print(f"{len(files)} files, {len(stale)} stale.{' Run `schemactl generate`.' if stale else ''}")
-        return REFUSED if stale else 0
+        return NEGATIVE if stale else 0
     made = None
     if args.wheel:
         if approved.tip is None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reading import reading
 from schemactl.cli.selection import (
@@ -175,7 +175,7 @@ def _print_on_target(
         if misread:
             blocks.append(numbers_text.render(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
-    return REFUSED if misread else 0
+    return NEGATIVE if misread else 0
 
 
 def _text(history: History, topic: Topic, *, color: bool) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from schemactl.cli import Context
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: its group in `--help`, the module of `schemactl.cli` that is a `Command`, and one line of help."""
 
     group: str
@@ -34,27 +34,28 @@ GROUPS: Final = {
     "tools": "everything else",
 }
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "init": Entry("author", "init", "start a project in this repository"),
-    "check": Entry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
-    "log": Entry("author", "log", "list the versions of a topic, with their commits"),
-    "show": Entry("author", "show", "print one version's definition"),
-    "diff": Entry("author", "diff", "show what changed between two versions, and who can read whom"),
-    "explain": Entry("author", "explain", "explain a rule: what, why, example, fix"),
-    "plan": Entry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
-    "apply": Entry("deploy", "apply", "carry out a plan"),
-    "drift": Entry("deploy", "drift", "show where a registry differs from what Git approved"),
-    "import": Entry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
-    "rebuild": Entry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
-    "generate": Entry("use", "generate", "write StructTypes and codec modules for every approved version"),
-    "decode": Entry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
-    "spark": Entry("use", "spark", "verify that stored messages of every version are readable, or land them as Parquet"),
-    "registry": Entry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
-    "serve": Entry("tools", "serve", "serve the embedded registry behind Pulsar's admin REST paths"),
-    "compare": Entry("tools", "compare", "judge definitions on JSON lines"),
-    "struct": Entry("tools", "struct", "print Spark's types for definitions on JSON lines"),
-    "admit": Entry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
-    "completion": Entry("tools", "completion", "print a completion script for bash, zsh or fish"),
+COMMANDS: Final[dict[str, CommandEntry]] = {
+    "init": CommandEntry("author", "init", "start a project in this repository"),
+    "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
+    "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy"),
+    "log": CommandEntry("author", "log", "list the versions of a topic, with their commits"),
+    "show": CommandEntry("author", "show", "print one version's definition"),
+    "diff": CommandEntry("author", "diff", "show what changed between two versions, and who can read whom"),
+    "explain": CommandEntry("author", "explain", "explain a rule: what, why, example, fix"),
+    "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
+    "apply": CommandEntry("deploy", "apply", "carry out a plan"),
+    "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
+    "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
+    "rebuild": CommandEntry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
+    "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),
+    "decode": CommandEntry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
+    "spark": CommandEntry("use", "spark", "verify that stored messages of every version are readable, or land them as Parquet"),
+    "registry": CommandEntry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
+    "serve": CommandEntry("tools", "serve", "serve the embedded registry behind Pulsar's admin REST paths"),
+    "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),
+    "struct": CommandEntry("tools", "struct", "print Spark's types for definitions on JSON lines"),
+    "admit": CommandEntry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
+    "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
 """Every command, in the order of `--help`."""
 
@@ -129,10 +130,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse `args`, where an option that does not exist is the first thing to be said."""
-        self._refuse_unknown_options(args)
+        self._reject_unknown_options(args)
         return super().parse_known_args(args, namespace)
 
-    def _refuse_unknown_options(self, args: Sequence[str]) -> None:
+    def _reject_unknown_options(self, args: Sequence[str]) -> None:
         """Report an unknown long option before argparse reports what it therefore misses."""
         for word in args:
             # What follows a subcommand is for that one's parser.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from schemactl.cli import CHANGES, REFUSED, Context
+from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import (
     EnvironmentTarget,
@@ -107,7 +107,7 @@ def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
         if plan.steps and not plan.refusals:
             print(f"Digest: {plan_digest(plan)}")
     if plan.refusals or plan.misread:
-        return REFUSED
+        return NEGATIVE
     return CHANGES if plan.steps and args.detailed_exitcode else 0
 
 

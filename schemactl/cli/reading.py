@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import ChosenTarget, add_target, approved_target
 from schemactl.errors import SchemactlError, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class NumbersContradicted(SchemactlError):
     """A registry holds something else than the record says: messages would be misread."""
 
-    exit_code = REFUSED
+    exit_code = NEGATIVE
 
 
 def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_restored
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import (
@@ -73,13 +73,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if plan.refusals:
             if not args.out:
                 print_restored(plan, registry)
-            return REFUSED
+            return NEGATIVE
         if args.out:
             out = output_file(args.out, context, name="plan.json")
             write(plan, out, below=context.top)
             print(f"Digest: {plan_digest(plan)}")
             context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
-            return REFUSED if plan.misread else 0
+            return NEGATIVE if plan.misread else 0
         if plan.steps and not args.auto_approve and not confirmed():
             return SchemactlError.exit_code
         return carry_out(plan, registry, args, context)

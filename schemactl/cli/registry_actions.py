@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemactl import formats
-from schemactl.apply import restore_left, told_restored
+from schemactl.apply import restore_left, restored_line
 from schemactl.broker.checkers import known_to
 from schemactl.changes import Contents, stamp
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import find, target_of
 from schemactl.cli.show import definition_value, print_definition
@@ -106,10 +106,10 @@ def _put(place: _Place) -> int:
     before = {version.number for version in place.stored}
     try:
         number = place.registry.put_schema(place.name, info)
-    except SchemaRejected as refused:
-        text = f"{place.name}: {refused.outcome}, nothing was stored\n  the registry answers: {_first_line(refused.what)}"
-        place.show(text, stored=False, version=None, outcome=refused.outcome, message=refused.what)
-        return REFUSED
+    except SchemaRejected as rejection:
+        text = f"{place.name}: {rejection.outcome}, nothing was stored\n  the registry answers: {_first_line(rejection.what)}"
+        place.show(text, stored=False, version=None, outcome=rejection.outcome, message=rejection.what)
+        return NEGATIVE
     stored = number not in before
     done = "stored as" if stored else "nothing was stored: it equals"
     text = f"{place.name}: {done} version {number} in {place.target}"
@@ -130,7 +130,7 @@ def _test(place: _Place) -> int:
         done = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
         lines = [f"{place.name}: compatible under {strategy}; an upload {done} version {upload.version}"]
     else:
-        lines = _refusal(place, strategy, asked, upload)
+        lines = _rejection(place, strategy, asked, upload)
     lines += [f"  {_broken(breakage)}" for breakage in breakages[:_MOST_SHOWN]]
     if len(breakages) > _MOST_SHOWN:
         lines.append(f"  and {len(breakages) - _MOST_SHOWN} more; --format json has them all")
@@ -141,10 +141,10 @@ def _test(place: _Place) -> int:
         upload=_answer(upload),
         data=[breakage_value(breakage) for breakage in breakages],
     )
-    return 0 if good else REFUSED
+    return 0 if good else NEGATIVE
 
 
-def _refusal(place: _Place, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
+def _rejection(place: _Place, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
     no = upload if upload.version is None else asked
     lines = [
         f"{place.name}: {no.outcome.value} under {strategy}",
@@ -170,7 +170,7 @@ def _broken(breakage: Breakage) -> str:
 def _restore(place: _Place) -> None:
     """Restore the topic's own strategy where a killed `apply` left another."""
     for name, own in restore_left(place.registry, [place.name]):
-        place.context.say(told_restored(name, own))
+        place.context.say(restored_line(name, own))
 
 
 def _delete(place: _Place) -> int:

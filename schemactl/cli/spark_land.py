@@ -11,7 +11,7 @@ from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.output import refuse_links
+from schemactl.output import reject_links
 
 if TYPE_CHECKING:
     from schemactl.spark import Landed
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     )
     for place in (out, rejected_path, checkpoint):
         if "://" not in place or place.startswith("file://"):
-            refuse_links(place.removeprefix("file://"), below=context.top)
+            reject_links(place.removeprefix("file://"), below=context.top)
     with running(args, context, read.there) as messages:
         known = query_of(messages.spark, checkpoint)
         before = landed_by(out, known) if known else None

@@ -7,7 +7,7 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import REFUSED, Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.report_json(**_facts(read, verified, candidate=args.candidate))
     else:
         context.report(_text(read, verified, args))
-    return REFUSED if lost else 0
+    return NEGATIVE if lost else 0
 
 
 def _candidate(read: Subject, context: Context) -> SchemaInfo:

@@ -34,7 +34,7 @@ from schemactl.model import (
     Release,
     Target,
 )
-from schemactl.output import refuse_links
+from schemactl.output import reject_links
 from schemactl.rules import rules
 from schemactl.source import Tokens, key_node, node_at, node_place
 
@@ -60,7 +60,7 @@ def load_project(
     top: Path | None
     if config is not None:
         path = here / config
-        refuse_links(path, below=str(_top(here) or here))
+        reject_links(path, below=str(_top(here) or here))
         folder = path.parent.resolve()
         around = _top(here)
         top = _top(folder)

@@ -18,6 +18,7 @@ from schemactl.json_values import (
     commit_value,
     json_text,
     read_commit,
+    read_document,
     read_schema,
     schema_value,
     shape_error,
@@ -205,19 +206,9 @@ def read(path: Path) -> Plan:
         SchemactlError: there is no such file, it is not a plan, has another format, or was changed since.
     """
     again = f"make it again: schemactl plan --out {path}"
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise SchemactlError(f"the plan {path} cannot be read: {error.strerror}", fix=again) from error
-    except (ValueError, RecursionError) as error:
-        raise SchemactlError(f"{path} is not a plan: it is not JSON", fix=again) from error
-    if not isinstance(value, dict) or "format_version" not in value or "digest" not in value:
-        raise SchemactlError(f"{path} is not a plan of schemactl", fix=again)
-    if value["format_version"] != FORMAT_VERSION:
-        raise SchemactlError(
-            f"{path} has plan format {value['format_version']!r}; this schemactl reads {FORMAT_VERSION}",
-            fix=again,
-        )
+    value = read_document(
+        path, what="a plan of schemactl", keys={"digest"}, version=FORMAT_VERSION, fix=again
+    )
     digest = value.pop("digest")
     try:
         fits = digest == _digest(value)

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import BrokerDefaults, Release, Target
-from schemactl.output import refuse_links, top_of
+from schemactl.output import reject_links, top_of
 from schemactl.registry.base import OnProgress, Registry, Scope, Warn, no_progress, no_warning
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -132,7 +132,7 @@ def _path(text: str, folder: Path) -> str:
         return text
     top = top_of(str(folder))
     for suffix in ("", "-journal", "-wal", "-shm"):
-        refuse_links(folder / f"{text}{suffix}", below=top)
+        reject_links(folder / f"{text}{suffix}", below=top)
     return str(folder / text)
 
 

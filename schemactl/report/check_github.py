@@ -34,9 +34,9 @@ def _command(level: str, finding: Finding) -> str:
             "line": str(finding.source.line),
             "col": str(finding.source.column),
         }
-    said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     fix = f"\nFix: {finding.fix}" if finding.fix else ""
-    return f"::{level} {said}::{_message(finding.message + fix)}"
+    return f"::{level} {parameters}::{_message(finding.message + fix)}"
 
 
 def _message(text: str) -> str:

@@ -36,8 +36,8 @@ def _suite(topic: TopicCheck, findings: list[Finding]) -> str:
     cases = [_case(topic, finding) for finding in errors] or [
         f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(topic.change)}></testcase>"
     ]
-    said = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
-    output = [f"    <system-out>{_text(said)}</system-out>"] if said else []
+    remarks = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
+    output = [f"    <system-out>{_text(remarks)}</system-out>"] if remarks else []
     head = f'  <testsuite name={_attribute(str(topic.topic))} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="0">'
     return "\n".join([head, *cases, *output, "  </testsuite>"])
 

@@ -88,12 +88,12 @@ def verdicts(topic: TopicCheck) -> tuple[str, str]:
     match topic.verdict.state:
         case DataState.BREAKING:
             strict = all(breakage.incompatibility.strict_only for breakage in topic.verdict.data)
-            said = "breaks strict readers" if strict else "breaking"
+            data = "breaks strict readers" if strict else "breaking"
         case DataState.UNPARSABLE:
-            said = "does not parse"
+            data = "does not parse"
         case state:
-            said = state.replace("_", " ")
-    return topic.verdict.broker.outcome.value, said
+            data = state.replace("_", " ")
+    return topic.verdict.broker.outcome.value, data
 
 
 def summary(report: CheckReport, *, color: bool = False) -> str:

@@ -14,7 +14,7 @@ from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Every difference, and the version mapping of every topic that was looked at: a file that `rebuild` reads."""
     origin = report.origin
-    told: Json = {
+    value: Json = {
         "format_version": FORMAT_VERSION,
         "schemactl": version(),
         "target": origin.target,
@@ -25,12 +25,12 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
         "numbers_apart": apart_values(report.apart),
         "topics": topic_values(git=report.git, registry=report.held),
     }
-    return json_text(told)
+    return json_text(value)
 
 
 def _difference(difference: DriftItem) -> Json:
     kind = "namespace" if isinstance(difference.name, NamespaceName) else "topic"
-    told: Json = {
+    value: Json = {
         kind: str(difference.name),
         "kind": difference.kind.value,
         "message": difference.message,
@@ -38,10 +38,10 @@ def _difference(difference: DriftItem) -> Json:
         "fix": difference.fix,
     }
     if difference.version:
-        told["version"] = _version(difference.version)
+        value["version"] = _version(difference.version)
     if difference.version and difference.version.info:
-        told["nearest"] = _nearest(difference.version.info, difference.nearest)
-    return told
+        value["nearest"] = _nearest(difference.version.info, difference.nearest)
+    return value
 
 
 def _version(entry: SchemaVersion) -> Json:

@@ -72,10 +72,10 @@ def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:
     entry, near = difference.version, difference.nearest
     if entry and entry.info and near and near.info:
         yield f"  Against Git's {format_version(near)}, the nearest:"
-        told = differences(old=near.info, new=entry.info)
-        for sign, what in told[:_SHOWN]:
+        changed = differences(old=near.info, new=entry.info)
+        for sign, what in changed[:_SHOWN]:
             yield f"    {paint(sign, _SHADES[sign], color=color)} {on_one_line(what)}"
-        if len(told) > _SHOWN:
-            yield f"    and {len(told) - _SHOWN} more"
+        if len(changed) > _SHOWN:
+            yield f"    and {len(changed) - _SHOWN} more"
     yield f"  Cause: {difference.cause}."
     yield f"  Next: {difference.fix}."

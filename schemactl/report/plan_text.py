@@ -29,7 +29,7 @@ _SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 
 
 def render(plan: Plan, *, color: bool = False) -> str:
-    """Return a block for each namespace and topic, then what stays different, what would be refused, and the sum."""
+    """Return a block for each namespace and topic, then what stays different, what would be rejected, and the sum."""
     blocks = [_head(plan)]
     blocks += ["\n".join(_block(name, steps, color=color)) for name, steps in _by_name(plan.steps).items()]
     if plan.notes:

@@ -5,7 +5,6 @@ The two differ where something other than `apply` took a number: a producer that
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Literal
 
 from schemactl.changes import Contents, stamp, upload
 from schemactl.errors import SchemactlError
-from schemactl.json_values import Json, commit_value, read_schema, schema_value
+from schemactl.json_values import Json, commit_value, read_document, read_schema, schema_value
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 
 PairState = Literal["readable", "deleted", "tombstone", "missing"]
@@ -117,7 +116,13 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
     Raises:
         SchemactlError: it is no such file, or for another target; or the history lacks what it refers to.
     """
-    value = _read(path)
+    value = read_document(
+        path,
+        what="a file with version numbers",
+        keys={"target", "topics"},
+        version=FORMAT_VERSION,
+        fix="name a file that `schemactl apply --result` or `schemactl drift --format json` wrote",
+    )
     if value["target"] != target:
         raise SchemactlError(
             f"{path} was written for the target {value['target']}, not for {target}",
@@ -140,23 +145,6 @@ def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicN
         return {(name := TopicName.parse(each["topic"])): _list(name, each, git) for each in values}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SchemactlError(f"{path} does not hold numbers as schemactl writes them: {error!r}") from error
-
-
-def _read(path: Path) -> Json:
-    expected = "name a file that `schemactl apply --result` or `schemactl drift --format json` wrote"
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise SchemactlError(f"{path} cannot be read: {error.strerror}", fix=expected) from error
-    except (ValueError, RecursionError) as error:
-        raise SchemactlError(f"{path} is not JSON", fix=expected) from error
-    if not isinstance(value, dict) or not {"format_version", "target", "topics"} <= value.keys():
-        raise SchemactlError(f"{path} is not a file with version numbers", fix=expected)
-    if value["format_version"] != FORMAT_VERSION:
-        raise SchemactlError(
-            f"{path} has format {value['format_version']!r}; this schemactl reads {FORMAT_VERSION}"
-        )
-    return value
 
 
 def _list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, ...]:

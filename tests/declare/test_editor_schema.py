@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from schemactl import declare
 from schemactl.declare.shapes import KINDS, editor_schema, mismatches
+from schemactl.json_values import laid_out
 
 SCHEMA = Path(declare.__file__).with_name("schemactl.schema.json")
 
 
-def laid_out(value: Any, indent: str = "") -> str:
-    """JSON, with every list and object on one line that fits into one."""
-    flat = json.dumps(value)
-    if not isinstance(value, dict | list) or len(indent) + len(flat) < 200:
-        return flat
-    inner = indent + "  "
-    if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {laid_out(part, inner)}" for key, part in value.items()]
-    else:
-        parts = [laid_out(part, inner) for part in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{closing}"
-
-
 def test_it_is_up_to_date() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == laid_out(editor_schema()) + "\n", f"run {__file__}"
+    assert SCHEMA.read_text(encoding="utf-8") == laid_out(editor_schema(), 200) + "\n", f"run {__file__}"
 
 
 def test_it_has_every_key_and_type() -> None:
@@ -43,4 +28,4 @@ def test_it_has_every_key_and_type() -> None:
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(laid_out(editor_schema()) + "\n", encoding="utf-8")
+    SCHEMA.write_text(laid_out(editor_schema(), 200) + "\n", encoding="utf-8")

@@ -287,7 +287,7 @@ def test_a_rewritten_history_cannot_stand_for_what_was_kept(estate: Estate, numb
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is not JSON"),
+        ("", "is not a file with version numbers: it is not JSON"),
         ("[]", "is not a file with version numbers"),
         ('{"format_version": 9, "target": "local", "topics": []}', "has format 9; this schemactl reads 1"),
         ('{"format_version": 1, "target": "prod", "topics": []}', "was written for the target prod"),

@@ -130,7 +130,7 @@ def test_what_is_no_plan_is_refused(path: Path, content: bytes) -> None:
 def test_a_newer_format_is_refused_by_its_number(path: Path) -> None:
     told = json.loads(path.read_text())
     path.write_text(json.dumps({**told, "format_version": 2}))
-    assert refusal(path) == f"{path} has plan format 2; this schemactl reads 1"
+    assert refusal(path) == f"{path} has format 2; this schemactl reads 1"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_plan_of_another_program_is_refused(path: Path, damage: dict[str, Any]
 def test_a_file_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     assert (
         refusal(tmp_path / "none.json")
-        == f"the plan {tmp_path / 'none.json'} cannot be read: No such file or directory"
+        == f"{tmp_path / 'none.json'} cannot be read: No such file or directory"
     )
 
 
