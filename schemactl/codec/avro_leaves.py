@@ -13,8 +13,8 @@ from .columns import TIME, Leaf
 from .errors import Unreadable
 from .lanes import FEW_EMPTY
 from .resolver import EnumAdjust
-from .schema import DecimalType, FixedType, PrimitiveType, Schema
-from .values import DAY_MICROS, EXACT, MAX_MILLIS
+from .schema import DecimalType
+from .values import EXACT, scale_of
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """From the payload and a position to the value and the position behind it; raises Unreadable."""
@@ -156,28 +156,22 @@ def decimals(logical: DecimalType, size: int | None) -> Read:
     return read_decimal
 
 
-def integers(writer: Schema, schema: PrimitiveType | FixedType, shape: Leaf) -> Read:
+def integers(writer: str, shape: Leaf) -> Read:
     """Read an int or long that stays one, in the unit of its column."""
-    read = read_int if writer.type == "int" else read_long
-    if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
+    read = read_int if writer == "int" else read_long
+    low, high, factor = scale_of(shape)
+    if factor == 1:
+        return read
+    what = "are no time of day" if shape.type == TIME else "are more than 64 bits of microseconds"
+    unit = "microseconds" if shape.type == TIME else "milliseconds"
 
-        def read_millis(data: bytes, at: int) -> tuple[Any, int]:
-            millis, after = read(data, at)
-            if abs(millis) > MAX_MILLIS:
-                raise Unreadable(f"{millis} milliseconds are more than 64 bits of microseconds", at)
-            return millis * 1000, after
+    def read_scaled(data: bytes, at: int) -> tuple[Any, int]:
+        number, after = read(data, at)
+        if not low <= number <= high:
+            raise Unreadable(f"{number} {unit} {what}", at)
+        return number * factor, after
 
-        return read_millis
-    if shape.type == TIME:
-
-        def read_micros(data: bytes, at: int) -> tuple[Any, int]:
-            micros, after = read(data, at)
-            if not 0 <= micros < DAY_MICROS:
-                raise Unreadable(f"{micros} microseconds are no time of day", at)
-            return micros * 1000, after
-
-        return read_micros
-    return read
+    return read_scaled
 
 
 def numbers(writer: str, schema: str) -> Read:

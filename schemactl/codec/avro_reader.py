@@ -198,7 +198,7 @@ class _AvroCompiler:
         if writer.type in ("string", "bytes"):
             return self._text() if schema.type == "string" else read_bytes
         if writer.type in ("int", "long") and schema.type in ("int", "long"):
-            return integers(writer, schema, shape)
+            return integers(writer.type, shape)
         return numbers(writer.type, schema.type)
 
     def _text(self) -> Read:

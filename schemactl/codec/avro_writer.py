@@ -6,151 +6,67 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from .columns import Choice, Group, Leaf, Repeated, Shape
-from .defaults import encode_default, zigzag
-from .fitting import ABSENT, fitting
-from .schema import NO_DEFAULT, ArrayType, DecimalType, EnumType, FixedType
+from .columns import Leaf
+from .defaults import encode_default, sized, zigzag
+from .fitting import ShapeWriter
+from .schema import DecimalType, EnumType, FixedType, RecordField, RecordType
 
-_Write = Callable[[bytearray, Any], None]
-"""Appends the bytes of a value that fits."""
-
-
-def writer(shape: Shape) -> Callable[[Any], bytes]:
-    """Write values in the form that reading with the same shape gives; raises Unwritable for any other.
-
-    A field that is absent has its default.
-    """
-    fit, write = fitting(shape), _writer(shape)
-
-    def write_whole(value: Any) -> bytes:
-        out = bytearray()
-        write(out, fit(value))
-        return bytes(out)
-
-    return write_whole
+_Write = Callable[[Any], bytes]
 
 
-def _writer(shape: Shape) -> _Write:
-    match shape:
-        case Group():
-            return _record(shape)
-        case Repeated():
-            return _items(_writer(shape.part), keys=not isinstance(shape.schema, ArrayType))
-        case Choice():
-            return _union([None if part is None else _writer(part) for part in shape.branches])
-        case Leaf():
-            return _leaf(shape)
+class AvroWriter(ShapeWriter[bytes]):
+    """A field that is absent has its default."""
 
+    null = b""
 
-def _record(shape: Group) -> _Write:
-    parts: list[tuple[_Write, bytes]] = []
-    for part in shape.schema.fields:
-        default = b"" if part.default is NO_DEFAULT else encode_default(part.schema, part.default)
-        # What the columns leave out can only be a null.
-        write = _writer(shape.fields[part.name]) if part.name in shape.fields else _union([])
-        parts.append((write, default))
+    def default(self, part: RecordField) -> bytes:
+        """See ShapeWriter."""
+        return encode_default(part.schema, part.default)
 
-    def write_record(out: bytearray, value: Any) -> None:
-        for (write, default), held in zip(parts, value, strict=True):
-            if held is ABSENT:
-                out += default
-            else:
-                write(out, held)
+    def record(self, schema: RecordType) -> Callable[[list[bytes]], bytes]:  # noqa: ARG002  names are not written
+        """See ShapeWriter."""
+        return b"".join
 
-    return write_record
+    def items(self, pieces: list[bytes]) -> bytes:
+        """See ShapeWriter."""
+        return b"".join((zigzag(len(pieces)), *pieces, b"\0")) if pieces else b"\0"
 
+    def entries(self, pieces: list[tuple[str, bytes]]) -> bytes:
+        """See ShapeWriter."""
+        return self.items([sized(key.encode()) + piece for key, piece in pieces])
 
-def _items(part: _Write, *, keys: bool) -> _Write:
-    def write_items(out: bytearray, value: Any) -> None:
-        if value:
-            out += zigzag(len(value))
-        for item in value:
-            if keys:
-                _bytes(out, item[0].encode())
-                part(out, item[1])
-            else:
-                part(out, item)
-        out.append(0)
+    def branch(self, index: int, piece: bytes) -> bytes:
+        """See ShapeWriter."""
+        return zigzag(index) + piece
 
-    return write_items
-
-
-def _union(branches: list[_Write | None]) -> _Write:
-    def write_union(out: bytearray, value: Any) -> None:
-        index, held = value
-        out += zigzag(index)
-        write = branches[index] if index < len(branches) else None
-        if write is not None:
-            write(out, held)
-
-    return write_union
-
-
-def _leaf(shape: Leaf) -> _Write:
-    schema = shape.schema
-    if isinstance(schema, EnumType):
-        return _enum(schema)
-    if isinstance(schema.logical, DecimalType):
-        return _decimal(schema.size if isinstance(schema, FixedType) else None)
-    return _PLAIN[schema.type]
-
-
-def _enum(schema: EnumType) -> _Write:
-    indexes = {symbol: zigzag(index) for index, symbol in enumerate(schema.symbols)}
-
-    def write_enum(out: bytearray, value: Any) -> None:
-        out += indexes[value]
-
-    return write_enum
+    def leaf(self, shape: Leaf) -> _Write:
+        """See ShapeWriter."""
+        schema = shape.schema
+        if isinstance(schema, EnumType):
+            return {symbol: zigzag(index) for index, symbol in enumerate(schema.symbols)}.__getitem__
+        if isinstance(schema.logical, DecimalType):
+            return _decimal(schema.size if isinstance(schema, FixedType) else None)
+        return _PLAIN[schema.type]
 
 
 def _decimal(size: int | None) -> _Write:
-    def write_decimal(out: bytearray, value: Any) -> None:
+    def write_decimal(value: Any) -> bytes:
         # One bit more than the magnitude, for the sign: as few bytes as Java's BigInteger.toByteArray.
         shortest = ((value if value >= 0 else ~value).bit_length() + 8) // 8
-        raw = value.to_bytes(size or shortest, "big", signed=True)
-        if size is None:
-            out += zigzag(len(raw))
-        out += raw
+        raw: bytes = value.to_bytes(size or shortest, "big", signed=True)
+        return sized(raw) if size is None else raw
 
     return write_decimal
 
 
-def _number(out: bytearray, value: Any) -> None:
-    out += zigzag(value)
-
-
-def _bytes(out: bytearray, value: Any) -> None:
-    out += zigzag(len(value)) + value
-
-
-def _text(out: bytearray, value: Any) -> None:
-    _bytes(out, value.encode())
-
-
-def _fixed(out: bytearray, value: Any) -> None:
-    out += value
-
-
-def _null(_: bytearray, __: Any) -> None:
-    """Null takes no bytes."""
-
-
-def _packed(packed: struct.Struct) -> _Write:
-    def write_packed(out: bytearray, value: Any) -> None:
-        out += packed.pack(value)
-
-    return write_packed
-
-
 _PLAIN: Final[dict[str, _Write]] = {
-    "null": _null,
-    "boolean": _packed(struct.Struct("<?")),
-    "int": _number,
-    "long": _number,
-    "float": _packed(struct.Struct("<f")),
-    "double": _packed(struct.Struct("<d")),
-    "string": _text,
-    "bytes": _bytes,
-    "fixed": _fixed,
+    "null": lambda _: b"",
+    "boolean": struct.Struct("<?").pack,
+    "int": zigzag,
+    "long": zigzag,
+    "float": struct.Struct("<f").pack,
+    "double": struct.Struct("<d").pack,
+    "string": lambda value: sized(value.encode()),
+    "bytes": sized,
+    "fixed": bytes,
 }

@@ -44,6 +44,11 @@ def zigzag(value: int) -> bytes:
     return bytes(out)
 
 
+def sized(raw: bytes) -> bytes:
+    """Return bytes behind their length."""
+    return zigzag(len(raw)) + raw
+
+
 def _encode(out: bytearray, schema: Schema, value: Any) -> None:
     match schema:
         case RecordType():
@@ -79,7 +84,7 @@ def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: S
         out += zigzag(len(items))
     for key, item in items:
         if key is not None:
-            out += _sized(key.encode("utf-8", "replace"))
+            out += sized(key.encode("utf-8", "replace"))
         _encode(out, schema, item)
     out.append(0)
 
@@ -99,7 +104,7 @@ def _leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
             return zigzag(_whole(value, 32 if kind == "int" else 64))
         case "float" | "double":
             return _number(value, "<f" if kind == "float" else "<d")
-    return _sized(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
+    return sized(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
 
 
 def _whole(value: float, bits: int) -> int:
@@ -117,10 +122,6 @@ def _number(value: float, form: str) -> bytes:
         return struct.pack(form, float(value))
     except OverflowError:
         return struct.pack(form, math.inf if value > 0 else -math.inf)
-
-
-def _sized(raw: bytes) -> bytes:
-    return zigzag(len(raw)) + raw
 
 
 def _may_be(schema: Schema, value: Any) -> bool:

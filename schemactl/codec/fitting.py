@@ -1,8 +1,6 @@
-"""The validation of values against a schema, shared by the single-value and the column writers.
+"""The validation and writing of values one by one: what Avro's binary form and JSON have in common.
 
-A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts). What comes out is ready to write: a
-record's parts in the schema's order (ABSENT for one to be taken from its default), a union as branch index and value, a
-map as pairs, times in the schema's own unit, a decimal as its unscaled number.
+A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts).
 """
 
 from __future__ import annotations
@@ -10,10 +8,11 @@ from __future__ import annotations
 import decimal
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
 
-from .columns import TIME, Choice, Group, Leaf, Repeated, Shape
+from .columns import Choice, Group, Leaf, Repeated, Shape
 from .errors import LONG_NAME, Unwritable, shortened
 from .schema import (
     NO_DEFAULT,
@@ -23,37 +22,173 @@ from .schema import (
     FixedType,
     PrimitiveType,
     RecordField,
+    RecordType,
     UnionType,
 )
-from .values import EXACT, to_storage
+from .values import EXACT, LIMITS, scale_of, to_storage
 
 Fit = Callable[[Any], Any]
-"""From a value to its ready form; raises Unwritable."""
+"""From a value to its ready form: a time in the schema's own unit, a decimal as its unscaled number; raises Unwritable."""
 
-
-class _Absent:
-    """The type of ABSENT."""
-
-
-ABSENT: Final = _Absent()
+_ABSENT: Final = object()
+"""What a record does not have."""
 
 _FLOAT: Final = struct.Struct("<f")
 
-_LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+Piece = TypeVar("Piece", str, bytes)
 
 
-def fitting(shape: Shape) -> Fit:
-    """Make values of `shape` ready to write."""
-    match shape:
-        case Group():
-            return _record(shape)
-        case Repeated():
-            part = fitting(shape.part)
-            return _list(part) if isinstance(shape.schema, ArrayType) else _map(part)
-        case Choice():
-            return _union(shape)
-        case Leaf():
-            return _leaf(shape)
+class ShapeWriter(ABC, Generic[Piece]):
+    """Makes the functions that write values of a shape; `null` is how a null is written."""
+
+    null: Piece
+
+    @abstractmethod
+    def leaf(self, shape: Leaf) -> Callable[[Any], Piece]:
+        """Write what `Fit` makes of a value without parts."""
+
+    @abstractmethod
+    def default(self, part: RecordField) -> Piece:
+        """Return what stands for a field that is absent, and has a default."""
+
+    @abstractmethod
+    def record(self, schema: RecordType) -> Callable[[list[Piece]], Piece]:
+        """Write a record of its fields' values."""
+
+    @abstractmethod
+    def items(self, pieces: list[Piece]) -> Piece:
+        """Write a list of its items."""
+
+    @abstractmethod
+    def entries(self, pieces: list[tuple[str, Piece]]) -> Piece:
+        """Write a map."""
+
+    @abstractmethod
+    def branch(self, index: int, piece: Piece) -> Piece:
+        """Write the value of a union."""
+
+    def writer(self, shape: Shape) -> Callable[[Any], Piece]:
+        """Write values in the form that reading with the same shape gives; raises Unwritable for any other."""
+        match shape:
+            case Group():
+                return self._record(shape)
+            case Repeated():
+                part = self.writer(shape.part)
+                return self._list(part) if isinstance(shape.schema, ArrayType) else self._map(part)
+            case Choice():
+                return self._union(shape)
+            case Leaf():
+                fit, write = _leaf(shape), self.leaf(shape)
+                return lambda value: write(fit(value))
+
+    def _record(self, shape: Group) -> Callable[[Any], Piece]:
+        schema = shape.schema
+        parts = [
+            (part.name, self._field(part, shape), None if part.default is NO_DEFAULT else self.default(part))
+            for part in schema.fields
+        ]
+        names = frozenset(part.name for part in schema.fields)
+        write_all = self.record(schema)
+
+        def write_record(value: Any) -> Piece:
+            if not isinstance(value, Mapping):
+                raise Unwritable(f"expected the fields of {schema.full_name}, found {value!r}")
+            unknown = value.keys() - names
+            if unknown:
+                raise Unwritable(f"{schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+            pieces = []
+            name = ""
+            try:
+                for name, write, default in parts:
+                    held = value.get(name, _ABSENT)
+                    pieces.append(write(held) if default is None or held is not _ABSENT else default)
+            except Unwritable as error:
+                error.inside(name)
+                raise
+            return write_all(pieces)
+
+        return write_record
+
+    def _field(self, part: RecordField, shape: Group) -> Callable[[Any], Piece]:
+        if part.name in shape.fields:
+            write = self.writer(shape.fields[part.name])
+
+            def write_given(value: Any) -> Piece:
+                if value is _ABSENT:
+                    raise Unwritable("absent, and it has no default")
+                return write(value)
+
+            return write_given
+
+        def write_cut(value: Any) -> Piece:
+            kinds = (
+                [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
+            )
+            if (value is None or value is _ABSENT) and "null" in kinds:
+                return self.branch(kinds.index("null"), self.null)
+            raise Unwritable("nested deeper than the recursion depth of the columns")
+
+        return write_cut
+
+    def _list(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+        def write_list(value: Any) -> Piece:
+            pieces: list[Piece] = []
+            held = items_of(value)
+            try:
+                for item in held:
+                    pieces.append(part(item))  # noqa: PERF401  the length is the place of an error
+            except Unwritable as error:
+                error.inside(f"[{len(pieces)}]")
+                raise
+            return self.items(pieces)
+
+        return write_list
+
+    def _map(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+        def write_map(value: Any) -> Piece:
+            pieces = []
+            key = None
+            held = pairs_of(value)
+            try:
+                for key, item in held:
+                    pieces.append((text(key), part(item)))
+            except Unwritable as error:
+                error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
+                raise
+            return self.entries(pieces)
+
+        return write_map
+
+    def _union(self, shape: Choice) -> Callable[[Any], Piece]:
+        kinds = [branch.type for branch in shape.schema.branches]
+        branches = [
+            (member, index, self.writer(part))
+            for index, (member, part) in enumerate(zip(shape.members, shape.branches, strict=True))
+            if part is not None
+        ]
+        members = {member: (index, write) for member, index, write in branches if member is not None}
+
+        def write_union(value: Any) -> Piece:
+            if value is None:
+                if "null" not in kinds:
+                    raise Unwritable("null, and the union has no null")
+                return self.branch(kinds.index("null"), self.null)
+            if members:
+                name = _only_member(members, value)
+                index, write = members[name]
+                return self.branch(index, write(value[name]))
+            # One branch; or two, of which the wider takes what the narrower does not hold exactly.
+            problem = Unwritable(f"no branch of the union fits {value!r}")
+            for _, index, write in branches:
+                if len(branches) > 1 and kinds[index] == "float" and not _is_float(value):
+                    continue
+                try:
+                    return self.branch(index, write(value))
+                except Unwritable as error:
+                    problem = error
+            raise problem
+
+        return write_union
 
 
 def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
@@ -74,86 +209,11 @@ def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
     return int(scaled)
 
 
-def _record(shape: Group) -> Fit:
-    parts = [(part.name, _field(part, shape), part.default is not NO_DEFAULT) for part in shape.schema.fields]
-    names = frozenset(part.name for part in shape.schema.fields)
-
-    def record(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise Unwritable(f"expected the fields of {shape.schema.full_name}, found {value!r}")
-        unknown = value.keys() - names
-        if unknown:
-            raise Unwritable(f"{shape.schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
-        ready = []
-        name = ""
-        try:
-            for name, fit, optional in parts:
-                held = value.get(name, ABSENT)
-                ready.append(ABSENT if held is ABSENT and optional else fit(held))
-        except Unwritable as error:
-            error.inside(name)
-            raise
-        return ready
-
-    return record
-
-
-def _field(part: RecordField, shape: Group) -> Fit:
-    if part.name in shape.fields:
-        fit = fitting(shape.fields[part.name])
-
-        def given(value: Any) -> Any:
-            if value is ABSENT:
-                raise Unwritable("absent, and it has no default")
-            return fit(value)
-
-        return given
-
-    def cut(value: Any) -> Any:
-        kinds = [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
-        if (value is None or value is ABSENT) and "null" in kinds:
-            return kinds.index("null"), None
-        raise Unwritable("nested deeper than the recursion depth of the columns")
-
-    return cut
-
-
-def _list(part: Fit) -> Fit:
-    def items(value: Any) -> Any:
-        ready: list[Any] = []
-        held = items_of(value)
-        try:
-            for item in held:
-                ready.append(part(item))  # noqa: PERF401  the length is the place of an error
-        except Unwritable as error:
-            error.inside(f"[{len(ready)}]")
-            raise
-        return ready
-
-    return items
-
-
 def items_of(value: Any) -> Sequence[Any]:
     """Return a list's items. Raises Unwritable: it is no list."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
         raise Unwritable(f"expected a list, found {value!r}")
     return value
-
-
-def _map(part: Fit) -> Fit:
-    def entries(value: Any) -> Any:
-        ready = []
-        key = None
-        held = pairs_of(value)
-        try:
-            for key, item in held:
-                ready.append((text(key), part(item)))
-        except Unwritable as error:
-            error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
-            raise
-        return ready
-
-    return entries
 
 
 def pairs_of(value: Any) -> list[tuple[Any, Any]]:
@@ -163,37 +223,6 @@ def pairs_of(value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return value
     raise Unwritable(f"expected a dict, found {value!r}")
-
-
-def _union(shape: Choice) -> Fit:
-    kinds = [branch.type for branch in shape.schema.branches]
-    branches = [
-        (member, index, fitting(part))
-        for index, (member, part) in enumerate(zip(shape.members, shape.branches, strict=True))
-        if part is not None
-    ]
-    members = {member: (index, fit) for member, index, fit in branches if member is not None}
-
-    def choice(value: Any) -> Any:
-        if value is None:
-            if "null" not in kinds:
-                raise Unwritable("null, and the union has no null")
-            return kinds.index("null"), None
-        if members:
-            index, fit, held = _one_member(members, value)
-            return index, fit(held)
-        # One branch; or two, of which the wider takes what the narrower does not hold exactly.
-        refusal = Unwritable(f"no branch of the union fits {value!r}")
-        for _, index, fit in branches:
-            if len(branches) > 1 and kinds[index] == "float" and not _is_float(value):
-                continue
-            try:
-                return index, fit(value)
-            except Unwritable as error:
-                refusal = error
-        raise refusal
-
-    return choice
 
 
 def _is_float(value: Any) -> bool:
@@ -207,11 +236,11 @@ def _is_float(value: Any) -> bool:
     return held == value
 
 
-def _one_member(members: dict[str, tuple[int, Fit]], value: Any) -> tuple[int, Fit, Any]:
-    if isinstance(value, Mapping) and value.keys() <= members.keys():
+def _only_member(members: Collection[str], value: Any) -> str:
+    if isinstance(value, Mapping) and value.keys() <= set(members):
         given = [name for name, held in value.items() if held is not None]
         if len(given) == 1:
-            return *members[given[0]], value[given[0]]
+            return str(given[0])
     raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
 
 
@@ -223,21 +252,19 @@ def _leaf(shape: Leaf) -> Fit:
         return _decimal(schema.logical)
     if isinstance(schema, FixedType):
         return _fixed(schema.size)
-    return _integer(schema, shape) if schema.type in ("int", "long") else PLAIN[schema.type]
+    return _integer(schema, shape) if schema.type in LIMITS else PLAIN[schema.type]
 
 
 def _integer(schema: PrimitiveType, shape: Leaf) -> Fit:
-    low, high = _LIMITS[schema.type]
+    low, high = LIMITS[schema.type]
+    factor = scale_of(shape).factor
     convert = to_storage(shape.type)
-    # How many of the column's units make one of the schema's: microseconds, and nanoseconds of a time.
-    millis = schema.logical in ("timestamp-millis", "local-timestamp-millis")
-    unit = 1000 if millis or shape.type == TIME else 1
 
     def whole(value: Any) -> Any:
         number = value if convert is None else convert(value)
         if not isinstance(number, int) or isinstance(number, bool):
             raise Unwritable(f"expected a whole number, found {value!r}")
-        number //= unit
+        number //= factor
         if not low <= number <= high:
             raise Unwritable(f"{value!r} is out of the range of {schema.type}")
         return number

@@ -20,15 +20,14 @@ from copy import deepcopy
 from typing import Any, Final
 
 from .avro_reader import default_storage
-from .columns import TIME, Choice, Group, Leaf, Options, Repeated, Shape
+from .columns import Choice, Group, Leaf, Options, Repeated, Shape
 from .errors import Unreadable, Unwritable
 from .fitting import unscaled_decimal
 from .schema import NO_DEFAULT, ArrayType, DecimalType, EnumType, FixedType, PrimitiveType, RecordField
-from .values import DAY_MICROS, EXACT, MAX_MILLIS, to_python
+from .values import EXACT, LIMITS, scale_of, to_python
 
 Convert = Callable[[Any], Any]
 
-_LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 _MAX_FLOAT: Final = 3.4028235677973366e38
 """What a float rounds to infinity from."""
 
@@ -213,7 +212,7 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
     if schema.type in ("bytes", "fixed"):
         # Base64 is text like any other: who also takes text shall have all of it, not what happens to be no base64.
         return lambda _: False
-    if schema.type in _LIMITS:
+    if schema.type in LIMITS:
         return lambda value: isinstance(value, int)
     if schema.type in ("float", "double"):
         return lambda value: not isinstance(value, int)
@@ -228,7 +227,7 @@ def _leaf(shape: Leaf) -> Convert:
         return _decimal(schema.logical)
     if isinstance(schema, FixedType):
         return lambda value: _sized(_base64(value), schema.size)
-    if schema.type in ("int", "long"):
+    if schema.type in LIMITS:
         return _integer(schema, shape)
     return _PLAIN[schema.type]
 
@@ -265,12 +264,7 @@ def _decimal(logical: DecimalType) -> Convert:
 
 
 def _integer(schema: PrimitiveType, shape: Leaf) -> Convert:
-    low, high = _LIMITS[schema.type]
-    factor = 1
-    if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
-        low, high, factor = -MAX_MILLIS, MAX_MILLIS, 1000
-    elif shape.type == TIME:
-        low, high, factor = 0, DAY_MICROS - 1, 1000
+    low, high, factor = scale_of(shape)
 
     def whole(value: Any) -> Any:
         number = value

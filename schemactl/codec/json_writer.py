@@ -11,87 +11,52 @@ from typing import Any, Final
 
 import numpy as np
 
-from .columns import Choice, Group, Leaf, Repeated, Shape
-from .fitting import ABSENT, fitting
-from .schema import ArrayType, DecimalType, EnumType
+from .columns import Leaf
+from .fitting import ShapeWriter
+from .schema import DecimalType, EnumType, RecordField, RecordType
 from .values import EXACT
-
-_Write = Callable[[Any], str]
-"""The text of a value that fits."""
 
 _quoted: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def writer(shape: Shape) -> Callable[[Any], bytes]:
-    """Write values in the form that reading with the same shape gives; raises Unwritable for any other.
+class JsonWriter(ShapeWriter[str]):
+    """A field that is absent and has a default is left out, as one that is null."""
 
-    A field that is absent and has a default is left out, as one that is null.
-    """
-    fit, write = fitting(shape), _writer(shape)
-    return lambda value: write(fit(value)).encode()
+    null = "null"
 
+    def default(self, part: RecordField) -> str:  # noqa: ARG002  any default is left out
+        """See ShapeWriter."""
+        return self.null
 
-def _writer(shape: Shape) -> _Write:
-    match shape:
-        case Group():
-            return _record(shape)
-        case Repeated():
-            part = _writer(shape.part)
-            return _list(part) if isinstance(shape.schema, ArrayType) else _map(part)
-        case Choice():
-            return _union([None if part is None else _writer(part) for part in shape.branches])
-        case Leaf():
-            return _leaf(shape)
+    def record(self, schema: RecordType) -> Callable[[list[str]], str]:
+        """See ShapeWriter."""
+        names = [_quoted(part.name) for part in schema.fields]
 
+        def write_record(pieces: list[str]) -> str:
+            given = (pair for pair in zip(names, pieces, strict=True) if pair[1] != self.null)
+            return "{" + ",".join(f"{name}:{piece}" for name, piece in given) + "}"
 
-def _record(shape: Group) -> _Write:
-    parts = [
-        (_quoted(part.name), _writer(shape.fields[part.name]) if part.name in shape.fields else _null)
-        for part in shape.schema.fields
-    ]
+        return write_record
 
-    def record(value: Any) -> str:
-        texts = (
-            (name, write(held))
-            for (name, write), held in zip(parts, value, strict=True)
-            if held is not ABSENT
-        )
-        return "{" + ",".join(f"{name}:{text}" for name, text in texts if text != "null") + "}"
+    def items(self, pieces: list[str]) -> str:
+        """See ShapeWriter."""
+        return "[" + ",".join(pieces) + "]"
 
-    return record
+    def entries(self, pieces: list[tuple[str, str]]) -> str:
+        """See ShapeWriter."""
+        return "{" + ",".join(f"{_quoted(key)}:{piece}" for key, piece in pieces) + "}"
 
+    def branch(self, index: int, piece: str) -> str:  # noqa: ARG002  a union's value stands bare
+        """See ShapeWriter."""
+        return piece
 
-def _list(part: _Write) -> _Write:
-    return lambda value: "[" + ",".join(map(part, value)) + "]"
-
-
-def _map(part: _Write) -> _Write:
-    return lambda value: "{" + ",".join(f"{_quoted(key)}:{part(held)}" for key, held in value) + "}"
-
-
-def _union(branches: list[_Write | None]) -> _Write:
-    def union(value: Any) -> str:
-        index, held = value
-        write = branches[index]
-        return "null" if write is None else write(held)
-
-    return union
-
-
-def _leaf(shape: Leaf) -> _Write:
-    logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
-    if isinstance(logical, DecimalType):
-        scale = logical.scale
-        return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
-    return _PLAIN[shape.schema.type]
-
-
-def _null(_: Any) -> str:
-    return "null"
-
-
-def _boolean(value: Any) -> str:
-    return "true" if value else "false"
+    def leaf(self, shape: Leaf) -> Callable[[Any], str]:
+        """See ShapeWriter."""
+        logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
+        if isinstance(logical, DecimalType):
+            scale = logical.scale
+            return lambda value: format(decimal.Decimal(value).scaleb(-scale, EXACT), "f")
+        return _PLAIN[shape.schema.type]
 
 
 def _base64(value: Any) -> str:
@@ -109,9 +74,9 @@ def _float(value: Any) -> str:
     return str(np.float32(value)) if math.isfinite(value) else _double(value)
 
 
-_PLAIN: Final[dict[str, _Write]] = {
-    "null": _null,
-    "boolean": _boolean,
+_PLAIN: Final[dict[str, Callable[[Any], str]]] = {
+    "null": lambda _: "null",
+    "boolean": lambda value: "true" if value else "false",
     "int": str,
     "long": str,
     "float": _float,

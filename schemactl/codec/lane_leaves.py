@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .columns import TIME, Leaf
+from .columns import Leaf
 from .lane_columns import Seen, numbers_dtype
 from .lanes import Ints, Lanes, pairs
 from .schema import DecimalType, FixedType, PrimitiveType
-from .values import DAY_MICROS, MAX_MILLIS
+from .values import LIMITS, Scale, scale_of
 
 Read = Callable[[Lanes, Ints, Ints], tuple[Seen, Ints]]
 """From positions (`at[i]` belongs to the row `rows[i]`) to what was seen there, and the positions behind."""
@@ -40,7 +40,7 @@ def leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, strict: bool)
         return _booleans
     if writer.type == "null":
         return lambda _lanes, at, _rows: (np.zeros(len(at), np.int8), at)
-    return _integers(writer.type, schema, shape.type)
+    return _integers(writer.type, shape)
 
 
 def enums(symbols: int, table: tuple[int | None, ...]) -> Read:
@@ -113,27 +113,22 @@ def _floating(writer: str, arrow_type: pa.DataType) -> Read:
     return read
 
 
-def _integers(writer: str, schema: PrimitiveType | FixedType, arrow_type: pa.DataType) -> Read:
+def _integers(writer: str, shape: Leaf) -> Read:
     """Read an int or long into whole numbers, times, or (rounded once, as Java's cast) floating numbers."""
     max_bytes = 5 if writer == "int" else 10
-    limits: tuple[int, int] | None = None
-    factor = 1
-    if schema.logical in ("timestamp-millis", "local-timestamp-millis"):
-        limits, factor = (-MAX_MILLIS, MAX_MILLIS), 1000
-    elif arrow_type == TIME:
-        limits, factor = (0, DAY_MICROS - 1), 1000
+    kind = shape.schema.type
+    low, high, factor = scale_of(shape) if kind in LIMITS else Scale(0, 0, 1)
     # Two steps from a long to an int64 column and beyond: floats of a reader's union branch widen after they are rounded.
-    through = np.float32 if schema.type == "float" else np.float64 if schema.type == "double" else np.int64
-    dtype = numbers_dtype(arrow_type)
+    through = np.float32 if kind == "float" else np.float64 if kind == "double" else np.int64
+    dtype = numbers_dtype(shape.type)
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         values, after = lanes.numbers(at, rows, max_bytes=max_bytes)
-        if limits is not None:
-            wrong = (values < limits[0]) | (values > limits[1])
+        if factor != 1:
+            wrong = (values < low) | (values > high)
             if wrong.any():
                 lanes.mark(rows[wrong])
                 values = np.where(wrong, 0, values)
-        if factor != 1:
             values = values * factor
         return values.astype(through, copy=False).astype(dtype, copy=False), after
 

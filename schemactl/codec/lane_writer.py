@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .columns import TIME, Choice, Group, Leaf, Repeated, Shape
+from .columns import Choice, Group, Leaf, Repeated, Shape
 from .lanes import Ints, Mask, binary, sized
 from .schema import ArrayType, DecimalType, EnumType, FixedType, PrimitiveType, UnionType
+from .values import LIMITS, scale_of
 
 Pieces = list[pa.BinaryArray]
 
@@ -24,8 +25,7 @@ _Write = Callable[[pa.Array, Ints, Mask], Pieces]
 """From values without nulls, the batch's row of each, and the mask of rows to mark, to the values' pieces."""
 
 _NOTHING: Final = pa.scalar(b"", pa.binary())
-_INT: Final = (-(2**31), 2**31 - 1)
-_MILLIS: Final = frozenset({"timestamp-millis", "local-timestamp-millis"})
+_INT: Final = LIMITS["int"]
 
 
 def lane_writer(shape: Shape) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
@@ -225,21 +225,20 @@ def _leaf(shape: Leaf) -> _Write:
     if isinstance(schema, FixedType):
         return _fixed(schema.size)
     if schema.type in ("int", "long"):
-        return _integer(schema, shape)
+        return _integer(shape)
     return {"boolean": _booleans, "float": _floats, "double": _doubles}.get(
         schema.type, lambda values, _rows, _bad: _texts(values)
     )
 
 
-def _integer(schema: PrimitiveType, shape: Leaf) -> _Write:
-    # As in `fitting`: how many of the column's units make one of the schema's.
-    unit = 1000 if schema.logical in _MILLIS or shape.type == TIME else 1
-    is_int = schema.type == "int"
+def _integer(shape: Leaf) -> _Write:
+    factor = scale_of(shape).factor
+    is_int = shape.schema.type == "int"
 
     def write_integer(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
         plain = _plain(values).astype(np.int64, copy=False)
-        if unit != 1:
-            plain = plain // unit
+        if factor != 1:
+            plain = plain // factor
         if is_int and values.type.bit_width > 32:
             bad[rows[(plain < _INT[0]) | (plain > _INT[1])]] = True
         return [numbers(plain)]

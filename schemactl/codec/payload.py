@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from . import (
     avro_reader,
-    avro_writer,
     json_reader,
-    json_writer,
     primitive,
     proto_reader,
     proto_writer,
     resolver,
 )
 from .avro_definition import parse
+from .avro_writer import AvroWriter
 from .columns import MAX_COLUMNS, Group, Options, Shape, check_width, column_count, shape_of
 from .definition import Definition
 from .errors import CodecError, CodecUnavailable, InvalidDefinition
+from .json_writer import JsonWriter
 from .lane_reader import compile_lanes
 from .lane_writer import lane_writer
 from .proto_column_reader import column_reader
@@ -145,7 +145,7 @@ def _longest_symbol(schema: Schema, seen: set[int]) -> int:
 def _avro_writing(writer: Definition, options: Options) -> PayloadWriter:
     shape = _avro_shape(writer, options)
     check_width(pa.schema([("value", shape.type)]))
-    return PayloadWriter(shape.type, avro_writer.writer(shape), lane_writer(shape))
+    return PayloadWriter(shape.type, AvroWriter().writer(shape), lane_writer(shape))
 
 
 def _json_reading(_: Definition, reader: Definition, options: Options) -> PayloadReader:
@@ -157,7 +157,8 @@ def _json_reading(_: Definition, reader: Definition, options: Options) -> Payloa
 
 def _json_writing(writer: Definition, options: Options) -> PayloadWriter:
     shape = _avro_shape(writer, options)
-    return PayloadWriter(shape.type, json_writer.writer(shape))
+    write = JsonWriter().writer(shape)
+    return PayloadWriter(shape.type, lambda value: write(value).encode())
 
 
 def _proto_column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:

@@ -6,12 +6,13 @@ import decimal
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ
+from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Leaf
 from .errors import Unreadable, Unwritable
+from .schema import EnumType
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
@@ -19,6 +20,8 @@ _EPOCH_DAY: Final = EPOCH.toordinal()
 DAY_MICROS: Final = 86_400_000_000
 MAX_MILLIS: Final = (2**63 - 1) // 1000
 """Milliseconds that fit 64 bits as microseconds, too."""
+
+LIMITS: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 EXACT: Final = decimal.Context(prec=100)
 """Wide enough for every decimal that a column holds, so that nothing is rounded."""
@@ -34,6 +37,24 @@ def text(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return _SURROGATE.sub(b"\xff", raw).decode(errors="replace")
+
+
+class Scale(NamedTuple):
+    """Which whole numbers a schema's values may be, and how many of the column's units make one of the schema's."""
+
+    low: int
+    high: int
+    factor: int
+
+
+def scale_of(shape: Leaf) -> Scale:
+    """Of ints and longs."""
+    logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
+    if logical in ("timestamp-millis", "local-timestamp-millis"):
+        return Scale(-MAX_MILLIS, MAX_MILLIS, 1000)
+    if shape.type == TIME:
+        return Scale(0, DAY_MICROS - 1, 1000)
+    return Scale(*LIMITS[shape.schema.type], 1)
 
 
 def to_python(arrow_type: pa.DataType) -> Convert | None:
