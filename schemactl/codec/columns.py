@@ -6,6 +6,7 @@ for times (microseconds, days), `decimal.Decimal`, bytes, str, dicts for structs
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,7 @@ from .schema import (
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 TIME = pa.time64("ns")
+DURATION = pa.duration("us")
 
 _PRIMITIVES = {
     "null": pa.null(),
@@ -129,39 +131,21 @@ MAX_COLUMNS: Final = 100_000
 """Of what is read in batches: a tree of many levels has more columns than any memory, while one message has few of them."""
 
 
-def check_width(columns: pa.Schema) -> None:
-    """Raise InvalidDefinition where there are more than MAX_COLUMNS, those in others included."""
-    left = [field.type for field in columns]
+def is_too_wide(columns: Iterable[pa.DataType]) -> bool:
+    """Whether there are more than MAX_COLUMNS, those in others included."""
+    left = list(columns)
     count = 0
-    while left:
+    while left and count <= MAX_COLUMNS:
         count += 1
-        if count > MAX_COLUMNS:
-            raise InvalidDefinition(
-                f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth"
-            )
         kind = left.pop()
         left.extend(kind.field(place).type for place in range(kind.num_fields))
+    return count > MAX_COLUMNS
 
 
-def column_count(shape: Shape) -> int:
-    """How many columns a shape is, those in others with them."""
-    counted: dict[int, int] = {}
-
-    def count(part: Shape | None) -> int:
-        if part is None or isinstance(part, Leaf):
-            return 1
-        if id(part) not in counted:
-            inner = (
-                part.fields.values()
-                if isinstance(part, Group)
-                else part.branches
-                if isinstance(part, Choice)
-                else (part.part,)
-            )
-            counted[id(part)] = 1 + sum(map(count, inner))
-        return counted[id(part)]
-
-    return count(shape)
+def check_width(columns: Iterable[pa.DataType]) -> None:
+    """Raise InvalidDefinition where there are more than MAX_COLUMNS, those in others included."""
+    if is_too_wide(columns):
+        raise InvalidDefinition(f"the columns would be more than {MAX_COLUMNS:,}: lower the recursion depth")
 
 
 class _ColumnShaper:

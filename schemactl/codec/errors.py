@@ -34,23 +34,16 @@ class _Placed(CodecError):
     out, innermost first, so that no path is built for a good message.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, offset: int | None = None) -> None:
         super().__init__(what)
         self.what = shortened(what, _LONG_REASON)
         self.path = ""
+        self.offset = offset
 
     def inside(self, part: str) -> None:
         """Put `part` (a field's name, or `[n]`) in front of the path."""
         separator = "" if not self.path or self.path.startswith("[") else "."
         self.path = f"{part}{separator}{self.path}"
-
-
-class Unreadable(_Placed):
-    """A message cannot be decoded. `offset` is the byte where that shows, counted from 0, None if there is no one byte."""
-
-    def __init__(self, what: str, offset: int | None = None) -> None:
-        super().__init__(what)
-        self.offset = offset
 
     @property
     def reason(self) -> str:
@@ -64,16 +57,12 @@ class Unreadable(_Placed):
         return self.reason
 
 
+class Unreadable(_Placed):
+    """A message cannot be decoded. `offset` is the byte where that shows, counted from 0, None if there is no one byte."""
+
+
 class Unwritable(_Placed):
     """A value cannot be encoded."""
-
-    @property
-    def reason(self) -> str:
-        """Where and what, in one line."""
-        return f"{self.path}: {self.what}" if self.path else self.what
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class UnknownVersion(CodecError):

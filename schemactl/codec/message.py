@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,25 +29,6 @@ PAYLOAD: Final = "__payload"
 
 _BESIDE: Final = frozenset(name.casefold() for name in (SCHEMA_VERSION, ERROR, PAYLOAD))
 """As Spark compares names: without case."""
-
-
-class MessageWriter(Protocol):
-    """Writes the messages of one version."""
-
-    def payload(self, value: Any) -> bytes | None:
-        """Return the payload of a value; None only for the null value of a SEPARATED KEY_VALUE. Raises Unwritable."""
-        ...
-
-    def key(self, value: Any) -> bytes | None:
-        """Return the message's key; None unless it travels apart from the payload. Raises Unwritable."""
-        ...
-
-    def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
-        """Payloads, keys (None where they do not travel apart), and the reason for each row that cannot be written.
-
-        Such a row has neither payload nor key.
-        """
-        ...
 
 
 class Layout(NamedTuple):
@@ -76,20 +57,6 @@ def layout(schema: Definition | KeyValue, options: Options) -> Layout:
     return Layout(pa.schema(list(column_type) if many else [("value", column_type)]), many)
 
 
-class MessageReader(Protocol):
-    """Reads the messages that one version of a topic's schema wrote."""
-
-    def one(self, payload: bytes | None, key: bytes | None) -> Any:
-        """Return the value in Python's own types; raises Unreadable."""
-        ...
-
-    def batch(
-        self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
-    ) -> tuple[list[pa.Array], dict[int, str]]:
-        """Return the columns, null where a message cannot be read, and the reason for each such row."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SingleReader:
     """A payload that is one value; `flat`: its fields are columns of their own."""
@@ -98,7 +65,7 @@ class SingleReader:
     flat: bool
 
     def one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  a key is no part of the value
-        """See MessageReader."""
+        """Return the value in Python's own types; raises Unreadable."""
         if payload is None:
             raise Unreadable(_NO_PAYLOAD)
         return self.reading.value(payload)
@@ -108,7 +75,7 @@ class SingleReader:
         payloads: pa.BinaryArray,
         keys: pa.BinaryArray | None,  # noqa: ARG002  see `one`
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """See MessageReader."""
+        """Return the columns, null where a message cannot be read, and the reason for each such row."""
         values, reasons = _present(self.reading, payloads, "")
         if payloads.null_count:
             reasons |= {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
@@ -149,7 +116,7 @@ class KeyValueReader:
     strict: bool
 
     def one(self, payload: bytes | None, key: bytes | None) -> Any:
-        """See MessageReader."""
+        """See SingleReader."""
         if self.encoding == "INLINE":
             if payload is None:
                 raise Unreadable(_NO_PAYLOAD)
@@ -166,7 +133,7 @@ class KeyValueReader:
     def batch(
         self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """See MessageReader."""
+        """See SingleReader."""
         reasons: dict[int, str] = {}
         if self.encoding == "INLINE":
             keys, payloads, reasons = self._split(payloads)
@@ -199,7 +166,7 @@ class NoReader:
     types: tuple[pa.DataType, ...]
 
     def one(self, payload: bytes | None, key: bytes | None) -> Any:  # noqa: ARG002  nothing of a message helps
-        """See MessageReader."""
+        """See SingleReader."""
         raise Unreadable(self.reason)
 
     def batch(
@@ -207,9 +174,13 @@ class NoReader:
         payloads: pa.BinaryArray,
         keys: pa.BinaryArray | None,  # noqa: ARG002  see `one`
     ) -> tuple[list[pa.Array], dict[int, str]]:
-        """See MessageReader."""
+        """See SingleReader."""
         count = len(payloads)
         return [pa.nulls(count, kind) for kind in self.types], dict.fromkeys(range(count), self.reason)
+
+
+MessageReader = SingleReader | KeyValueReader | NoReader
+"""Reads the messages that one version of a topic's schema wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +191,18 @@ class SingleWriter:
     flat: bool
 
     def payload(self, value: Any) -> bytes | None:
-        """See MessageWriter."""
+        """Return the payload of a value; None only for the null value of a SEPARATED KEY_VALUE. Raises Unwritable."""
         return self.writing.value(value)
 
-    def key(self, value: Any) -> bytes | None:  # noqa: ARG002  see MessageWriter
-        """See MessageWriter."""
+    def key(self, value: Any) -> bytes | None:  # noqa: ARG002  see KeyValueWriter
+        """Return the message's key; None unless it travels apart from the payload. Raises Unwritable."""
         return None
 
     def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
-        """See MessageWriter."""
+        """Payloads, keys (None where they do not travel apart), and the reason for each row that cannot be written.
+
+        Such a row has neither payload nor key.
+        """
         payloads, reasons = self.writing.batch(rows.to_struct_array() if self.flat else rows.column("value"))
         return payloads, None, reasons
 
@@ -241,17 +215,17 @@ class KeyValueWriter:
     encoding: Literal["INLINE", "SEPARATED"]
 
     def payload(self, value: Any) -> bytes | None:
-        """See MessageWriter."""
+        """See SingleWriter."""
         if self.encoding == "SEPARATED":
             return self._half(value, "value")
         return _join_pair(self._half(value, "key"), self._half(value, "value"))
 
     def key(self, value: Any) -> bytes | None:
-        """See MessageWriter."""
+        """See SingleWriter."""
         return self._half(value, "key") if self.encoding == "SEPARATED" else None
 
     def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
-        """See MessageWriter."""
+        """See SingleWriter."""
         halves: dict[str, pa.BinaryArray] = {}
         reasons: dict[int, str] = {}
         for name, writing in self.writings.items():
@@ -272,6 +246,10 @@ class KeyValueWriter:
         except Unwritable as error:
             error.inside(name)
             raise
+
+
+MessageWriter = SingleWriter | KeyValueWriter
+"""Writes the messages of one version."""
 
 
 def message_writer(schema: Definition | KeyValue, options: Options, *, flat: bool) -> MessageWriter:

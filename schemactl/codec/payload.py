@@ -22,7 +22,7 @@ from . import (
 )
 from .avro_definition import parse
 from .avro_writer import AvroWriter
-from .columns import MAX_COLUMNS, Group, Options, Shape, check_width, column_count, shape_of
+from .columns import Group, Options, Shape, check_width, is_too_wide, shape_of
 from .definition import Definition
 from .errors import CodecError, CodecUnavailable, InvalidDefinition
 from .json_writer import JsonWriter
@@ -33,7 +33,6 @@ from .proto_column_writer import column_writer
 from .proto_plan import plan_of
 from .proto_schema import descriptor_of, root_of
 from .reading import PayloadReader, unreadable
-from .schema import EnumType, Schema, children
 from .writing import PayloadWriter
 
 
@@ -121,30 +120,21 @@ def _avro_reading(writer: Definition, reader: Definition, options: Options) -> P
     action = resolver.resolve(parse(writer.text), schema)
     value = avro_reader.reader(action, shape, options, as_python=True)
     storage = avro_reader.reader(action, shape, options)
-    program = compile_lanes(action, shape, options) if column_count(shape) <= MAX_COLUMNS else None
+    program = None if is_too_wide([shape.type]) else compile_lanes(action, shape, options)
     return PayloadReader(
         shape.type,
         lambda payload: avro_reader.read_whole(value, payload, options),
         lambda payload: avro_reader.read_whole(storage, payload, options),
         program=program,
         strict=options.strict,
-        growth=(1 + (len(program.pool) if program else 0)) * max(1, _longest_symbol(schema, set())),
+        # A default stands in the program's pool; a symbol is no longer than the definition.
+        growth=(1 + (len(program.pool) if program else 0)) * len(reader.text.encode()),
     )
-
-
-def _longest_symbol(schema: Schema, seen: set[int]) -> int:
-    """Return the length in bytes of the longest symbol of all enums in the schema."""
-    if id(schema) in seen:
-        return 0
-    seen.add(id(schema))
-    symbols = schema.symbols if isinstance(schema, EnumType) else ()
-    inner = [_longest_symbol(part, seen) for part in children(schema)]
-    return max([*map(len, symbols), *inner], default=0)
 
 
 def _avro_writing(writer: Definition, options: Options) -> PayloadWriter:
     shape = _avro_shape(writer, options)
-    check_width(pa.schema([("value", shape.type)]))
+    check_width([shape.type])
     return PayloadWriter(shape.type, AvroWriter().writer(shape), lane_writer(shape))
 
 

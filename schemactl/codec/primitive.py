@@ -33,135 +33,118 @@ _MAX_SECONDS: Final = (2**63 - 1) // 1_000_000 - 1
 Numbers = Any
 """Integers, or numpy arrays of them: the rules below hold for both."""
 
+_Limits = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class _Wire:
     """The wire form of one type.
 
     Attributes:
-        packed: its numbers as `struct` has them.
+        format: its numbers as `struct` has them.
         type: of the column.
-        limits: of the first number, and of the second if there is one; None: any.
         read: from the numbers to the storage form.
         write: from the storage form to the numbers.
+        limits: of the first number, and of the second if there is one; None: any.
         exact: other sizes are errors; otherwise bytes that follow are ignored, as Java does for the two long types.
     """
 
-    packed: struct.Struct
+    format: str
     type: pa.DataType
-    limits: tuple[tuple[int, int] | None, ...] = (None,)
     read: Callable[..., Numbers] = lambda number: number
     write: Callable[[Any], tuple[Any, ...]] = lambda value: (value,)
+    limits: tuple[_Limits | None, ...] = (None,)
     exact: bool = True
 
 
-def _wires(time_type: bool) -> dict[str, _Wire]:  # noqa: FBT001  one switch, passed by position within this module
-    millis = (-MAX_MILLIS, MAX_MILLIS)
-    nano_of_day = (0, _DAY_NANOS - 1)
-    if time_type:
-        time = _Wire(
-            struct.Struct(">q"),
-            TIME,
-            (None,),
-            lambda ms: ms % _DAY_MILLIS * 1_000_000,
-            lambda nanos: (nanos // 1_000_000,),
-        )
-        local_time = _Wire(
-            struct.Struct(">q"),
-            TIME,
-            (nano_of_day,),
-            lambda nanos: nanos // 1000 * 1000,
-            lambda nanos: (nanos,),
-        )
-    else:
-        time = _Wire(
-            struct.Struct(">q"), pa.int64(), (millis,), lambda ms: ms * 1000, lambda micros: (micros // 1000,)
-        )
-        local_time = _Wire(
-            struct.Struct(">q"),
-            pa.int64(),
-            (nano_of_day,),
-            lambda nanos: nanos // 1000,
-            lambda micros: (micros * 1000,),
-        )
-    days = tuple(day * _DAY_MILLIS for day in _DAYS)
-    return {
-        "BOOLEAN": _Wire(
-            struct.Struct(">b"), pa.bool_(), read=lambda byte: byte != 0, write=lambda value: (value * 1,)
-        ),
-        "INT8": _Wire(struct.Struct(">b"), pa.int8()),
-        "INT16": _Wire(struct.Struct(">h"), pa.int16()),
-        "INT32": _Wire(struct.Struct(">i"), pa.int32()),
-        "INT64": _Wire(struct.Struct(">q"), pa.int64()),
-        "FLOAT": _Wire(struct.Struct(">f"), pa.float32()),
-        "DOUBLE": _Wire(struct.Struct(">d"), pa.float64()),
-        "DATE": _Wire(
-            struct.Struct(">q"),
-            pa.date32(),
-            ((days[0], days[1] + _DAY_MILLIS - 1),),
-            lambda ms: ms // _DAY_MILLIS,
-            lambda day: (day * _DAY_MILLIS,),
-        ),
-        "TIME": time,
-        "TIMESTAMP": _Wire(
-            struct.Struct(">q"), TIMESTAMP, (millis,), lambda ms: ms * 1000, lambda micros: (micros // 1000,)
-        ),
-        "INSTANT": _Wire(
-            struct.Struct(">qi"),
-            TIMESTAMP,
-            ((-_MAX_SECONDS, _MAX_SECONDS), None),
-            lambda seconds, nanos: seconds * 1_000_000 + nanos // 1000,
-            lambda micros: (micros // 1_000_000, micros % 1_000_000 * 1000),
-            exact=False,
-        ),
-        "LOCAL_DATE": _Wire(struct.Struct(">q"), pa.date32(), (_DAYS,)),
-        "LOCAL_TIME": local_time,
-        "LOCAL_DATE_TIME": _Wire(
-            struct.Struct(">qq"),
-            TIMESTAMP_NTZ,
-            ((-_MAX_SECONDS // 86_400, _MAX_SECONDS // 86_400), nano_of_day),
-            lambda day, nanos: day * 86_400_000_000 + nanos // 1000,
-            lambda micros: (micros // 86_400_000_000, micros % 86_400_000_000 * 1000),
-            exact=False,
-        ),
-    }
+_MILLIS: Final[_Limits] = (-MAX_MILLIS, MAX_MILLIS)
+_NANO_OF_DAY: Final[_Limits] = (0, _DAY_NANOS - 1)
+_DATE_MILLIS: Final[_Limits] = (_DAYS[0] * _DAY_MILLIS, (_DAYS[1] + 1) * _DAY_MILLIS - 1)
 
+_WIRES: Final = {
+    "BOOLEAN": _Wire(">b", pa.bool_(), lambda byte: byte != 0, lambda value: (value * 1,)),
+    "INT8": _Wire(">b", pa.int8()),
+    "INT16": _Wire(">h", pa.int16()),
+    "INT32": _Wire(">i", pa.int32()),
+    "INT64": _Wire(">q", pa.int64()),
+    "FLOAT": _Wire(">f", pa.float32()),
+    "DOUBLE": _Wire(">d", pa.float64()),
+    "DATE": _Wire(
+        ">q", pa.date32(), lambda ms: ms // _DAY_MILLIS, lambda day: (day * _DAY_MILLIS,), (_DATE_MILLIS,)
+    ),
+    "TIME": _Wire(">q", pa.int64(), lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
+    "TIMESTAMP": _Wire(">q", TIMESTAMP, lambda ms: ms * 1000, lambda micros: (micros // 1000,), (_MILLIS,)),
+    "INSTANT": _Wire(
+        ">qi",
+        TIMESTAMP,
+        lambda seconds, nanos: seconds * 1_000_000 + nanos // 1000,
+        lambda micros: (micros // 1_000_000, micros % 1_000_000 * 1000),
+        ((-_MAX_SECONDS, _MAX_SECONDS), None),
+        exact=False,
+    ),
+    "LOCAL_DATE": _Wire(">q", pa.date32(), limits=(_DAYS,)),
+    "LOCAL_TIME": _Wire(
+        ">q", pa.int64(), lambda nanos: nanos // 1000, lambda micros: (micros * 1000,), (_NANO_OF_DAY,)
+    ),
+    "LOCAL_DATE_TIME": _Wire(
+        ">qq",
+        TIMESTAMP_NTZ,
+        lambda day, nanos: day * 86_400_000_000 + nanos // 1000,
+        lambda micros: (micros // 86_400_000_000, micros % 86_400_000_000 * 1000),
+        ((-_MAX_SECONDS // 86_400, _MAX_SECONDS // 86_400), _NANO_OF_DAY),
+        exact=False,
+    ),
+}
 
-_WIRES: Final = {False: _wires(False), True: _wires(True)}  # noqa: FBT003  see `_wires`
+_TIMES: Final = {
+    "TIME": _Wire(">q", TIME, lambda ms: ms % _DAY_MILLIS * 1_000_000, lambda nanos: (nanos // 1_000_000,)),
+    "LOCAL_TIME": _Wire(">q", TIME, lambda nanos: nanos // 1000 * 1000, limits=(_NANO_OF_DAY,)),
+}
+"""With `Options.time_type`."""
 
-NUMBERS: Final = frozenset(_WIRES[False])
+NUMBERS: Final = frozenset(_WIRES)
 """The primitive types whose payloads are numbers: all but STRING, BYTES and NONE."""
+
+
+def _wire(name: str, options: Options) -> _Wire:
+    return _TIMES[name] if options.time_type and name in _TIMES else _WIRES[name]
 
 
 def column_type(name: str, options: Options) -> pa.DataType:
     """Return the type of the column for values of the type `name`, one of NUMBERS."""
-    return _WIRES[options.time_type][name].type
+    return _wire(name, options).type
+
+
+def _beyond(numbers: tuple[Any, ...], wire: _Wire) -> list[Any]:
+    """Return those that are out of their limits."""
+    pairs = zip(numbers, wire.limits, strict=True)
+    return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
 
 
 def reading(name: str, options: Options) -> PayloadReader:
     """Return how payloads of the type `name`, one of NUMBERS, are read."""
-    wire = _WIRES[options.time_type][name]
+    wire = _wire(name, options)
+    packed, exact = struct.Struct(wire.format), wire.exact or options.strict
     convert = to_python(wire.type)
 
     def storage(payload: bytes) -> Any:
-        size = wire.packed.size
-        if len(payload) < size or ((wire.exact or options.strict) and len(payload) > size):
-            raise Unreadable(f"{name} takes {size} bytes, found {len(payload)}")
-        numbers = wire.packed.unpack_from(payload)
-        for number, limits in zip(numbers, wire.limits, strict=True):
-            if limits is not None and not limits[0] <= number <= limits[1]:
-                raise Unreadable(f"{number} is out of the range of {name}")
+        if len(payload) < packed.size or (exact and len(payload) > packed.size):
+            raise Unreadable(f"{name} takes {packed.size} bytes, found {len(payload)}")
+        numbers = packed.unpack_from(payload)
+        for number in _beyond(numbers, wire):
+            raise Unreadable(f"{number} is out of the range of {name}")
         return wire.read(*numbers)
 
     def value(payload: bytes) -> Any:
         return storage(payload) if convert is None else convert(storage(payload))
 
-    return PayloadReader(wire.type, value, storage, _lanes(wire, exact=wire.exact or options.strict))
+    return PayloadReader(wire.type, value, storage, _lanes(wire, exact=exact))
 
 
 def writing(name: str, options: Options) -> PayloadWriter:
     """Return how values of the type `name`, one of NUMBERS, are written. What could not be read back is an error."""
-    wire = _WIRES[options.time_type][name]
+    wire = _wire(name, options)
+    packed = struct.Struct(wire.format)
     convert = to_storage(wire.type)
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
     if pa.types.is_integer(wire.type):
@@ -173,25 +156,26 @@ def writing(name: str, options: Options) -> PayloadWriter:
             raise Unwritable(f"expected a value of {name}, found {value!r}")
         numbers = wire.write(stored)
         try:
-            packed = wire.packed.pack(*numbers)
+            payload = packed.pack(*numbers)
         except (struct.error, OverflowError):
             raise Unwritable(f"{value!r} is out of the range of {name}") from None
-        for number, limits in zip(numbers, wire.limits, strict=True):
-            if limits is not None and not limits[0] <= number <= limits[1]:
-                raise Unwritable(f"{value!r} is out of the range of {name}")
-        return packed
+        if _beyond(numbers, wire):
+            raise Unwritable(f"{value!r} is out of the range of {name}")
+        return payload
 
     return PayloadWriter(wire.type, write, _writing_lanes(wire))
 
 
 def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
+    size = struct.calcsize(wire.format)
+
     def read(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         lanes = Lanes(payloads)
-        size = lanes.end - lanes.start
-        bad = size != wire.packed.size if exact else size < wire.packed.size
+        length = lanes.end - lanes.start
+        bad = length != size if exact else length < size
         numbers = []
         at = lanes.start
-        for code, limits in zip(wire.packed.format[1:], wire.limits, strict=True):
+        for code, limits in zip(wire.format[1:], wire.limits, strict=True):
             number = lanes.view(f">{'i1' if code == 'b' else code}")[at]
             if number.dtype.kind == "i":
                 number = number.astype(np.int64)
@@ -207,9 +191,7 @@ def _lanes(wire: _Wire, *, exact: bool) -> Callable[[pa.BinaryArray], tuple[pa.A
 
 
 def _writing_lanes(wire: _Wire) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
-    fields = [
-        (f"n{at}", f">{'i1' if code == 'b' else code}") for at, code in enumerate(wire.packed.format[1:])
-    ]
+    fields = [(f"n{at}", f">{'i1' if code == 'b' else code}") for at, code in enumerate(wire.format[1:])]
 
     def write(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
         bad: Mask = np.asarray(values.is_null())
@@ -226,7 +208,7 @@ def _writing_lanes(wire: _Wire) -> Callable[[pa.Array], tuple[pa.BinaryArray, Ma
             if limits is not None:
                 bad = bad | (number < limits[0]) | (number > limits[1])
             packed[name] = number
-        return sized(packed.view(np.uint8), wire.packed.size), bad
+        return sized(packed.view(np.uint8), struct.calcsize(wire.format)), bad
 
     return write
 

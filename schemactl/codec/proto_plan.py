@@ -17,28 +17,19 @@ import numpy as np
 import pyarrow as pa
 
 from .lanes import Ints, Mask
-from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+from .proto_schema import Message, Moment, Part, Root, Scalar, Shape, kind_of
 
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000
 """ptars keeps a table up to the highest field number for each message; beyond these it would take too much memory."""
 
-_STRING: Final = 9
-_GROUP: Final = 10
-_MESSAGE: Final = 11
-_BYTES: Final = 12
-_INT32: Final = 5
-_INT64: Final = 3
-_UINT64: Final = 4
-_ENUM: Final = 14
-
 _SENT_AS: Final = {
-    **dict.fromkeys((1, 6, 16), 6),
-    **dict.fromkeys((2, 7, 15), 7),
-    **dict.fromkeys((9, 11, 12), _BYTES),
-    **dict.fromkeys((3, 4, 5, 8, 13, 14, 17, 18), _UINT64),
+    **dict.fromkeys(("double", "fixed64", "sfixed64"), "fixed64"),
+    **dict.fromkeys(("float", "fixed32", "sfixed32"), "fixed32"),
+    **dict.fromkeys(("string", "message", "bytes"), "bytes"),
+    **dict.fromkeys(("int64", "uint64", "int32", "bool", "uint32", "enum", "sint32", "sint64"), "uint64"),
 }
-"""The type that takes whatever a field of a type sends, by `FieldDescriptorProto.Type`; groups are not served."""
+"""The type that takes whatever a field of a type sends; groups are not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +113,16 @@ class _Maker:
         fields = {}
         for number, field in sorted(descriptor.fields_by_number.items()):
             part, other = parts.get(number), theirs.pop(number, None)
-            if field.type == _GROUP or (part is None and field.is_required):
+            if kind_of(field) == "group" or (part is None and field.is_required):
                 raise _NotServed
-            if field.type == _STRING and part is not None and isinstance(part.default, bytes):
+            if kind_of(field) == "string" and part is not None and isinstance(part.default, bytes):
                 # A default that is no text.
                 raise _NotServed
             if part is not None:
                 fields[number] = self._field(made, part, field, other)
         for number, field in sorted(theirs.items()):
-            if field.type in _SENT_AS:
-                packed = field.is_packed
-                self._add(
-                    made, number, _BYTES if packed else _SENT_AS[field.type], repeated=field.is_repeated
-                )
+            if kind := _SENT_AS.get(kind_of(field)):
+                self._add(made, number, "bytes" if field.is_packed else kind, repeated=field.is_repeated)
         return made.name, tuple(fields[number] for number in parts)
 
     def _field(self, made: Any, part: Part, field: Any, other: Any) -> ColumnField:
@@ -143,7 +131,7 @@ class _Maker:
             added = self._add(made, part.number, kind, repeated=part.repeated, message=inner)
             if field.is_packed:
                 added.options.packed = True
-            packable = part.repeated and kind not in (_STRING, _MESSAGE, _BYTES)
+            packable = part.repeated and kind not in ("string", "message", "bytes")
             return ColumnField(part, fields, one_by_one=packable and not field.is_packed)
         entry = self._begin()
         self._add(entry, 1, self._value(part.key, field.message_type.fields_by_number[1], None)[0])
@@ -154,31 +142,33 @@ class _Maker:
             None if written is None else written.fields_by_number.get(2),
         )
         self._add(entry, 2, kind, message=inner)
-        self._add(made, part.number, _MESSAGE, repeated=True, message=entry.name)
+        self._add(made, part.number, "message", repeated=True, message=entry.name)
         return ColumnField(part, fields)
 
-    def _value(self, shape: Shape, field: Any, other: Any) -> tuple[int, str, tuple[ColumnField, ...]]:
+    def _value(self, shape: Shape, field: Any, other: Any) -> tuple[str, str, tuple[ColumnField, ...]]:
         """Return the type of a value, the message it is, and that one's fields."""
         match shape:
             case Message():
                 name, fields = self.message(shape, field.message_type, _message_of(other))
-                return _MESSAGE, name, fields
+                return "message", name, fields
             case Moment():
                 moment = self._begin()
-                self._add(moment, 1, _INT64)
-                self._add(moment, 2, _INT32)
-                return _MESSAGE, moment.name, ()
+                self._add(moment, 1, "int64")
+                self._add(moment, 2, "int32")
+                return "message", moment.name, ()
             case Scalar():
-                return (_INT32 if field.type == _ENUM else field.type), "", ()
+                return ("int32" if shape.kind == "enum" else shape.kind), "", ()
 
     def _begin(self) -> Any:
         return self.file.message_type.add(name=f"M{len(self.file.message_type)}")
 
-    def _add(self, made: Any, number: int, kind: int, *, repeated: bool = False, message: str = "") -> Any:
+    def _add(self, made: Any, number: int, kind: str, *, repeated: bool = False, message: str = "") -> Any:
         self._count += 1
         if number > _MAX_NUMBER or self._count > _MAX_FIELDS:
             raise _NotServed
-        added = made.field.add(name=column_name(number), number=number, type=kind, label=3 if repeated else 1)
+        added = made.field.add(name=column_name(number), number=number)
+        added.type = added.Type.Value(f"TYPE_{kind.upper()}")
+        added.label = added.LABEL_REPEATED if repeated else added.LABEL_OPTIONAL
         if message:
             added.type_name = f".{message}"
         return added
@@ -186,7 +176,7 @@ class _Maker:
 
 def _message_of(field: Any) -> Any:
     """Return the message that a field holds; None: it is no message, or a group."""
-    return field.message_type if field is not None and field.type == _MESSAGE else None
+    return field.message_type if field is not None and kind_of(field) == "message" else None
 
 
 class BatchRows:

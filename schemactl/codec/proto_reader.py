@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import TIMESTAMP
 from .errors import Unreadable
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
 from .proto_wire import find_fault, has_field, missing_fields
@@ -116,8 +114,8 @@ class _ProtoCompiler:
             case Message():
                 return self.message(shape)
             case Moment():
-                read_moment = _timestamp if shape.type == TIMESTAMP else _duration
-                return read_moment(as_python=self._as_python)
+                convert = to_python(shape.type) if self._as_python else None
+                return _micros if convert is None else lambda moment: convert(_micros(moment))
             case Scalar(kind="enum"):
                 names = shape.names or {}
                 # A number without a name stays visible.
@@ -142,29 +140,6 @@ def _text(held: str | bytes) -> str:
     if isinstance(held, bytes):
         raise Unreadable("text that is not UTF-8")
     return held
-
-
-def _timestamp(*, as_python: bool) -> _Read:
-    convert = to_python(TIMESTAMP) if as_python else None
-
-    def read_timestamp(moment: Any) -> Any:
-        micros = _micros(moment)
-        return micros if convert is None else convert(micros)
-
-    return read_timestamp
-
-
-def _duration(*, as_python: bool) -> _Read:
-    def read_duration(moment: Any) -> Any:
-        micros = _micros(moment)
-        if not as_python:
-            return micros
-        try:
-            return timedelta(microseconds=micros)
-        except OverflowError:
-            raise Unreadable(f"{micros} microseconds are longer than Python's timedelta") from None
-
-    return read_duration
 
 
 def _micros(moment: Any) -> int:

@@ -17,11 +17,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import TIMESTAMP, Options
+from .columns import DURATION, TIMESTAMP, Options
 from .definition import Definition
 from .errors import CodecUnavailable, InvalidDefinition
-
-DURATION: Final = pa.duration("us")
 
 SCALARS: Final[dict[str, pa.DataType]] = {
     "double": pa.float64(),
@@ -45,27 +43,13 @@ SCALARS: Final[dict[str, pa.DataType]] = {
 
 _MOMENTS: Final = {"google.protobuf.Timestamp": TIMESTAMP, "google.protobuf.Duration": DURATION}
 
-_KINDS: Final = {
-    1: "double",
-    2: "float",
-    3: "int64",
-    4: "uint64",
-    5: "int32",
-    6: "fixed64",
-    7: "fixed32",
-    8: "bool",
-    9: "string",
-    10: "message",
-    11: "message",
-    12: "bytes",
-    13: "uint32",
-    14: "enum",
-    15: "sfixed32",
-    16: "sfixed64",
-    17: "sint32",
-    18: "sint64",
-}
-"""`FieldDescriptorProto.Type`; a group is a message."""
+
+def kind_of(field: Any) -> str:
+    """Return the name of a field's type in a `.proto`; "message", "group" or "enum" where it has its own."""
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto
+
+    name: str = FieldDescriptorProto.Type.Name(field.type)
+    return name.removeprefix("TYPE_").lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +267,7 @@ class _MessageShaper:
         return Moment(moment) if moment is not None else self.message(field.message_type, depths)
 
     def _scalar(self, field: Any) -> Scalar:
-        kind = _KINDS[field.type]
+        kind = kind_of(field)
         if kind == "string":
             return Scalar(kind, SCALARS[kind], any_bytes=not self._is_proto3(field.file))
         if field.enum_type is None:
@@ -300,13 +284,12 @@ class _MessageShaper:
         return self._looked_at[file.name]
 
 
-# An enum of proto2 is closed: protobuf keeps a number without a name among the unknown fields, and a list, map or field has lost
-# it. In the class its fields are numbers, which are the same on the wire, so that the number stays where it was sent.
-_INT32: Final = 5
-
-
 def class_of(descriptor: Any) -> Any:
-    """Return the class for messages of `descriptor`; fields of closed enums hold the enum's numbers."""
+    """Return the class for messages of `descriptor`; fields of closed enums hold the enum's numbers.
+
+    An enum of proto2 is closed: protobuf keeps a number without a name among the unknown fields, and a list, map or field has
+    lost it. As a number, which is the same on the wire, it stays where it was sent.
+    """
     from google.protobuf import message_factory
 
     return message_factory.GetMessageClass(_opened(descriptor))
@@ -349,7 +332,7 @@ def _open_fields(messages: Iterable[Any], copies: Any) -> bool:
         for field in message.fields:
             if field.enum_type is not None and field.enum_type.is_closed:
                 number = fields[field.number]
-                number.type = _INT32
+                number.type = number.TYPE_INT32
                 number.ClearField("type_name")
                 if number.HasField("default_value"):
                     number.default_value = str(field.default_value)

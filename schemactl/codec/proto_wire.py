@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from .errors import Unreadable
+from .proto_schema import kind_of
 
 _MAX_DEPTH: Final = 100
 """As deep as the parsers of C++, Java and Python go by default."""
 
 _VARINT, _FIXED64, _SIZED, _START, _END, _FIXED32 = range(6)
 
-_PACKED_SIZES: Final = {1: 8, 2: 4, 6: 8, 7: 4, 15: 4, 16: 8}
-"""Bytes an item of a packed list, by `FieldDescriptorProto.Type`; all others are variable-length numbers."""
-
-_STRING, _GROUP, _MESSAGE, _BYTES = 9, 10, 11, 12
+_PACKED_SIZES: Final = {
+    **dict.fromkeys(("double", "fixed64", "sfixed64"), 8),
+    **dict.fromkeys(("float", "fixed32", "sfixed32"), 4),
+}
+"""Bytes an item of a packed list; all others are variable-length numbers."""
 
 
 def find_fault(payload: bytes, descriptor: Any) -> None:
@@ -90,7 +92,7 @@ class _FaultFinder:
                 raise Unreadable(f"{size} bytes are expected, {end - at} are left", at)
             return at + size
         if wire == _START:
-            inner = field.message_type if field is not None and field.type == _GROUP else None
+            inner = field.message_type if field is not None and kind_of(field) == "group" else None
             return self.message(inner, at, end, depth=depth + 1, group=number)
         if wire != _SIZED:
             raise Unreadable(f"there is no wire type {wire}", at)
@@ -102,15 +104,16 @@ class _FaultFinder:
         return start + size
 
     def _content(self, field: Any, at: int, end: int, depth: int) -> None:
-        if field.type == _MESSAGE:
+        kind = kind_of(field)
+        if kind == "message":
             self.message(field.message_type, at, end, depth=depth + 1, group=None)
-        elif field.type == _STRING:
+        elif kind == "string":
             try:
                 self._payload[at:end].decode()
             except UnicodeDecodeError as error:
                 raise Unreadable("text that is not UTF-8", at + error.start) from None
-        elif field.is_repeated and field.type not in (_BYTES, _GROUP):
-            size = _PACKED_SIZES.get(field.type)
+        elif field.is_repeated and kind not in ("bytes", "group"):
+            size = _PACKED_SIZES.get(kind)
             if size is not None and (end - at) % size:
                 raise Unreadable(f"{end - at} bytes are not a multiple of items of {size} bytes", at)
             while size is None and at < end:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import decimal
 import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Any, Final
 
-from .columns import TIMESTAMP
+import pyarrow as pa
+
+from .columns import DURATION
 from .errors import Unwritable
 from .fitting import PLAIN, items_of, pairs_of
 from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
@@ -105,12 +106,10 @@ def _put(shape: Shape, field: Any) -> _Fill:
     if isinstance(shape, Message):
         return _message(shape, field.message_type)
     if isinstance(shape, Moment):
-        return _timestamp if shape.type == TIMESTAMP else _duration
+        return _moment(shape.type)
 
-    def nothing(_: Any, __: Any) -> None:
-        """Do nothing: a scalar is no message."""
-
-    return nothing
+    # A scalar is no message.
+    return lambda _message, _value: None
 
 
 def _items(name: str, shape: Shape, put: _Fill) -> _Fill:
@@ -190,23 +189,16 @@ def _enum(shape: Scalar) -> _Fit:
     return fit
 
 
-def _timestamp(message: Any, value: Any) -> None:
-    convert = to_storage(TIMESTAMP)
-    _set_micros(message, value if convert is None else convert(value))
+def _moment(kind: pa.DataType) -> _Fill:
+    convert = to_storage(kind)
 
+    def fill(message: Any, value: Any) -> None:
+        micros = value if convert is None else convert(value)
+        if not -(2**63) <= micros < 2**63:
+            raise Unwritable(f"{micros} microseconds do not fit 64 bits")
+        # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).
+        sign = -1 if micros < 0 and kind == DURATION else 1
+        seconds, rest = divmod(sign * micros, _MICROS)
+        message.seconds, message.nanos = sign * seconds, sign * rest * 1000
 
-def _duration(message: Any, value: Any) -> None:
-    if isinstance(value, timedelta):
-        value = value // timedelta(microseconds=1)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Unwritable(f"expected a timedelta, found {value!r}")
-    if not -(2**63) < value < 2**63:
-        raise Unwritable(f"{value} microseconds do not fit 64 bits")
-    # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).
-    sign = -1 if value < 0 else 1
-    seconds, micros = divmod(abs(value), _MICROS)
-    message.seconds, message.nanos = sign * seconds, sign * micros * 1000
-
-
-def _set_micros(message: Any, micros: int) -> None:
-    message.seconds, message.nanos = micros // _MICROS, micros % _MICROS * 1000
+    return fill

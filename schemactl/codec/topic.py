@@ -101,7 +101,7 @@ class Codec:
         """
         columns = self._layout(version).columns
         if version not in self._width_checked:
-            check_width(columns)
+            check_width(columns.types)
             self._width_checked.add(version)
         return columns
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Leaf
+from .columns import DURATION, TIME, TIMESTAMP, TIMESTAMP_NTZ, Leaf
 from .errors import Unreadable, Unwritable
 from .schema import EnumType
 
@@ -95,6 +95,13 @@ def _time(nanos: int) -> time:
     return (EPOCH_NTZ + timedelta(microseconds=nanos // 1000)).time()
 
 
+def _duration(micros: int) -> timedelta:
+    try:
+        return timedelta(microseconds=micros)
+    except OverflowError:
+        raise Unreadable(f"{micros} microseconds are longer than Python's timedelta") from None
+
+
 def _from_timestamp(value: Any) -> int:
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -125,6 +132,12 @@ def _from_time(value: Any) -> int:
     raise Unwritable(f"expected a time, found {value!r}")
 
 
+def _from_duration(value: Any) -> int:
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    return _number(value, "a timedelta")
+
+
 def _number(value: Any, expected: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -136,6 +149,7 @@ _TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
     TIMESTAMP_NTZ: _timestamp_ntz,
     pa.date32(): _date,
     TIME: _time,
+    DURATION: _duration,
 }
 
 _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
@@ -143,4 +157,5 @@ _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
     TIMESTAMP_NTZ: _from_timestamp_ntz,
     pa.date32(): _from_date,
     TIME: _from_time,
+    DURATION: _from_duration,
 }
