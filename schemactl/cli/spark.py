@@ -272,6 +272,6 @@ def _runtime(folder: Path) -> Path:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(package / "__init__.py", "schemactl/__init__.py")
         for part in RUNTIME_PARTS:
-            for path in sorted((package / part).rglob("*.py")):
+            for path in sorted(package.glob(part)):
                 packed.write(path, Path("schemactl", path.relative_to(package)))
     return archive

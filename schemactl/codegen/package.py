@@ -9,8 +9,6 @@ from typing import Final
 
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.names import LICENSE, RUNTIME, is_importable, module_paths
-from schemactl.codegen.source import Literal, quote, render
-from schemactl.codegen.source import Mapping as Dict
 from schemactl.codegen.spark_type import UnsupportedBySpark
 from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_module import HEADER, MARK, topic_module
@@ -18,26 +16,28 @@ from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.installation import DISTRIBUTION
 from schemactl.model import Generate, Release, TopicName
 
-RUNTIME_PARTS: Final = ("codec", "spark")
-"""The rooms that a generated package needs where it is used."""
+RUNTIME_PARTS: Final = ("generated.py", "codec/**/*.py", "spark/**/*.py")
+"""The modules of schemactl that a generated package needs where it is used."""
 
-_PACKAGE: Final = '''
+_PACKAGE: Final = '''\
+"""Codecs and Spark types of Pulsar topics, one module a topic."""
+
 from __future__ import annotations
 
 from importlib import import_module
 from re import sub
 from types import ModuleType
 
-{topics}
+TOPICS: dict[str, str] = {{
+{topics}}}
+"""Topics, and the modules for them."""
 
 
 def topic(name: str) -> ModuleType:
     """The module of a topic, by its full name or that of one of its partitions. Raises KeyError: the package has no such topic."""
     name = sub("-partition-[0-9]+$", "", name)
     if name not in TOPICS:
-        raise KeyError(
-            f"no topic of the package is called {{name}}: TOPICS has the full names"
-        )
+        raise KeyError(f"no topic of the package is called {{name}}: TOPICS has the full names")
     return import_module(TOPICS[name])
 '''
 
@@ -101,14 +101,8 @@ def package_files(
 
 
 def _package(package: str, paths: Mapping[TopicName, tuple[str, str, str]]) -> str:
-    entries = [(str(name), Literal(quote(".".join((package, *path))))) for name, path in paths.items()]
-    table = render(Dict(tuple(entries)), before=len("TOPICS = "))
-    docstring = '"""Codecs and Spark types of Pulsar topics, one module a topic."""\n'
-    return (
-        HEADER
-        + docstring
-        + _PACKAGE.format(topics=f'TOPICS = {table}\n"""Topics, and the modules for them."""')
-    )
+    rows = "".join(f"    {str(name)!r}: {'.'.join((package, *path))!r},\n" for name, path in paths.items())
+    return HEADER + _PACKAGE.format(topics=rows)
 
 
 def _runtime_files() -> Mapping[str, str]:
@@ -117,7 +111,7 @@ def _runtime_files() -> Mapping[str, str]:
     header = f"{MARK}: a copy of its run-time (Apache-2.0), see `schemactl generate --vendor`.\n# ruff: noqa\n# fmt: off\n"
     files = {"__init__.py": HEADER}
     for part in RUNTIME_PARTS:
-        for path in sorted((source / part).rglob("*.py")):
+        for path in sorted(source.glob(part)):
             files[path.relative_to(source).as_posix()] = header + path.read_text(encoding="utf-8")
     files[LICENSE] = f"{MARK}: what follows is the licence of the files in this folder.\n\n{_license()}"
     return files

@@ -1,4 +1,4 @@
-"""Spark's data types as plain values, so that generating code needs no Spark: as JSON and as Python source."""
+"""Spark's data types as plain values, so that generating code needs no Spark."""
 
 from __future__ import annotations
 
@@ -6,29 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schemactl.codegen.source import Call, Expression, Items, Literal
 from schemactl.errors import SchemactlError
-
-_CONSTRUCTORS = {
-    "void": "NullType",
-    "boolean": "BooleanType",
-    "byte": "ByteType",
-    "short": "ShortType",
-    "integer": "IntegerType",
-    "long": "LongType",
-    "float": "FloatType",
-    "double": "DoubleType",
-    "string": "StringType",
-    "binary": "BinaryType",
-    "date": "DateType",
-    "timestamp": "TimestampType",
-    "timestamp_ntz": "TimestampNTZType",
-    "variant": "VariantType",
-    "interval": "CalendarIntervalType",
-}
-
-_TIME_FIELDS = ("day", "hour", "minute", "second")
-_MONTH_FIELDS = ("year", "month")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,60 +106,6 @@ def to_json(spark_type: SparkType) -> Any:
                     for f in fields
                 ],
             }
-
-
-def to_source(spark_type: SparkType) -> Expression:
-    """Return a Python expression over the names of `pyspark.sql.types` that makes the type."""
-    match spark_type:
-        case Atomic(name):
-            return _atomic_source(name)
-        case Decimal(precision, scale):
-            return Call("DecimalType", (Literal(str(precision)), Literal(str(scale))))
-        case Array(element, contains_null):
-            return Call("ArrayType", (to_source(element), Literal(str(contains_null))))
-        case Map(value, value_contains_null, key):
-            return Call("MapType", (to_source(key), to_source(value), Literal(str(value_contains_null))))
-        case Struct(fields):
-            parts = tuple(
-                Call("StructField", (Literal.of(f.name), to_source(f.type), Literal(str(f.nullable))))
-                for f in fields
-            )
-            return Call("StructType", (Items(parts),))
-
-
-def constructors(spark_type: SparkType) -> set[str]:
-    """Return the names of `pyspark.sql.types` that `to_source(spark_type)` uses."""
-    found: set[str] = set()
-    match spark_type:
-        case Atomic(name):
-            source = _atomic_source(name)
-            found.add(source.name)
-        case Decimal():
-            found.add("DecimalType")
-        case Array(element):
-            found |= {"ArrayType"} | constructors(element)
-        case Map(value, key=key):
-            found |= {"MapType"} | constructors(key) | constructors(value)
-        case Struct(fields):
-            found.add("StructType")
-            for field in fields:
-                found |= {"StructField"} | constructors(field.type)
-    return found
-
-
-def _atomic_source(name: str) -> Call:
-    if name in _CONSTRUCTORS:
-        return Call(_CONSTRUCTORS[name])
-    if name.startswith("time("):
-        return Call("TimeType", (Literal(name[5:-1]),))
-    _, start, *rest = name.split()
-    end = rest[1] if rest else start
-    fields, constructor = (
-        (_MONTH_FIELDS, "YearMonthIntervalType")
-        if start in _MONTH_FIELDS
-        else (_TIME_FIELDS, "DayTimeIntervalType")
-    )
-    return Call(constructor, (Literal(str(fields.index(start))), Literal(str(fields.index(end)))))
 
 
 # What Spark notes in an Avro schema that a number was, as CatalystSqlParser reads it.
