@@ -15,6 +15,7 @@ behind switches.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -33,9 +34,6 @@ from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 NEWEST: Final = Release.R5_0
 """Whose rules a definition is read by where no broker is asked: they accept the most names."""
-
-MAX_COMPARED: Final = 100_000
-"""So many named types are remembered for more verdicts; then all are forgotten."""
 
 
 @lru_cache(maxsize=8192)
@@ -78,14 +76,11 @@ _NO_MESSAGE: Final = (
 )
 
 
-_histories: Final = [History()]
-"""What is known of the parts of definitions that were compared, in a list of one."""
+_history: Final = History()
 
 
-def _can_read(*, reader: Schema, writer: Schema) -> bool:
-    if _histories[0].count > MAX_COMPARED:
-        _histories[0] = History()
-    return _histories[0].can_read(reader=reader, writer=writer)
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +136,7 @@ class AvroSpec(TypeSpec):
         Versions of a topic have most of their parts in common: equal parts are compared once, for a yes or no.
         """
         used, written = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
-        if _can_read(reader=used, writer=written):
+        if _history.can_read(reader=used, writer=written):
             return
         try:
             yield from incompatibilities(reader=used, writer=written)
@@ -166,19 +161,29 @@ class AvroSpec(TypeSpec):
         """Yield small messages; none for PROTOBUF, whose messages the Avro definition does not describe."""
         if self.payload == "protobuf":
             return
-        from schemactl.formats.avro.messages import messages
+        from schemactl.formats.avro.datum import encode, to_json
+        from schemactl.formats.avro.sample import messages
 
         schema = parsed_by_any(info.schema)
-        yield from map(Wire, messages(schema, is_json=self.payload == "json"))
+        for datum in messages(schema):
+            if self.payload == "json":
+                yield Wire(_dumps(to_json(schema, datum, tagged=False)).encode())
+            else:
+                yield Wire(encode(schema, datum))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the value in a message, by the definition; JSON without it."""
-        from schemactl.formats.avro.messages import read_avro, read_json
+        from schemactl.formats.avro.datum import to_json
+        from schemactl.formats.avro.java_decoder import decode as decode_avro
+        from schemactl.formats.avro.java_decoder import decode_json
 
         if self.payload == "protobuf":
             raise UnknownWire
         data = wire.payload or b""
-        return read_json(data) if self.payload == "json" else read_avro(data, parsed_by_any(info.schema))
+        if self.payload == "json":
+            return _dumps(decode_json(data))
+        schema = parsed_by_any(info.schema)
+        return _dumps(to_json(schema, decode_avro(data, schema)))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Return the field's path, the reason, the fix."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from schemactl.formats.avro.defaults import DefaultCheck, FieldsNotSet, NoBranch
-from schemactl.formats.avro.equality import children, equal
+from schemactl.formats.avro.equality import equal, parts
 from schemactl.formats.avro.java import JavaException, no_branch
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
@@ -20,7 +20,6 @@ from schemactl.formats.avro.schema import (
     Fixed,
     Map,
     Named,
-    Primitive,
     Record,
     Schema,
     Union,
@@ -52,25 +51,11 @@ def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema
 
 
 def _has_aliases(schema: Schema) -> bool:
-    records: set[Record] = set()
-    pending = [schema]
-    while pending:
-        schema = pending.pop()
-        if isinstance(schema, Primitive):
-            continue
-        if isinstance(schema, Named) and schema.aliases:
-            return True
-        if isinstance(schema, Record):
-            if schema in records:
-                continue
-            records.add(schema)
-            for field in schema.fields:
-                if field.aliases:
-                    return True
-                pending.append(field.schema)
-        else:
-            pending += children(schema)
-    return False
+    return any(
+        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
+        for part in parts(schema)
+        if isinstance(part, Named)
+    )
 
 
 class _Renaming:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
 from schemactl.formats.avro.aliases import apply_aliases
@@ -390,24 +392,20 @@ def _look_alike_outside(writer: Schema, reader: Schema) -> bool:
 def _endless(records: Iterable[Record]) -> dict[Record, bool]:
     """Return the `records` and all that are inside them: whether each leads to one that leads back to itself."""
     inside: dict[Record, list[Record]] = {}
-    around: dict[Record, list[Record]] = {}
     pending = [*records]
     while pending:
         record = pending.pop()
         if record not in inside:
             inside[record] = _nearest_records([field.schema for field in record.fields])
-            for inner in inside[record]:
-                around.setdefault(inner, []).append(record)
             pending += inside[record]
-    # Those that lead to none come to an end; then those that lead to these alone, and so on.
-    left = {record: len(inner) for record, inner in inside.items()}
-    pending = [record for record, count in left.items() if not count]
-    while pending:
-        for outer in around.get(pending.pop(), ()):
-            left[outer] -= 1
-            if not left[outer]:
-                pending.append(outer)
-    return {record: count > 0 for record, count in left.items()}
+    endless = dict.fromkeys(inside, True)
+    sorter = TopologicalSorter(inside)
+    with suppress(CycleError):  # then all are ready in turn that lead to no cycle
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        endless |= dict.fromkeys(ready, False)
+        sorter.done(*ready)
+    return endless
 
 
 def _is_deeper(schema: Schema, levels: int) -> bool:

@@ -1,14 +1,15 @@
-"""Java's GenericDatumReader and BinaryDecoder on bytes that are not valid Avro."""
+"""What a reader makes of any bytes by its own definition: Java's GenericDatumReader and BinaryDecoder, and Jackson."""
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from typing import Final
 
 from schemactl.formats.avro.datum import Datum, In
-from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import Array, Enum, Fixed, Map, Record, Schema, Union
+from schemactl.formats.base import ReaderFailure, UnknownWire
 
 MAX_ITEMS: Final = 10_000
 """Of arrays and maps in one message: what claims more is given up."""
@@ -16,18 +17,28 @@ MAX_ITEMS: Final = 10_000
 _MAX_LENGTH: Final = 2**31 - 9
 
 
-class TooMany(Exception):
-    """The bytes claim more items than anybody wants to see; what Java does then depends on its memory."""
-
-
 def decode(data: bytes, schema: Schema) -> Datum:
     """Return the value of `schema` at the beginning of `data`; as in Java, nobody minds what follows it.
 
     Raises:
-        JavaException: Java throws.
-        TooMany: nobody can say.
+        ReaderFailure: Java throws.
+        UnknownWire: the bytes claim so many items that what Java does depends on its memory.
     """
     return _Foreign(data).read(schema)
+
+
+def decode_json(data: bytes) -> object:
+    """Return the first JSON value in `data`: Jackson ignores what follows an object.
+
+    Raises:
+        ReaderFailure: there is none.
+    """
+    text = data.decode("utf-8", "replace")
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text.lstrip(" \t\r\n"))
+    except ValueError as error:
+        raise ReaderFailure(f"SchemaSerializationException: the bytes are not JSON ({error})") from None
+    return value
 
 
 class _Foreign:
@@ -78,17 +89,16 @@ class _Foreign:
     def _length(self, what: str, where: str) -> int:
         length = self._varint(bits=64)
         if length < 0:
-            raise JavaException("AvroRuntimeException", f"Malformed data. Length is negative: {length}")
+            raise ReaderFailure(f"AvroRuntimeException: Malformed data. Length is negative: {length}")
         if length > _MAX_LENGTH:
-            raise JavaException(
-                "UnsupportedOperationException", f"Cannot read {what} longer than {_MAX_LENGTH} bytes{where}"
-            )
+            what = f"Cannot read {what} longer than {_MAX_LENGTH} bytes{where}"
+            raise ReaderFailure(f"UnsupportedOperationException: {what}")
         return length
 
     def _index(self, length: int, exception: str) -> int:
         index = self._varint(bits=32)
         if not 0 <= index < length:
-            raise JavaException(exception, f"Index {index} out of bounds for length {length}")
+            raise ReaderFailure(f"{exception}: Index {index} out of bounds for length {length}")
         return index
 
     def _items(self) -> Iterator[None]:
@@ -98,7 +108,7 @@ class _Foreign:
             for _ in range(abs(count)):
                 self.items += 1
                 if self.items > MAX_ITEMS:
-                    raise TooMany
+                    raise UnknownWire
                 yield
 
     def _varint(self, *, bits: int) -> int:
@@ -111,13 +121,13 @@ class _Foreign:
                 break
             if shift >= bits:
                 kind = "int" if bits == 32 else "long"
-                raise JavaException("InvalidNumberEncodingException", f"Invalid {kind} encoding")
+                raise ReaderFailure(f"InvalidNumberEncodingException: Invalid {kind} encoding")
         value &= (1 << bits) - 1
         return (value >> 1) ^ -(value & 1)
 
     def _take(self, size: int) -> bytes:
         taken = self.data[self.at : self.at + size]
         if len(taken) < size:
-            raise JavaException("SchemaSerializationException", "java.io.EOFException")
+            raise ReaderFailure("SchemaSerializationException: java.io.EOFException")
         self.at += size
         return taken

@@ -5,10 +5,11 @@ Follows org.apache.avro.ParseContext and util.SchemaResolver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
+from schemactl.formats.avro.equality import children
 from schemactl.formats.avro.names import Path, first_repeated, pointer
 from schemactl.formats.avro.schema import (
     Array,
@@ -134,26 +135,11 @@ def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Rec
                 begun.add(id(node))
                 todo.append((node, visited, True))
                 # A record's fields are visited from first to last, a union's branches from last to first.
-                parts = list(_inside(node))
-                schemas = [part.schema if isinstance(part, Field) else part for part in parts]
+                inside = list(children(node))
                 todo.extend(
-                    (part, visited, False) for part in (schemas if isinstance(node, Union) else schemas[::-1])
+                    (part, visited, False) for part in (inside if isinstance(node, Union) else inside[::-1])
                 )
     return order
-
-
-def _inside(holder: Schema | Field) -> Iterator[Schema | Field]:
-    match holder:
-        case Field():
-            yield holder.schema
-        case Array():
-            yield holder.items
-        case Map():
-            yield holder.values
-        case Union():
-            yield from holder.branches
-        case Record():
-            yield from holder.fields
 
 
 def _resolved(schema: Schema, types: Mapping[str, NamedSchema]) -> Schema:

@@ -62,6 +62,9 @@ MAX_BRANCHES: Final = 200_000
 Java has no such bound, and spends hours on two unions of 100,000 records.
 """
 
+MAX_COMPARED: Final = 100_000
+"""So many named types are remembered for more verdicts; then all are forgotten."""
+
 
 class AmbiguousAlias(Exception):
     """A reader's field has several fields of the writer's record to its name and aliases: Java refuses to choose.
@@ -318,13 +321,10 @@ class History:
         """The numbers of named types; None where one leads to a record inside itself."""
         self._found: dict[tuple[int, int], Reasons] = {}
 
-    @property
-    def count(self) -> int:
-        """The number of named types it has seen."""
-        return len(self._parts)
-
     def can_read(self, *, reader: Schema, writer: Schema) -> bool:
         """Whether there are no `incompatibilities`; an ambiguous alias counts as one."""
+        if len(self._parts) > MAX_COMPARED:
+            self._numbers, self._parts, self._found = {}, {}, {}
         for schema in (reader, writer):
             number = self._number(schema)
             if type(number) is GeneratorType:
