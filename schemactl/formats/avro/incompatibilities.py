@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from schemactl.formats.avro.equality import size
@@ -110,8 +111,13 @@ def names_match(reader: Named, writer: Named) -> bool:
 
 def branch_for(schema: Schema, union: Union) -> int | None:
     """Return the index of the branch of `union` that is meant for `schema`: of its name, or of its type where types have none."""
-    wanted = _kind(schema)
-    return next((index for index, branch in enumerate(union.branches) if _kind(branch) == wanted), None)
+    return _branches(union).get(_kind(schema))
+
+
+@lru_cache(maxsize=8)  # a union may have 100,000 branches, and a reason for each
+def _branches(union: Union) -> Mapping[tuple[str, str], int]:
+    kinds = list(map(_kind, union.branches))
+    return {kind: index for index, kind in reversed([*enumerate(kinds)])}
 
 
 def _kind(schema: Schema) -> tuple[str, str]:
@@ -121,7 +127,7 @@ def _kind(schema: Schema) -> tuple[str, str]:
 def _described(reason: Reason, proofs: _Proofs) -> Incompatibility:
     rule, location, reader, writer = reason
     if rule == "MISSING_UNION_BRANCH":
-        return MissingBranch(reason, proofs)
+        return MissingBranch(pointer(location), reason, proofs)
     # Java's own reader does not compare the names of records; but it looks for a field's aliases under its record's name.
     strict_only = (
         rule == "NAME_MISMATCH" and isinstance(reader, Record) and not _needs_aliases(reader, writer)
@@ -166,66 +172,56 @@ def _has_sources(branch: Schema, writer: Schema) -> bool:
 class MissingBranch(Incompatibility):
     """A union lacks a branch. Whether Java's reader decodes the value all the same is costly to prove: only when asked."""
 
-    __slots__ = ("_known", "_proofs", "_reason")
+    __slots__ = ("_proofs", "_reason")
 
-    _known: bool | None
     _reason: Reason
     _proofs: _Proofs
 
-    def __init__(self, reason: Reason, proofs: _Proofs) -> None:
-        rule, location, _, writer = reason
+    def __init__(self, at: str, reason: Reason, proofs: _Proofs) -> None:
+        rule, _, _, writer = reason
         keep = object.__setattr__
         keep(self, "rule", rule)
-        keep(self, "pointer", pointer(location))
+        keep(self, "pointer", at)
         keep(self, "message", f"reader union lacking writer type: {writer.type.upper()}")
-        keep(self, "_known", None)
         keep(self, "_reason", reason)
         keep(self, "_proofs", proofs)
 
     def moved(self, pointer: str) -> Incompatibility:
         """See Incompatibility."""
-        elsewhere = MissingBranch(self._reason, self._proofs)
-        object.__setattr__(elsewhere, "pointer", pointer)
-        return elsewhere
+        return MissingBranch(pointer, self._reason, self._proofs)
 
     @property
     def strict_only(self) -> bool:
         """See Incompatibility."""
-        if self._known is None:
-            _, _, reader, writer = self._reason
-            known = isinstance(writer, Record | Array | Map) and self._proofs.decodes(reader, writer)
-            object.__setattr__(self, "_known", known)
-            return known
-        return self._known
+        _, _, reader, writer = self._reason
+        return self._proofs.decodes(reader, writer)
 
     @property
     def trace(self) -> Location:
         """See Incompatibility."""
         _, location, reader, writer = self._reason
-        nearest = self._proofs.nearest(reader, writer)
+        nearest = branch_for(writer, reader)
         if nearest is None and self.strict_only:
             nearest = [branch.type for branch in reader.branches].index(writer.type)
         return location if nearest is None else (location, nearest)
 
 
 class _Proofs:
-    """What it takes to describe a missing branch: where the nearest branch is, and what Java's reader makes of the value."""
+    """What Java's reader makes of values that no branch is meant for."""
 
     def __init__(self) -> None:
         self._steps = MAX_PROOF_STEPS
-        self._kinds: dict[Union, dict[tuple[str, str], int]] = {}
-
-    def nearest(self, reader: Union, writer: Schema) -> int | None:
-        """Return the index of the first branch of the writer's kind."""
-        kinds = self._kinds.get(reader)
-        if kinds is None:
-            kinds = self._kinds[reader] = {}
-            for index, branch in enumerate(reader.branches):
-                kinds.setdefault(_kind(branch), index)
-        return kinds.get(_kind(writer))
+        self._known: dict[tuple[Union, Schema], bool] = {}
 
     def decodes(self, reader: Union, writer: Schema) -> bool:
         """Whether Java's reader decodes the value all the same: it finds a record that only has another name by its structure."""
+        if not isinstance(writer, Record | Array | Map):
+            return False
+        if (reader, writer) not in self._known:
+            self._known[reader, writer] = self._prove(reader, writer)
+        return self._known[reader, writer]
+
+    def _prove(self, reader: Union, writer: Schema) -> bool:
         if self._steps > 0:
             self._steps -= size(writer, at_most=self._steps) + size(reader, at_most=self._steps)
         if self._steps <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
