@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from schemactl.errors import Source
 from schemactl.model import Commit, Severity, TopicName
+
+T = TypeVar("T")
 
 Direction = Literal["new_reads_old", "old_reads_new", "both"]
 """Who reads whom: `new_reads_old` protects consumers that upgrade first, `old_reads_new` those that upgrade last."""
@@ -43,6 +45,10 @@ class Breakage:
     incompatibility: Incompatibility
     direction: Direction
     against: int
+
+    def sides(self, *, new: T, old: T) -> tuple[T, T]:
+        """Return reader and writer."""
+        return (old, new) if self.direction == "old_reads_new" else (new, old)
 
 
 class Outcome(StrEnum):

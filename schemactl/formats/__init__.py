@@ -5,6 +5,7 @@ A new type is one file with its specification, and one row in `SPECS`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Hashable, Iterator
 
 from schemactl.errors import InvalidSchema
@@ -13,7 +14,7 @@ from schemactl.formats.avro import AvroSpec
 from schemactl.formats.base import SPECS, Explanation, Pair, TypeSpec, pair_of, spec
 from schemactl.formats.key_value import PairSpec
 from schemactl.formats.misreading import misreading_of
-from schemactl.formats.primitive import BytesSpec
+from schemactl.formats.primitive import BytesSpec, number, time
 from schemactl.formats.protobuf_native import ProtobufNativeSpec
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
@@ -41,21 +42,23 @@ SPECS.update(
         SchemaType.JSON: AvroSpec(payload="json", checker="json"),
         SchemaType.PROTOBUF: AvroSpec(payload="protobuf", declared_as="protobuf", checker="default"),
         SchemaType.AVRO: AvroSpec(payload="avro", checker="avro"),
-        SchemaType.BOOLEAN: primitive.BOOLEAN,
-        SchemaType.INT8: primitive.INT8,
-        SchemaType.INT16: primitive.INT16,
-        SchemaType.INT32: primitive.INT32,
-        SchemaType.INT64: primitive.INT64,
-        SchemaType.FLOAT: primitive.FLOAT,
-        SchemaType.DOUBLE: primitive.DOUBLE,
-        SchemaType.DATE: primitive.DATE,
-        SchemaType.TIME: primitive.TIME,
-        SchemaType.TIMESTAMP: primitive.TIMESTAMP,
+        SchemaType.BOOLEAN: number("?", "BooleanSchema", spark="boolean"),
+        SchemaType.INT8: number("b", "ByteSchema", spark="byte"),
+        SchemaType.INT16: number("h", "ShortSchema", spark="short"),
+        SchemaType.INT32: number("i", "IntSchema", spark="integer"),
+        SchemaType.INT64: number("q", "LongSchema", spark="long"),
+        SchemaType.FLOAT: number("f", "FloatSchema", spark="float"),
+        SchemaType.DOUBLE: number("d", "DoubleSchema", spark="double"),
+        SchemaType.DATE: time(primitive.moment, spark="date"),
+        SchemaType.TIME: time(primitive.time_of_day, spark="time"),
+        SchemaType.TIMESTAMP: time(primitive.moment, spark="timestamp"),
         SchemaType.KEY_VALUE: PairSpec(),
-        SchemaType.INSTANT: primitive.INSTANT,
-        SchemaType.LOCAL_DATE: primitive.LOCAL_DATE,
-        SchemaType.LOCAL_TIME: primitive.LOCAL_TIME,
-        SchemaType.LOCAL_DATE_TIME: primitive.LOCAL_DATE_TIME,
+        SchemaType.INSTANT: time(primitive.instant, spark="timestamp", first=struct.pack(">qi", 1, 0)),
+        SchemaType.LOCAL_DATE: time(primitive.local_date, spark="date"),
+        SchemaType.LOCAL_TIME: time(primitive.local_time, spark="time"),
+        SchemaType.LOCAL_DATE_TIME: time(
+            primitive.local_date_time, spark="timestamp_ntz", first=struct.pack(">2q", 1, 0)
+        ),
         SchemaType.PROTOBUF_NATIVE: ProtobufNativeSpec(),
         SchemaType.EXTERNAL: TypeSpec(
             unfit_half="an EXTERNAL schema cannot be the half of another",

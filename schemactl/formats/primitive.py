@@ -13,7 +13,8 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from functools import partial
+from typing import Final, Literal, cast
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, UnknownWire, Wire
@@ -69,50 +70,26 @@ class PrimitiveSpec(TypeSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberSpec(PrimitiveSpec):
-    """A number.
+class ValueSpec(PrimitiveSpec):
+    """A number or a point in time. DATE and TIMESTAMP are moments, TIME is the time of a day.
 
     Attributes:
-        code: how it is packed, big-endian.
-        java: the class that reads it.
+        samples: small values in bytes.
+        value: how bytes are shown: a number, or text as ISO 8601 has it; those of another size throw.
     """
 
-    code: str
-    java: str
+    samples: tuple[bytes, ...]
+    value: Callable[[bytes], object]
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        """Yield two numbers."""
+        """Yield the samples."""
         del info
-        numbers = (1.5, 1.0) if self.code in "fd" else (1, 0)
-        yield from (Wire(struct.pack(f">{self.code}", number)) for number in numbers)
+        return map(Wire, self.samples)
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
-        """Return the number; one of another size throws."""
+        """Return the value."""
         del info
-        return json.dumps(_number(wire.payload or b"", self.code, self.java))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeSpec(PrimitiveSpec):
-    """A point in time. DATE and TIMESTAMP are moments, TIME is the time of a day.
-
-    Attributes:
-        first: a small one, in the bytes of its wire form.
-        show: how it is shown.
-    """
-
-    first: bytes = (1).to_bytes(8)
-    show: Callable[[bytes], str]
-
-    def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        """Yield one point in time."""
-        del info
-        yield Wire(self.first)
-
-    def read(self, wire: Wire, info: SchemaInfo) -> str:
-        """Return the point in time as ISO 8601 has it."""
-        del info
-        return json.dumps(self.show(wire.payload or b""))
+        return json.dumps(self.value(wire.payload or b""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +136,7 @@ class StringSpec(PrimitiveSpec):
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Return a changed charset for people."""
         before, after, reader, writer = (
-            info.properties.get(CHARSET, "UTF-8")
-            for info in (old, new, *_ordered(breakage, new=new, old=old))
+            info.properties.get(CHARSET, "UTF-8") for info in (old, new, *breakage.sides(new=new, old=old))
         )
         place = f"/properties/{CHARSET}"
         return Explanation(
@@ -176,7 +152,7 @@ class StringSpec(PrimitiveSpec):
         self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
     ) -> Counterexample | None:
         """Return a text of one letter that comes out as another; None where Python has no codec of the name."""
-        reader, writer = (charset(info) for info in _ordered(breakage, new=new, old=old))
+        reader, writer = (charset(info) for info in breakage.sides(new=new, old=old))
         for letter in _LETTERS:
             try:
                 data = letter.encode(writer)
@@ -227,11 +203,6 @@ def _extends_ascii(charset: str) -> bool:
         return False
 
 
-def _ordered(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
-    """Return reader and writer."""
-    return (old, new) if breakage.direction == "old_reads_new" else (new, old)
-
-
 _DAY_MS: Final = 86_400_000
 _DAY_NS: Final = 86_400 * 10**9
 _DAYS: Final = (-365_243_219_162, 365_241_780_471)
@@ -251,13 +222,24 @@ def _java_decode(data: bytes, codec: str) -> str:
     return data.decode(codec, "replace")
 
 
-def _number(data: bytes, code: str, name: str) -> bool | int | float:
+def number(code: str, java: str, *, spark: str) -> ValueSpec:
+    """Return the specification of a number that is packed as `code` and read by the Java class `java`."""
+    numbers = (1.5, 1.0) if code in "fd" else (1, 0)
+    samples = tuple(struct.pack(f">{code}", each) for each in numbers)
+    return ValueSpec(samples=samples, value=partial(_number, code=code, java=java), spark=spark)
+
+
+def time(value: Callable[[bytes], str], *, spark: str, first: bytes = struct.pack(">q", 1)) -> ValueSpec:
+    """Return the specification of a point in time, of which `first` is a small one."""
+    return ValueSpec(samples=(first,), value=value, spark=spark)
+
+
+def _number(data: bytes, code: str, java: str) -> bool | int | float:
     size = struct.calcsize(f">{code}")
     if len(data) != size:
-        raise ReaderFailure(f"SchemaSerializationException: Size of data received by {name} is not {size}")
-    (number,) = struct.unpack(f">{code}", data)
-    value: bool | int | float = number
-    return value
+        raise ReaderFailure(f"SchemaSerializationException: Size of data received by {java} is not {size}")
+    (value,) = struct.unpack(f">{code}", data)
+    return cast("bool | int | float", value)
 
 
 def _long(data: bytes) -> int:
@@ -272,16 +254,19 @@ def _buffer(data: bytes, form: str) -> tuple[int, ...]:
     return numbers
 
 
-def _moment(data: bytes) -> str:
+def moment(data: bytes) -> str:
+    """Return what DATE and TIMESTAMP are: milliseconds since 1970."""
     days, ms = divmod(_long(data), _DAY_MS)
     return f"{_date(days)}T{_clock(ms * 10**6)}Z"
 
 
-def _time_of_day(data: bytes) -> str:
+def time_of_day(data: bytes) -> str:
+    """Return what TIME is: the time in milliseconds, of any day."""
     return _clock(_long(data) % _DAY_MS * 10**6)
 
 
-def _instant(data: bytes) -> str:
+def instant(data: bytes) -> str:
+    """Return what INSTANT is: seconds since 1970, and nanoseconds."""
     seconds, nanos = _buffer(data, ">qi")
     seconds += nanos // 10**9
     if not -(2**63) <= seconds < 2**63:
@@ -292,15 +277,18 @@ def _instant(data: bytes) -> str:
     return f"{_date(days)}T{_clock(second * 10**9 + nanos % 10**9)}Z"
 
 
-def _local_date(data: bytes) -> str:
+def local_date(data: bytes) -> str:
+    """Return what LOCAL_DATE is: days since 1970."""
     return _date(_epoch_day(_long(data)))
 
 
-def _local_time(data: bytes) -> str:
+def local_time(data: bytes) -> str:
+    """Return what LOCAL_TIME is: nanoseconds of the day."""
     return _clock(_nano_of_day(_long(data)))
 
 
-def _local_date_time(data: bytes) -> str:
+def local_date_time(data: bytes) -> str:
+    """Return what LOCAL_DATE_TIME is: days since 1970, and nanoseconds of the day."""
     day, nano = _buffer(data, ">2q")
     return f"{_date(_epoch_day(day))}T{_clock(_nano_of_day(nano))}"
 
@@ -336,21 +324,3 @@ def _clock(nanos: int) -> str:
     seconds, fraction = divmod(nanos, 10**9)
     text = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:09d}".rstrip("0") if fraction else text
-
-
-BOOLEAN: Final = NumberSpec(code="?", java="BooleanSchema", spark="boolean")
-INT8: Final = NumberSpec(code="b", java="ByteSchema", spark="byte")
-INT16: Final = NumberSpec(code="h", java="ShortSchema", spark="short")
-INT32: Final = NumberSpec(code="i", java="IntSchema", spark="integer")
-INT64: Final = NumberSpec(code="q", java="LongSchema", spark="long")
-FLOAT: Final = NumberSpec(code="f", java="FloatSchema", spark="float")
-DOUBLE: Final = NumberSpec(code="d", java="DoubleSchema", spark="double")
-DATE: Final = TimeSpec(show=_moment, spark="date")
-TIME: Final = TimeSpec(show=_time_of_day, spark="time")
-TIMESTAMP: Final = TimeSpec(show=_moment, spark="timestamp")
-INSTANT: Final = TimeSpec(show=_instant, first=struct.pack(">qi", 1, 0), spark="timestamp")
-LOCAL_DATE: Final = TimeSpec(show=_local_date, spark="date")
-LOCAL_TIME: Final = TimeSpec(show=_local_time, spark="time")
-LOCAL_DATE_TIME: Final = TimeSpec(
-    show=_local_date_time, first=struct.pack(">2q", 1, 0), spark="timestamp_ntz"
-)

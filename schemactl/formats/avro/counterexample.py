@@ -93,7 +93,7 @@ def counterexample(
         release: whose reader is used.
     """
     found = breakage.incompatibility
-    reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
+    reader, writer = breakage.sides(new=new, old=old)
     wanted = message_trace(reader, trace_of(found))
     sample = Sample(writer, _unknown_symbols(writer, reader))
     messages = _tried(sample.along(writer, wanted), writer, reader, release)

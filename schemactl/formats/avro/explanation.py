@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from schemactl.formats.avro.defaults import MAX_READ
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
-from schemactl.formats.avro.sample import can_be_written
+from schemactl.formats.avro.sample import ZEROS, can_be_written
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,
@@ -33,7 +33,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     """Return what differs, what becomes of the messages, and what to write in the new schema."""
     found = breakage.incompatibility
     upgraded = breakage.direction != "old_reads_new"
-    reader, writer = (new, old) if upgraded else (old, new)
+    reader, writer = breakage.sides(new=new, old=old)
     case = _Case(found, reader, writer, upgraded=upgraded, version=breakage.against)
     reason, fix = _SENTENCES[found.rule](case)
     if found.strict_only:
@@ -274,19 +274,7 @@ def _default_for(schema: Schema, values: Iterator[int]) -> JsonValue:
                 if field.default is NO_DEFAULT
             }
         case Primitive():
-            return _ZEROS[schema.type]
-
-
-_ZEROS: dict[str, object] = {
-    "null": None,
-    "boolean": False,
-    "int": 0,
-    "long": 0,
-    "float": 0.0,
-    "double": 0.0,
-    "bytes": "",
-    "string": "",
-}
+            return "" if schema.type == "bytes" else ZEROS[schema.type]
 
 
 _UNNAMED = "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
