@@ -1,7 +1,7 @@
 """Fingerprints of definitions: equal exactly when `formats.identity` is.
 
 The fingerprint of an Avro definition is a hash over the sorted list of what it is made of: its root, and every named type,
-each spelled out by itself (see `formats.avro.composition`). So a definition with references need not be written out: its
+each spelled out by itself (see `formats.avro.equality`). So a definition with references need not be written out: its
 own file and each file that it takes types of are parsed by themselves, once for each revision.
 """
 
@@ -16,7 +16,7 @@ from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
 from schemactl.declare.json_text import read_json
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS, avro, identity
-from schemactl.formats.avro.composition import Composition, composition
+from schemactl.formats.avro.equality import Composition, composition
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Union
 from schemactl.history.files import GitFiles

@@ -36,7 +36,7 @@ def schema(definition: Json, release: Release) -> Schema:
 def test_a_schema_reads_itself(definition: Json, release: Release) -> None:
     reader, writer = schema(definition, release), schema(definition, release)
     assert can_read(reader=reader, writer=writer, release=release).outcome == "ok"
-    assert decodes_all(reader=reader, writer=writer, release=release)
+    assert decodes_all(reader=reader, writer=writer, release=release)[0]
 
 
 @THOROUGH
@@ -58,7 +58,7 @@ def test_a_new_field_needs_a_default(definition: Json, release: Release, has_def
 def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json], release: Release) -> None:
     reader, writer = (schema(definition, release) for definition in pair)
     answer = can_read(reader=reader, writer=writer, release=release)
-    assert answer.outcome == "ok" or not decodes_all(reader=reader, writer=writer, release=release)
+    assert answer.outcome == "ok" or not decodes_all(reader=reader, writer=writer, release=release)[0]
     printed_reader, printed_writer = (
         parse(schema_text(one, pretty=True), release) for one in (reader, writer)
     )

@@ -14,8 +14,7 @@ from schema_strategies import PRIMITIVES, evolutions, schemas
 
 from schemactl.codec import InvalidDefinition
 from schemactl.codec.avro_definition import parse as parse_for_codec
-from schemactl.formats.avro.composition import identity_key
-from schemactl.formats.avro.equality import equal
+from schemactl.formats.avro.equality import equal, identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.schema_text import canonical_form, fingerprints
 from schemactl.formats.avro.text import InvalidAvro

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.avro.composition import identity_key
+from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
@@ -173,9 +173,8 @@ class AvroSpec(TypeSpec):
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the value in a message, by the definition; JSON without it."""
-        from schemactl.formats.avro.datum import to_json
-        from schemactl.formats.avro.java_decoder import decode as decode_avro
-        from schemactl.formats.avro.java_decoder import decode_json
+        from schemactl.formats.avro.datum import decode as decode_avro
+        from schemactl.formats.avro.datum import decode_json, to_json
 
         if self.payload == "protobuf":
             raise UnknownWire

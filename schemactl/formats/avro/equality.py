@@ -7,9 +7,9 @@ properties (logicalType among them). It does not look at doc, aliases, the defau
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -20,6 +20,8 @@ from schemactl.formats.avro.schema import (
     JsonValue,
     Map,
     Named,
+    NamedSchema,
+    Primitive,
     Record,
     Schema,
     Union,
@@ -66,11 +68,11 @@ def _equal_alone(left: Schema, right: Schema) -> bool:
         return False
     if isinstance(left, Union) and isinstance(right, Union) and len(left.branches) != len(right.branches):
         return False
-    return properties_json(left) == properties_json(right)
+    return _properties(left) == _properties(right)
 
 
 def _equal_fields(left: Field, right: Field) -> bool:
-    return left.name == right.name and beside_type(left) == beside_type(right)
+    return left.name == right.name and _beside_type(left) == _beside_type(right)
 
 
 def children(schema: Schema) -> Iterator[Schema]:
@@ -104,15 +106,108 @@ def size(schema: Schema, *, at_most: int) -> int:
     return sum(1 for _ in islice(parts(schema), at_most))
 
 
-def beside_type(field: Field) -> str:
-    """Return what equality looks at in a field besides its name and type."""
+def _beside_type(field: Field) -> str:
     if field.default is NO_DEFAULT and field.order == "ascending" and not field.properties:
         return ""
     default = "" if field.default is NO_DEFAULT else f"={canonical_json(field.default)}"
     order = "" if field.order == "ascending" else f" {field.order}"
-    return default + order + properties_json(field)
+    return default + order + _properties(field)
 
 
-def properties_json(holder: Schema | Field | Named) -> str:
-    """Return the properties as canonical JSON, "" where there are none."""
+def _properties(holder: Schema | Field | Named) -> str:
     return canonical_json(dict(holder.properties)) if holder.properties else ""
+
+
+# A schema as a graph of its types: each named type is spelled out by itself, with the named types inside it by name. Two schemas
+# are equal exactly when their roots are, and the types these lead to. So where a thousand definitions share one, its change is
+# looked at once.
+
+
+class Type(NamedTuple):
+    """A named type: what equality looks at in it, types inside by name, and the full names of these."""
+
+    text: str
+    uses: frozenset[str]
+
+
+class Composition(NamedTuple):
+    """What a definition is made of: its root, which may be a named type's name, and its named types by full name.
+
+    What the root or a type uses and is not among `types` is defined elsewhere.
+    """
+
+    root: Type
+    types: dict[str, Type]
+
+
+def composition(schema: Schema) -> Composition:
+    """Return what a parsed schema is made of."""
+    spelling = _Spelling()
+    text = spelling.reference(schema)
+    root = Type(text, frozenset(spelling.found))
+    types: dict[str, Type] = {}
+    while spelling.found:
+        name, named = spelling.found.popitem()
+        if name not in types:
+            inside, spelling.found = spelling.found, {}
+            text = spelling.definition(named)
+            types[name] = Type(text, frozenset(spelling.found))
+            spelling.found |= inside
+    return Composition(root, types)
+
+
+def identity_key(schema: Schema) -> Hashable:
+    """Return a key that is the same for two schemas exactly when they are equal."""
+    root, types = composition(schema)
+    return root.text, frozenset((name, each.text) for name, each in types.items())
+
+
+class _Spelling:
+    """The texts of one schema's parts.
+
+    Attributes:
+        found: the named types that were referred to, by the names they have in texts.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, NamedSchema] = {}
+        self._definitions: dict[str, list[NamedSchema]] = {}
+
+    def definition(self, named: NamedSchema) -> str:
+        """Spell a named type out, the types inside it by their names."""
+        match named:
+            case Record():
+                fields = [
+                    f"{field.name} {self.reference(field.schema)}{_beside_type(field)}"
+                    for field in named.fields
+                ]
+                text = f"record({','.join(fields)})"
+            case Enum():
+                text = f"enum({','.join(named.symbols)})"
+            case Fixed():
+                text = f"fixed({named.size})"
+        return text + _properties(named)
+
+    def reference(self, schema: Schema) -> str:
+        """Spell a place in a schema out, a named type by its name."""
+        match schema:
+            case Primitive():
+                return schema.type + _properties(schema)
+            case Union():
+                return f"union({','.join(map(self.reference, schema.branches))})"
+            case Array():
+                return f"array({self.reference(schema.items)}){_properties(schema)}"
+            case Map():
+                return f"map({self.reference(schema.values)}){_properties(schema)}"
+        name = self._name(schema)
+        self.found[name] = schema
+        return f"<{name}>"
+
+    def _name(self, named: NamedSchema) -> str:
+        """Return the type's full name; with marks where the same text defines another type of that name (Avro 1.12.0)."""
+        definitions = self._definitions.setdefault(named.full_name, [])
+        for index, earlier in enumerate(definitions):
+            if named is earlier or equal(named, earlier):
+                return named.full_name + index * "#"
+        definitions.append(named)
+        return named.full_name + (len(definitions) - 1) * "#"

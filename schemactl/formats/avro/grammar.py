@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
 from schemactl.formats.avro.aliases import apply_aliases
-from schemactl.formats.avro.default_encoding import encode_default
+from schemactl.formats.avro.defaults import encode_default
 from schemactl.formats.avro.equality import children, equal
 from schemactl.formats.avro.grammar_symbols import (
     Mark,
@@ -97,23 +97,21 @@ def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnsw
     return INCOMPATIBLE if Mark.ERROR in found else OK
 
 
-def decodes_all(*, reader: Schema, writer: Schema, release: Release) -> bool:
-    """Whether that release's GenericDatumReader decodes every message of `writer` with `reader`.
+def decodes_all(
+    *, reader: Schema, writer: Schema, release: Release, steps: int = MAX_STEPS
+) -> tuple[bool, int]:
+    """Return whether that release's GenericDatumReader decodes every message of `writer` with `reader`, and the `steps` left.
 
-    It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet. Avro 1.12.2
-    (Pulsar 5.0) may refuse such messages all the same: it counts what the items of an array must need by the reader's schema.
+    It does where the check passes and the reader knows, or has an enum default for, every enum symbol it can meet; False where
+    the steps do not suffice. Avro 1.12.2 (Pulsar 5.0) may refuse such messages all the same: it counts what the items of an
+    array must need by the reader's schema.
     """
-    return proof(reader=reader, writer=writer, release=release, steps=MAX_STEPS)[1]
-
-
-def proof(*, reader: Schema, writer: Schema, release: Release, steps: int) -> tuple[int, bool]:
-    """Return what is left of so many `steps`, and what `decodes_all` says; False where they do not suffice."""
     resolution = _Resolution(release, reader, steps)
     try:
         found = resolution.marks(writer=writer, reader=reader)
     except JavaException:
-        return max(resolution.steps, 0), False
-    return resolution.steps, not found
+        return False, max(resolution.steps, 0)
+    return not found, resolution.steps
 
 
 class Branches:
@@ -318,8 +316,12 @@ class _Resolution:
 
 
 def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
-    """Return the symbol for two schemas that hold no others, or differ in type."""
     yield from ()  # a call like the others, though it makes none itself
+    return leaf_mark(writer, reader)
+
+
+def leaf_mark(writer: Schema, reader: Schema) -> Mark | None:
+    """Return the symbol for two schemas that hold no others, or differ in type."""
     if writer.type != reader.type:
         return None if reader.type in PROMOTIONS.get(writer.type, ()) else Mark.ERROR
     if isinstance(writer, Fixed) and isinstance(reader, Fixed):

@@ -226,7 +226,9 @@ class _Proofs:
             self._steps -= size(writer, at_most=self._steps) + size(reader, at_most=self._steps)
         if self._steps <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
             return False
-        from schemactl.formats.avro.grammar import proof
+        from schemactl.formats.avro.grammar import decodes_all
 
-        self._steps, decodes = proof(reader=reader, writer=writer, release=Release.R5_0, steps=self._steps)
+        decodes, self._steps = decodes_all(
+            reader=reader, writer=writer, release=Release.R5_0, steps=self._steps
+        )
         return decodes
