@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from .columns import TIME
+from .columns import DURATION, TIME
 
 _OTHER = pa.null()
 """What the columns have where there is nothing of a date's or time's kind."""
+
+
+_NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
@@ -60,53 +63,30 @@ def _has_null(kind: pa.DataType) -> bool:
 
 def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether two types differ at most in the width of offsets, units of time, dictionaries and names within lists."""
+    return bool(_units(given, narrow=True) == _units(wanted, narrow=True))
+
+
+def _units(kind: pa.DataType, *, narrow: bool = False) -> pa.DataType:
+    """Return the type with timestamps in microseconds and times in nanoseconds, as columns have them.
+
+    `narrow`: and with none but short offsets, without dictionaries, and with no time zone but UTC.
+    """
     kinds = pa.types
-    if kinds.is_dictionary(given):
-        return _alike(given.value_type, wanted)
-    if kinds.is_timestamp(wanted):
-        return kinds.is_timestamp(given) and (given.tz is None) == (wanted.tz is None)
-    if kinds.is_time(wanted) or kinds.is_duration(wanted):
-        return bool(kinds.is_time(given) if kinds.is_time(wanted) else kinds.is_duration(given))
-    if kinds.is_string(wanted):
-        return bool(kinds.is_string(given) or kinds.is_large_string(given))
-    if kinds.is_binary(wanted):
-        return bool(
-            kinds.is_binary(given) or kinds.is_large_binary(given) or kinds.is_fixed_size_binary(given)
-        )
-    if kinds.is_map(wanted):
-        return (
-            kinds.is_map(given)
-            and _alike(given.key_type, wanted.key_type)
-            and _alike(given.item_type, wanted.item_type)
-        )
-    if kinds.is_list(wanted):
-        return (kinds.is_list(given) or kinds.is_large_list(given)) and _alike(
-            given.value_type, wanted.value_type
-        )
-    if kinds.is_struct(wanted):
-        return (
-            kinds.is_struct(given)
-            and [part.name for part in given] == [part.name for part in wanted]
-            and all(_alike(one.type, other.type) for one, other in zip(given, wanted, strict=True))
-        )
-    return bool(given == wanted)
-
-
-def _units(kind: pa.DataType) -> pa.DataType:
-    """Return the type with timestamps in microseconds and times in nanoseconds, as columns have them."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_time(kind):
-        return TIME
-    if pa.types.is_duration(kind):
-        return pa.duration("us")
-    if pa.types.is_struct(kind):
-        return pa.struct([(part.name, _units(part.type)) for part in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, _units(kind.item_type))
-    if pa.types.is_list(kind):
-        return pa.list_(_units(kind.value_type))
-    return kind
+    if kinds.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if narrow and kind.tz else kind.tz)
+    if kinds.is_time(kind) or kinds.is_duration(kind):
+        return TIME if kinds.is_time(kind) else DURATION
+    if kinds.is_struct(kind):
+        return pa.struct([(part.name, _units(part.type, narrow=narrow)) for part in kind])
+    if kinds.is_map(kind):
+        return pa.map_(_units(kind.key_type, narrow=narrow), _units(kind.item_type, narrow=narrow))
+    if kinds.is_list(kind) or (narrow and kinds.is_large_list(kind)):
+        return pa.list_(_units(kind.value_type, narrow=narrow))
+    if narrow and kinds.is_dictionary(kind):
+        return _units(kind.value_type, narrow=True)
+    if narrow and kinds.is_fixed_size_binary(kind):
+        return pa.binary()
+    return _NARROW.get(kind, kind) if narrow else kind
 
 
 def _number_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
