@@ -26,44 +26,35 @@ _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
 
 
-def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zig-zag number of at most ten bytes (BinaryDecoder.readLong)."""
-    start = at
-    bits = shift = 0
-    try:
-        while True:
-            byte = data[at]
-            at += 1
-            bits |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift == 70:
-                raise Unreadable("a number of more than ten bytes", start)
-    except IndexError:
-        raise Unreadable("the message ends inside a number", start) from None
-    bits &= 0xFFFF_FFFF_FFFF_FFFF
-    return (bits >> 1) ^ -(bits & 1), at
+def _varint(bits: int, max_bytes: int, too_long: str) -> Callable[[bytes, int], tuple[int, int]]:
+    mask, last = (1 << bits) - 1, 7 * max_bytes
+
+    def read_number(data: bytes, at: int) -> tuple[int, int]:
+        start = at
+        number = shift = 0
+        try:
+            while True:
+                byte = data[at]
+                at += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift == last:
+                    raise Unreadable(too_long, start)
+        except IndexError:
+            raise Unreadable("the message ends inside a number", start) from None
+        number &= mask
+        return (number >> 1) ^ -(number & 1), at
+
+    return read_number
 
 
-def read_int(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zig-zag number of at most five bytes; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
-    start = at
-    bits = shift = 0
-    try:
-        while True:
-            byte = data[at]
-            at += 1
-            bits |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift == 35:
-                raise Unreadable("an int of more than five bytes", start)
-    except IndexError:
-        raise Unreadable("the message ends inside a number", start) from None
-    bits &= 0xFFFF_FFFF
-    return (bits >> 1) ^ -(bits & 1), at
+read_long: Final = _varint(64, 10, "a number of more than ten bytes")
+"""Reads a zig-zag number (BinaryDecoder.readLong)."""
+
+read_int: Final = _varint(32, 5, "an int of more than five bytes")
+"""Reads a zig-zag number; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
 
 
 def read_span(data: bytes, at: int) -> tuple[int, int]:

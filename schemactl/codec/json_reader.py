@@ -113,13 +113,24 @@ class _Reader:
     def _absent(self, part: RecordField, shape: Shape, convert: Convert) -> Callable[[bool], Any]:
         """Return what a field is that is null, or (False) absent, unless that is an error."""
         nullable = any(branch.type == "null" for branch in getattr(part.schema, "branches", (part.schema,)))
-        if part.default is NO_DEFAULT:
-            return _nothing if nullable else _needed(convert)
-        if not self._options.json_defaults:
-            return _nothing
-        default = default_storage(part.schema, part.default, shape, self._options, as_python=self._as_python)
-        # Nobody who changes a value shall change the default of the next one.
-        return lambda is_null: None if is_null and nullable else deepcopy(default)
+        has_default = part.default is not NO_DEFAULT
+        default = None
+        if applied := has_default and self._options.json_defaults:
+            default = default_storage(
+                part.schema, part.default, shape, self._options, as_python=self._as_python
+            )
+
+        def absent(is_null: bool) -> Any:  # noqa: FBT001  the one thing that is asked
+            if applied:
+                # Nobody who changes a value shall change the default of the next one.
+                return None if is_null and nullable else deepcopy(default)
+            if has_default or nullable:
+                return None
+            if is_null:
+                return convert(None)
+            raise Unreadable("is missing, and has no default")
+
+        return absent
 
     def _map(self, part: Convert) -> Convert:
         as_python = self._as_python
@@ -167,19 +178,6 @@ class _Reader:
         convert = _leaf(shape)
         people = to_python(shape.type) if self._as_python else None
         return convert if people is None else lambda value: people(convert(value))
-
-
-def _nothing(_: bool) -> None:  # noqa: FBT001  see `_absent`
-    return None
-
-
-def _needed(convert: Convert) -> Callable[[bool], Any]:
-    def absent(is_null: bool) -> Any:  # noqa: FBT001  see `_absent`
-        if is_null:
-            return convert(None)
-        raise Unreadable("is missing, and has no default")
-
-    return absent
 
 
 def _list(part: Convert) -> Convert:

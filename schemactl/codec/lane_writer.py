@@ -179,14 +179,10 @@ _Branches = Sequence[tuple[int, str | None, _Write]]
 
 def _members(values: pa.Array, valid: Mask, branches: _Branches) -> list[tuple[pa.Array, Mask]]:
     """For each branch the values that chose it, and which those are: exactly one member of the struct is not null."""
-    held = [values.field(member) if member is not None else None for _, member, _ in branches]
-    given = [valid & np.asarray(part.is_valid()) if part is not None else valid & False for part in held]
+    held = [values.field(member) for _, member, _ in branches]
+    given = [valid & np.asarray(part.is_valid()) for part in held]
     once = np.sum(given, axis=0) == 1
-    chosen = []
-    for part, mask in zip(held, given, strict=True):
-        taken = mask & once
-        chosen.append((_filter(values if part is None else part, taken), taken))
-    return chosen
+    return [(_filter(part, mask & once), mask & once) for part, mask in zip(held, given, strict=True)]
 
 
 def _widened(shape: Choice) -> Callable[[pa.Array, Mask, _Branches], list[tuple[pa.Array, Mask]]]:

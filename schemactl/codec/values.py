@@ -6,6 +6,7 @@ import decimal
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -67,14 +68,6 @@ def to_storage(arrow_type: pa.DataType) -> Convert | None:
     return _TO_STORAGE.get(arrow_type)
 
 
-def _timestamp(micros: int) -> datetime:
-    return _within_years(EPOCH, micros)
-
-
-def _timestamp_ntz(micros: int) -> datetime:
-    return _within_years(EPOCH_NTZ, micros)
-
-
 def _within_years(epoch: datetime, micros: int) -> datetime:
     try:
         return epoch + timedelta(microseconds=micros)
@@ -102,20 +95,14 @@ def _duration(micros: int) -> timedelta:
         raise Unreadable(f"{micros} microseconds are longer than Python's timedelta") from None
 
 
-def _from_timestamp(value: Any) -> int:
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise Unwritable(f"{value.isoformat()} has no time zone, and a timestamp is a point in time")
-        return (value - EPOCH) // timedelta(microseconds=1)
-    return _number(value, "a datetime")
-
-
-def _from_timestamp_ntz(value: Any) -> int:
-    if isinstance(value, datetime):
-        if value.tzinfo is not None:
-            raise Unwritable(f"{value.isoformat()} has a time zone, and a local timestamp has none")
-        return (value - EPOCH_NTZ) // timedelta(microseconds=1)
-    return _number(value, "a datetime")
+def _from_datetime(epoch: datetime, value: Any) -> int:
+    if not isinstance(value, datetime):
+        return _number(value, "a datetime")
+    if value.tzinfo is None and epoch.tzinfo is not None:
+        raise Unwritable(f"{value.isoformat()} has no time zone, and a timestamp is a point in time")
+    if value.tzinfo is not None and epoch.tzinfo is None:
+        raise Unwritable(f"{value.isoformat()} has a time zone, and a local timestamp has none")
+    return (value - epoch) // timedelta(microseconds=1)
 
 
 def _from_date(value: Any) -> int:
@@ -145,16 +132,16 @@ def _number(value: Any, expected: str) -> int:
 
 
 _TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
-    TIMESTAMP: _timestamp,
-    TIMESTAMP_NTZ: _timestamp_ntz,
+    TIMESTAMP: partial(_within_years, EPOCH),
+    TIMESTAMP_NTZ: partial(_within_years, EPOCH_NTZ),
     pa.date32(): _date,
     TIME: _time,
     DURATION: _duration,
 }
 
 _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
-    TIMESTAMP: _from_timestamp,
-    TIMESTAMP_NTZ: _from_timestamp_ntz,
+    TIMESTAMP: partial(_from_datetime, EPOCH),
+    TIMESTAMP_NTZ: partial(_from_datetime, EPOCH_NTZ),
     pa.date32(): _from_date,
     TIME: _from_time,
     DURATION: _from_duration,
