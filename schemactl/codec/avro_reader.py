@@ -1,31 +1,22 @@
-"""Avro's binary form, one message at a time: functions compiled from an action and a shape, with a reason for every refusal.
+"""Avro's binary form, one message at a time: functions compiled from an action and a shape, with a reason for every error.
 
 This path is the law: the vectorised one (`lane_reader`) only says faster what this one says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import decimal
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from . import resolver
-from .avro_leaves import (
-    Read,
-    decimals,
-    fixed,
-    integers,
-    max_empty_items,
-    numbers,
-    read_bytes,
-    read_count,
-    read_index,
-    read_long,
-    read_span,
-    symbols,
-)
-from .columns import Choice, Group, Leaf, Options, Repeated, Shape
+from .columns import TIME, Choice, Group, Leaf, Options, Repeated, Shape
 from .defaults import encode_default
 from .errors import LONG_NAME, InvalidDefinition, Unreadable, shortened
+from .lanes import FEW_EMPTY
 from .schema import (
     ArrayType,
     DecimalType,
@@ -36,7 +27,16 @@ from .schema import (
     full_name,
     min_size,
 )
-from .values import text, to_python
+from .values import EXACT, scale_of, text, to_python
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+"""From the payload and a position to the value and the position behind it; raises Unreadable."""
+
+MAX_EMPTY_ITEMS: Final = 10_000
+"""Of one message: nothing in it bounds the number of items that take no bytes."""
+
+_FLOAT: Final = struct.Struct("<f")
+_DOUBLE: Final = struct.Struct("<d")
 
 
 def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python: bool = False) -> Read:
@@ -96,7 +96,7 @@ class _AvroCompiler:
             case (resolver.Promote(), Leaf()):
                 return self._leaf(action.writer, shape)
             case (resolver.EnumAdjust(), _):
-                return symbols(action)
+                return _symbols(action)
             case (resolver.Container(), Repeated() | None):
                 return self._items(action, shape, jump=jump)
             case (resolver.RecordAdjust(), Group() | None):
@@ -159,7 +159,7 @@ class _AvroCompiler:
         def read_map(data: bytes, at: int) -> tuple[Any, int]:
             entries: dict[str, Any] = {}
             while True:
-                count, at = read_count(data, at, 1 + part_size)
+                count, at = _read_count(data, at, 1 + part_size)
                 if count == 0:
                     return (entries if as_python else list(entries.items())), at
                 for _ in range(count):
@@ -192,20 +192,20 @@ class _AvroCompiler:
         schema = shape.schema
         assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
         if isinstance(schema.logical, DecimalType):
-            return decimals(schema.logical, writer.size if isinstance(writer, FixedType) else None)
+            return _decimals(schema.logical, writer.size if isinstance(writer, FixedType) else None)
         if isinstance(writer, FixedType):
-            return fixed(writer.size)
+            return _fixed(writer.size)
         if writer.type in ("string", "bytes"):
-            return self._text() if schema.type == "string" else read_bytes
+            return self._text() if schema.type == "string" else _read_bytes
         if writer.type in ("int", "long") and schema.type in ("int", "long"):
-            return integers(writer.type, shape)
-        return numbers(writer.type, schema.type)
+            return _integers(writer.type, shape)
+        return _numbers(writer.type, schema.type)
 
     def _text(self) -> Read:
         strict = self._options.strict
 
         def read_text(data: bytes, at: int) -> tuple[Any, int]:
-            start, stop = read_span(data, at)
+            start, stop = _read_span(data, at)
             raw = data[start:stop]
             if strict:
                 try:
@@ -238,8 +238,8 @@ def _steps(steps: Sequence[tuple[str, Read, bool]], blank: dict[str, Any]) -> Re
 
 def _skip(writer: PrimitiveType | FixedType) -> Read:
     if isinstance(writer, FixedType):
-        return fixed(writer.size)
-    return read_bytes if writer.type in ("string", "bytes") else numbers(writer.type, writer.type)
+        return _fixed(writer.size)
+    return _read_bytes if writer.type in ("string", "bytes") else _numbers(writer.type, writer.type)
 
 
 def _default(read: Read, schema: Schema, value: Any) -> Any:
@@ -264,11 +264,11 @@ def _array(part: Read, part_size: int) -> Read:
     def read_array(data: bytes, at: int) -> tuple[Any, int]:
         items: list[Any] = []
         while True:
-            count, at = read_count(data, at, part_size)
+            count, at = _read_count(data, at, part_size)
             if count == 0:
                 return items, at
-            if part_size == 0 and len(items) + count > max_empty_items(data):
-                raise Unreadable(f"more than {max_empty_items(data)} items that take no bytes", at)
+            if part_size == 0 and len(items) + count > _max_empty_items(data):
+                raise Unreadable(f"more than {_max_empty_items(data)} items that take no bytes", at)
             try:
                 for _ in range(count):
                     item, at = part(data, at)
@@ -294,10 +294,10 @@ def _skip_items(part: Read, part_size: int, *, keys: bool, jump: bool) -> Read:
                     raise Unreadable(f"a block of {size} bytes, but {len(data) - at} are left", start)
                 at += size
                 continue
-            count, at = read_count(data, start, part_size + keys)
+            count, at = _read_count(data, start, part_size + keys)
             for _ in range(count):
                 if keys:
-                    at = read_span(data, at)[1]
+                    at = _read_span(data, at)[1]
                 at = part(data, at)[1]
 
     return skip_items
@@ -305,7 +305,182 @@ def _skip_items(part: Read, part_size: int, *, keys: bool, jump: bool) -> Read:
 
 def _union(branches: list[Read]) -> Read:
     def read_union(data: bytes, at: int) -> tuple[Any, int]:
-        index, after = read_index(data, at, len(branches), "union branch")
+        index, after = _read_index(data, at, len(branches), "union branch")
         return branches[index](data, after)
 
     return read_union
+
+
+def _varint(bits: int, max_bytes: int, too_long: str) -> Callable[[bytes, int], tuple[int, int]]:
+    mask, last = (1 << bits) - 1, 7 * max_bytes
+
+    def read_number(data: bytes, at: int) -> tuple[int, int]:
+        start = at
+        number = shift = 0
+        try:
+            while True:
+                byte = data[at]
+                at += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift == last:
+                    raise Unreadable(too_long, start)
+        except IndexError:
+            raise Unreadable("the message ends inside a number", start) from None
+        number &= mask
+        return (number >> 1) ^ -(number & 1), at
+
+    return read_number
+
+
+read_long: Final = _varint(64, 10, "a number of more than ten bytes")
+"""Reads a zig-zag number (BinaryDecoder.readLong)."""
+
+read_int: Final = _varint(32, 5, "an int of more than five bytes")
+"""Reads a zig-zag number; bits beyond 32 are dropped (BinaryDecoder.readInt)."""
+
+
+def _read_span(data: bytes, at: int) -> tuple[int, int]:
+    """Start and end of what a length stands before."""
+    start = at
+    length, at = read_long(data, at)
+    if length < 0:
+        raise Unreadable(f"a length of {length}", start)
+    if length > len(data) - at:
+        raise Unreadable(f"a length of {length} bytes, but {len(data) - at} are left", start)
+    return at, at + length
+
+
+def _read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
+    """Read the number of items in a block; returns the position of the first one, too (BinaryDecoder.doReadItemCount)."""
+    start = at
+    count, at = read_long(data, at)
+    if count < 0:
+        count = -count
+        # Whose items are read has its size from them, whatever is said, as in Java.
+        _, at = read_long(data, at)
+    if count * item_size > len(data) - at:
+        raise Unreadable(f"a block of {count} items, but {len(data) - at} bytes are left", start)
+    if item_size == 0 and count > _max_empty_items(data):
+        raise Unreadable(
+            f"a block of {count} items that take no bytes; {_max_empty_items(data)} are read at most", start
+        )
+    return count, at
+
+
+def _max_empty_items(data: bytes) -> int:
+    """Of one list: every list of a message takes two bytes at the least. A default's may be as long as it is."""
+    return max(FEW_EMPTY, 2 * MAX_EMPTY_ITEMS // (len(data) + 1))
+
+
+def _read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]:
+    """Read an index below `length`; an error calls the things `what`."""
+    index, after = read_int(data, at)
+    if not 0 <= index < length:
+        raise Unreadable(f"{what} {index} of {length}", at)
+    return index, after
+
+
+def _symbols(action: resolver.EnumAdjust) -> Read:
+    """Read an enum: the reader's symbol for what was written."""
+    written, table = action.writer.symbols, action.table
+
+    def read_symbol(data: bytes, at: int) -> tuple[Any, int]:
+        index, after = _read_index(data, at, len(table), "enum symbol")
+        symbol = table[index]
+        if symbol is None:
+            raise Unreadable(f"the symbol {written[index]}, which the reader does not know", at)
+        return symbol, after
+
+    return read_symbol
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[Any, int]:
+    """Read bytes behind their length."""
+    start, stop = _read_span(data, at)
+    return data[start:stop], stop
+
+
+def _fixed(size: int) -> Read:
+    """So many bytes."""
+
+    def read_fixed(data: bytes, at: int) -> tuple[Any, int]:
+        stop = at + size
+        if stop > len(data):
+            raise Unreadable(f"{size} bytes, but {len(data) - at} are left", at)
+        return data[at:stop], stop
+
+    return read_fixed
+
+
+def _decimals(logical: DecimalType, size: int | None) -> Read:
+    """Two's complement, big-endian: of bytes, or of a fixed of `size`."""
+    read = _read_bytes if size is None else _fixed(size)
+    bound, scale = 10**logical.precision, -logical.scale
+
+    def read_decimal(data: bytes, at: int) -> tuple[Any, int]:
+        raw, after = read(data, at)
+        if not raw:
+            raise Unreadable("a decimal of no bytes", at)
+        unscaled = int.from_bytes(raw, "big", signed=True)
+        if abs(unscaled) >= bound:
+            raise Unreadable(f"a decimal of more than {logical.precision} digits", at)
+        return decimal.Decimal(unscaled).scaleb(scale, EXACT), after
+
+    return read_decimal
+
+
+def _integers(writer: str, shape: Leaf) -> Read:
+    """Read an int or long that stays one, in the unit of its column."""
+    read = read_int if writer == "int" else read_long
+    low, high, factor = scale_of(shape)
+    if factor == 1:
+        return read
+    what = "are no time of day" if shape.type == TIME else "are more than 64 bits of microseconds"
+    unit = "microseconds" if shape.type == TIME else "milliseconds"
+
+    def read_scaled(data: bytes, at: int) -> tuple[Any, int]:
+        number, after = read(data, at)
+        if not low <= number <= high:
+            raise Unreadable(f"{number} {unit} {what}", at)
+        return number * factor, after
+
+    return read_scaled
+
+
+def _numbers(writer: str, schema: str) -> Read:
+    """null, boolean, and numbers that stay what they are or become floating."""
+    if writer == "null":
+        return lambda _, at: (None, at)
+    if writer == "boolean":
+        return _boolean
+    if writer in ("int", "long"):
+        read = read_int if writer == "int" else read_long
+        if schema in ("int", "long"):
+            return read
+        # Rounded once, as Java's cast does; by way of a double a long could be rounded twice.
+        width = np.float32 if schema == "float" else np.float64
+
+        def read_rounded(data: bytes, at: int) -> tuple[Any, int]:
+            value, after = read(data, at)
+            return float(width(np.int64(value))), after
+
+        return read_rounded
+    packed = _FLOAT if writer == "float" else _DOUBLE
+
+    def read_floating(data: bytes, at: int) -> tuple[Any, int]:
+        try:
+            return packed.unpack_from(data, at)[0], at + packed.size
+        except struct.error:
+            raise Unreadable(f"{packed.size} bytes, but {len(data) - at} are left", at) from None
+
+    return read_floating
+
+
+def _boolean(data: bytes, at: int) -> tuple[Any, int]:
+    try:
+        return data[at] == 1, at + 1
+    except IndexError:
+        raise Unreadable("the message ends before a boolean", at) from None

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .avro_leaves import MAX_EMPTY_ITEMS
+from .avro_reader import MAX_EMPTY_ITEMS
 from .errors import Unreadable
 from .lane_reader import Program, decode_lanes
 from .lanes import MAX_ARRAY_BYTES, Ints, Mask, joined, take_or_null

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..codec import Codec, Definition, InvalidDefinition
 from ..codec.avro_definition import json_of, parse
-from ..codec.avro_leaves import read_long
+from ..codec.avro_reader import read_long
 from ..codec.columns import MAX_COLUMNS
 from ..codec.defaults import encode_default
 from ..codec.resolver import Action, Container, ErrorAction, ReaderUnion, RecordAdjust, WriterUnion, resolve
