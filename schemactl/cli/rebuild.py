@@ -126,7 +126,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         state = observe(registry, scope_of(without_versions(applicable(git), lists)))
         origin = origin_of(found, registry, approved)
         interrupted = {
-            renamed_topic(name, target.namespaces) for name in chosen.topics if approved.interruptions[name]
+            renamed_topic(name, target.namespaces) for name in chosen.topics if approved.was_interrupted(name)
         }
         plan = make_rebuild(
             state,

@@ -257,7 +257,7 @@ class Review:
             return make_plan(state, git, origin=origin, permissions=permissions, numbers=numbers)
         topics = then.catalog.topics if then else {}
         interrupted = {
-            renamed_topic(name, namespaces) for name in topics if then and then.interruptions[name]
+            renamed_topic(name, namespaces) for name in topics if then and then.was_interrupted(name)
         }
         return make_rebuild(
             state,

@@ -1,72 +1,54 @@
-"""The cache of the version derivation, in SQLite: every file, declared name and topic after each step of the history.
+"""The cache of the version derivation, in SQLite: every file, declaration and topic after each step of the history.
 
-A step is a commit of the first-parent line, numbered from 0. Nothing is ever overwritten: a row says from which step on
-something holds, so that the state after any step can be read, and one topic costs the same however long the history is.
+A step is a commit of the first-parent line, numbered from 0. Nothing is overwritten: of the rows about one thing the newest
+up to a step counts, so that the state after any step can be read, and one topic costs the same however long the history is.
 The database is in memory; it is kept as one file, replaced as a whole (see `store`).
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
+from schemactl.declare.files import Kind
 from schemactl.errors import Problem, Source
 from schemactl.history.files import Entry
-from schemactl.history.fingerprints import Inspected
 from schemactl.history.store import Store
 from schemactl.model import Commit, Project
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """SQLite can be built without."""
 
-_ROWS_AT_ONCE: Final = 20_000
-"""So many new rows are collected before they are inserted."""
+DOMAINS: Final = ("persistent", "non-persistent")
+
+_FILE, _DECLARED, _MADE_OF = range(3)
+"""Kinds of facts: what is at a path, what the file there declares, which files a topic's definition is made of."""
+
+_KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
+"""What may be at a path, by the first byte of its fact; the blob's id follows."""
 
 _TABLES: Final = """
-CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE derivation (derived_from TEXT NOT NULL);
 -- The first-parent line: step 0 is its first commit.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
-CREATE TABLE path (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
--- What is at a path from a step on: kind and content; both NULL: nothing.
-CREATE TABLE file (path INTEGER, step INTEGER, kind TEXT, blob BLOB, PRIMARY KEY (path, step)) WITHOUT ROWID;
--- A file's declarations in their order, from a step until another. `schema` is set for a topic, and NULL for a namespace.
--- `blob` holds the declaration where the file's own cannot be read.
-CREATE TABLE declaration (
-  path INTEGER, position INTEGER, step INTEGER, until INTEGER, name TEXT NOT NULL, schema INTEGER, blob BLOB,
-  PRIMARY KEY (path, position, step)
-) WITHOUT ROWID;
-CREATE INDEX declaration_by_schema ON declaration (schema) WHERE schema IS NOT NULL;
-CREATE INDEX declaration_by_namespace ON declaration (name) WHERE schema IS NULL;
--- What two topics of one name share: the list of versions. `name` is tenant/namespace/topic.
-CREATE TABLE schema (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE version (
-  schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
-  PRIMARY KEY (schema, number)
-) WITHOUT ROWID;
+-- What two topics of one name share, a `schema`, is named tenant/namespace/topic. It and a path are numbers elsewhere.
+CREATE TABLE name (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
+CREATE TABLE fact (kind INTEGER, name INTEGER, step INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, name, step)) WITHOUT ROWID;
+-- Facts from their other end: the files that ever declared a schema (0: a namespace), the schemas ever made of a file.
+CREATE TABLE link (kind INTEGER, name INTEGER, other INTEGER, PRIMARY KEY (kind, name, other)) WITHOUT ROWID;
 -- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force, `since` the step
 -- that brought it; `as_of` is set where what is declared cannot be read: the last step at which it could.
+-- `type` and `fingerprint` are set where the version is new.
 CREATE TABLE topic_state (
   schema INTEGER, domain TEXT, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
-  path INTEGER NOT NULL, as_of INTEGER, PRIMARY KEY (schema, domain, step)
+  path INTEGER NOT NULL, as_of INTEGER, type TEXT, fingerprint BLOB, PRIMARY KEY (schema, domain, step)
 ) WITHOUT ROWID;
--- The files that a definition is made of, read or missed, besides the declaration, from a step until another.
-CREATE TABLE made_of (path INTEGER, schema INTEGER, step INTEGER, until INTEGER, PRIMARY KEY (path, schema, step)) WITHOUT ROWID;
-CREATE INDEX made_of_by_schema ON made_of (schema);
--- What could not be read from a step until another; of a topic's definition, or of a file where `schema` is NULL.
-CREATE TABLE note (
-  id INTEGER PRIMARY KEY, path INTEGER, schema INTEGER, step INTEGER NOT NULL, until INTEGER, topic TEXT,
-  file TEXT NOT NULL, line INTEGER NOT NULL, column INTEGER NOT NULL, what TEXT NOT NULL, fix TEXT NOT NULL
-);
+-- All that cannot be read from a step on: of a topic's definition, or of a file.
+CREATE TABLE note (id INTEGER PRIMARY KEY, name INTEGER, is_topic INTEGER, step INTEGER NOT NULL, problems TEXT NOT NULL);
 """
-
-_NOW: Final = "step <= :step AND (until IS NULL OR until > :step)"
-"""Of a row that holds at a step."""
 
 
 class VersionRow(NamedTuple):
@@ -90,22 +72,23 @@ class StateRow(NamedTuple):
 
 
 class DeclarationRow(NamedTuple):
-    """A declaration in a file, since a step (see the table); `schema` is a topic's tenant/namespace/topic."""
+    """A declaration in a file: a topic of that `schema`, or (None) a namespace.
+
+    `blob` holds the declaration where the file's own cannot be read.
+    """
 
     path: str
     position: int
     name: str
     schema: str | None
     blob: str | None
-    step: int
 
 
 class NoteRow(NamedTuple):
-    """What cannot be read since a step, or could not (see the table); `path` and `schema` are numbers."""
+    """What cannot be read since a step, or could not: of the file or, `is_topic`, of the schema that is called `name`."""
 
-    number: int
-    path: int | None
-    schema: int | None
+    name: str
+    is_topic: bool
     step: int
     topic: str | None
     problem: Problem
@@ -123,13 +106,19 @@ class Cache:
         self.connection = connection
         [self.last] = connection.execute("SELECT coalesce(max(step), -1) FROM step").fetchone()
         self.step: int = self.last if step is None else step
+        # What was asked for before.
+        self._ids: dict[str, int | None] = {}
+        self._facts: dict[tuple[int, str], Any] = {}
+        self._links: dict[tuple[int, str], set[str]] = {}
+        self._declarations: dict[str, dict[str | None, list[DeclarationRow]]] = {}
+        self._states: dict[tuple[str, str], StateRow | None] = {}
 
     @classmethod
     def new(cls, derivation: str) -> Cache:
         """Return an empty one."""
         connection = _connect()
         connection.executescript(_TABLES)
-        connection.execute("INSERT INTO fact VALUES ('derivation', ?)", (derivation,))
+        connection.execute("INSERT INTO derivation VALUES (?)", (derivation,))
         return cls(connection)
 
     @classmethod
@@ -140,7 +129,7 @@ class Cache:
             return None
         connection = _connect()
         connection.deserialize(database)
-        found = connection.execute("SELECT value FROM fact WHERE name = 'derivation'").fetchone()
+        found = connection.execute("SELECT derived_from FROM derivation").fetchone()
         return cls(connection) if found == (derivation,) else None
 
     def keep(self, store: Store) -> None:
@@ -152,336 +141,292 @@ class Cache:
         """Return the state after another step."""
         return Cache(self.connection, step)
 
-    def copy_at(self, step: int) -> Cache:
-        """Return a database of its own that ends with that step."""
+    def copy(self) -> Cache:
+        """Return a database of its own that ends with this step."""
         connection = _connect()
         self.connection.backup(connection)
+        return Cache(connection).cut(self.step)
+
+    def cut(self, step: int) -> Cache:
+        """Remove all that followed that step."""
         if step < self.last:
-            for table in ("step", "file", "version", "topic_state", "declaration", "made_of", "note"):
-                connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  our own names
-            for table in ("declaration", "made_of", "note"):
-                connection.execute(f"UPDATE {table} SET until = NULL WHERE until > ?", (step,))  # noqa: S608  as above
-        return Cache(connection)
+            for table in ("step", "fact", "topic_state", "note"):
+                self.connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  our own names
+        return Cache(self.connection)
 
     def commit(self, step: int) -> Commit:
         """Return the commit of a step."""
-        sql = "SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :number"
-        return Commit(*self._rows(sql, number=step)[0])
+        [row] = self._rows(
+            "SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :at", at=step
+        )
+        return Commit(*row)
 
     def step_of(self, commit_id: str) -> int | None:
         """Return the step of a commit up to here; None: it is not on the line."""
         sql = "SELECT step FROM step WHERE commit_id = :id AND step <= :step"
-        return self._one(sql, id=bytes.fromhex(commit_id))
+        return next((step for (step,) in self._rows(sql, id=bytes.fromhex(commit_id))), None)
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`; None: nothing that declarations see."""
-        sql = "SELECT kind, blob FROM file WHERE path = :path AND step <= :step ORDER BY step DESC LIMIT 1"
-        for kind, blob in self._rows(sql, path=self.path_id(path)):
-            return Entry(kind, blob.hex()) if kind else None
-        return None
+        found: Entry | None = self._fact(_FILE, path)
+        return found
 
     def paths(self) -> list[str]:
         """Return every path that has an entry."""
-        kind = "SELECT kind FROM file WHERE path = id AND step <= :step ORDER BY step DESC LIMIT 1"
-        return [_text(name) for name, kind in self._rows(f"SELECT name, ({kind}) FROM path") if kind]  # noqa: S608  our own
+        sql = "SELECT DISTINCT name.name FROM fact JOIN name ON id = fact.name WHERE kind = :kind AND step <= :step"
+        return [path for (name,) in self._rows(sql, kind=_FILE) if self.entry(path := _text(name))]
 
     def declared(self, path: str) -> list[DeclarationRow]:
         """Return what the file at `path` declares, in order."""
-        return self._declarations("declaration.path = :path", path=self.path_id(path))
+        found: list[DeclarationRow] = self._fact(_DECLARED, path)
+        return found
 
-    def declarations(self, schema: str) -> list[DeclarationRow]:
-        """Return where topics with this tenant/namespace/topic are declared, by path."""
-        return self._declarations("declaration.schema = :schema", schema=self.schema_id(schema))
+    def declarations(self, schema: str | None) -> list[DeclarationRow]:
+        """Return where topics of that schema are declared, or (None) namespaces, by path."""
+        found = []
+        for path in sorted(self._linked(_DECLARED, schema or "")):
+            if path not in self._declarations:
+                by_schema = self._declarations[path] = {}
+                for each in self.declared(path):
+                    by_schema.setdefault(each.schema, []).append(each)
+            found += self._declarations[path].get(schema, [])
+        return found
 
-    def namespaces(self) -> list[DeclarationRow]:
-        """Return every declaration of a namespace, by path."""
-        return self._declarations("declaration.schema IS NULL")
+    def made_of(self, schema: str) -> frozenset[str]:
+        """Return the files that the topic's definition is made of, read or missed, besides the declaration."""
+        found: frozenset[str] = self._fact(_MADE_OF, schema)
+        return found
+
+    def users(self, path: str) -> set[str]:
+        """Return the schemas whose definition is made of `path` among others."""
+        return {schema for schema in self._linked(_MADE_OF, path) if path in self.made_of(schema)}
 
     def topics(self) -> list[tuple[str, str]]:
-        """Return tenant/namespace/topic and domain of every topic that was ever declared."""
-        sql = "SELECT DISTINCT name, domain FROM topic_state JOIN schema ON id = schema WHERE step <= :step"
-        return self._rows(sql)
+        """Return schema and domain of every topic that was ever declared."""
+        sql = "SELECT DISTINCT name, domain FROM topic_state JOIN name ON id = schema WHERE step <= :step"
+        return [(_text(name), domain) for name, domain in self._rows(sql)]
 
     def state(self, schema: str, domain: str) -> StateRow | None:
         """Return how the topic stands; None: it was never declared."""
-        sql = (
-            "SELECT deleted, number, since, name, as_of FROM topic_state JOIN path ON id = path "
-            "WHERE schema = :schema AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
-        )
-        found = self._rows(sql, schema=self.schema_id(schema), domain=domain)
-        for deleted, number, since, name, as_of in found:
-            return StateRow(bool(deleted), number, since, _text(name), as_of)
-        return None
+        key = (schema, domain)
+        if key not in self._states:
+            sql = (
+                "SELECT deleted, number, since, name, as_of FROM topic_state JOIN name ON id = path "
+                "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
+            )
+            rows = self._about(schema, sql, domain=domain)
+            self._states[key] = None
+            for deleted, number, since, path, as_of in rows:
+                self._states[key] = StateRow(bool(deleted), number, since, _text(path), as_of)
+        return self._states[key]
 
     def was_interrupted(self, schema: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""
-        sql = (
-            "SELECT 1 FROM topic_state AS gap JOIN topic_state AS before USING (schema, domain) WHERE schema = :schema "
-            "AND domain = :domain AND gap.step <= :step AND gap.number IS NULL AND before.number NOT NULL "
-            "AND before.step < gap.step LIMIT 1"
-        )
-        return self._one(sql, schema=self.schema_id(schema), domain=domain) is not None
+        sql = "SELECT number FROM topic_state WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
+        numbers = [number for (number,) in self._about(schema, sql, domain=domain)]
+        first = next((at for at, number in enumerate(numbers) if number is not None), len(numbers))
+        return None in numbers[first:]
 
     def versions(self, schema: str) -> list[VersionRow]:
-        """Return the versions of the topics with this tenant/namespace/topic, from 0."""
+        """Return the versions of the topics of that schema, from 0."""
         sql = (
-            "SELECT number, step, type, name, fingerprint FROM version JOIN path ON id = path "
-            "WHERE schema = :schema AND step <= :step ORDER BY number"
+            "SELECT number, step, type, name, fingerprint FROM topic_state JOIN name ON id = path "
+            "WHERE schema = :name AND step <= :step AND fingerprint NOT NULL ORDER BY number"
         )
-        found = self._rows(sql, schema=self.schema_id(schema))
-        return [VersionRow(number, step, type_, _text(name), key) for number, step, type_, name, key in found]
+        rows = self._about(schema, sql)
+        return [VersionRow(number, step, type_, _text(path), key) for number, step, type_, path, key in rows]
 
     def changed_since(self, other: Cache) -> frozenset[str]:
         """Return the paths at which something else is than in another state: an earlier one, or one beside this line."""
         if other.connection is not self.connection:
             paths = {*self.paths(), *other.paths()}
             return frozenset(path for path in paths if self.entry(path) != other.entry(path))
-        sql = "SELECT DISTINCT name FROM file JOIN path ON id = path WHERE step > :after AND step <= :step"
-        return frozenset(_text(name) for (name,) in self._rows(sql, after=other.step))
+        sql = (
+            "SELECT name.name FROM fact JOIN name ON id = fact.name "
+            "WHERE kind = :kind AND step > :after AND step <= :step"
+        )
+        return frozenset(_text(name) for (name,) in self._rows(sql, kind=_FILE, after=other.step))
 
     def recorded(self, after: int) -> frozenset[str]:
-        """Return tenant/namespace/topic of those that got a version after that step."""
-        sql = "SELECT DISTINCT name FROM version JOIN schema ON id = schema WHERE step > :after AND step <= :step"
-        return frozenset(name for (name,) in self._rows(sql, after=after))
-
-    def made_of(self, schema: str) -> dict[str, int]:
-        """Return the files that the topic's definition is made of, read or missed, besides the declaration; and since when."""
-        sql = f"SELECT name, step FROM made_of JOIN path ON id = path WHERE schema = :schema AND {_NOW}"  # noqa: S608  our own
-        return {_text(name): step for name, step in self._rows(sql, schema=self.schema_id(schema))}
-
-    def users(self, path: str) -> list[str]:
-        """Return tenant/namespace/topic of those whose definition is made of `path` among others."""
-        sql = f"SELECT name FROM made_of JOIN schema ON id = schema WHERE path = :path AND {_NOW} ORDER BY 1"  # noqa: S608  our own
-        return [name for (name,) in self._rows(sql, path=self.path_id(path))]
-
-    def notes(self) -> list[NoteRow]:
-        """Return what cannot be read."""
-        return self._notes(_NOW, "id")
-
-    def repaired(self) -> list[NoteRow]:
-        """Return what could not be read once, and was repaired or removed since."""
-        return self._notes("until <= :step", "until, id")
-
-    def path_id(self, path: str) -> int | None:
-        """Return the number that stands for `path`; None: there never was anything."""
-        return self._one("SELECT id FROM path WHERE name = :name", name=_bytes(path))
-
-    def schema_id(self, schema: str) -> int | None:
-        """Return the number that stands for tenant/namespace/topic; None: it was never declared."""
-        return self._one("SELECT id FROM schema WHERE name = :name", name=schema)
-
-    def _declarations(self, where: str, **arguments: int | None) -> list[DeclarationRow]:
+        """Return the schemas that got a version after that step."""
         sql = (
-            "SELECT path.name, position, declaration.name, schema.name, blob, step "  # noqa: S608  our own
-            "FROM declaration JOIN path ON path.id = declaration.path LEFT JOIN schema ON schema.id = declaration.schema "
-            f"WHERE {where} AND {_NOW} ORDER BY path.name, position"
+            "SELECT name FROM topic_state JOIN name ON id = schema "
+            "WHERE step > :after AND step <= :step AND fingerprint NOT NULL"
         )
-        return [
-            DeclarationRow(_text(path), position, name, schema, blob.hex() if blob else None, step)
-            for path, position, name, schema, blob, step in self._rows(sql, **arguments)
-        ]
+        return frozenset(_text(name) for (name,) in self._rows(sql, after=after))
 
-    def _notes(self, where: str, order: str) -> list[NoteRow]:
-        sql = f"SELECT id, path, schema, step, topic, file, line, column, what, fix FROM note WHERE {where} ORDER BY {order}"  # noqa: S608  our own
-        return [
-            NoteRow(number, path, schema, step, topic, Problem(Source(*place), what, fix))
-            for number, path, schema, step, topic, *place, what, fix in self._rows(sql)
-        ]
+    def notes(self) -> tuple[list[NoteRow], list[NoteRow]]:
+        """Return what cannot be read, and what could not be read once, and was repaired or removed since."""
+        now: dict[tuple[str, bool], tuple[int, list[NoteRow]]] = {}
+        repaired: list[tuple[int, int, list[NoteRow]]] = []
+        sql = (
+            "SELECT note.id, name.name, is_topic, step, problems FROM note JOIN name ON name.id = note.name "
+            "WHERE step <= :step ORDER BY note.id"
+        )
+        for number, name, is_topic, step, problems in self._rows(sql):
+            key = (_text(name), bool(is_topic))
+            if before := now.pop(key, None):
+                repaired.append((step, *before))
+            notes = [
+                NoteRow(*key, step, topic, Problem(Source(*place), what, fix))
+                for topic, *place, what, fix in json.loads(problems)
+            ]
+            now[key] = (number, notes)
+        return (
+            [note for _, notes in now.values() for note in notes],
+            [note for _, _, notes in sorted(repaired) for note in notes],
+        )
+
+    def _fact(self, kind: int, name: str) -> Any:
+        key = (kind, name)
+        if key not in self._facts:
+            sql = (
+                "SELECT value FROM fact "
+                "WHERE kind = :kind AND name = :name AND step <= :step ORDER BY step DESC LIMIT 1"
+            )
+            rows = self._about(name, sql, kind=kind)
+            self._facts[key] = _decoded(kind, name, rows[0][0] if rows else None)
+        return self._facts[key]
+
+    def _linked(self, kind: int, name: str) -> set[str]:
+        """Return what was ever linked to `name`."""
+        key = (kind, name)
+        if key not in self._links:
+            sql = (
+                "SELECT name.name FROM link JOIN name ON id = other WHERE kind = :kind AND link.name = :name"
+            )
+            self._links[key] = {_text(other) for (other,) in self._about(name, sql, kind=kind)}
+        return self._links[key]
+
+    def _id(self, name: str) -> int | None:
+        """Return the number that stands for `name`; None: nothing is known of it."""
+        if name not in self._ids:
+            rows = self._rows("SELECT id FROM name WHERE name = :name", name=_bytes(name))
+            self._ids[name] = rows[0][0] if rows else None
+        return self._ids[name]
+
+    def _about(self, name: str, sql: str, **arguments: Any) -> list[Any]:
+        known = self._id(name)
+        return [] if known is None else self._rows(sql, name=known, **arguments)
 
     def _rows(self, sql: str, **arguments: Any) -> list[Any]:
         return self.connection.execute(sql, {"step": self.step, **arguments}).fetchall()
 
-    def _one(self, sql: str, **arguments: Any) -> int | None:
-        found = self._rows(sql, **arguments)
-        return found[0][0] if found else None
 
-
-@dataclass(slots=True)
-class TopicTimeline:
-    """What is known of a topic, and of its namesake in the other domain, at the newest step.
-
-    Attributes:
-        id: stands for `schema`, which is tenant/namespace/topic.
-        numbers: of its versions, by fingerprint.
-        states: by domain; none before the topic was declared for the first time.
-        made_of: the files that its definition is made of now, besides the declaration, and since which step.
-        inspected: its definition as it was read last; None: not in this run, or it has problems.
-    """
-
-    id: int
-    schema: str
-    numbers: dict[bytes, int]
-    states: dict[str, StateRow]
-    made_of: dict[str, int]
-    inspected: Inspected | None = None
-
-
-class CacheWriter:
-    """Adds steps to a database that nobody else has: the newest state in memory as far as it is touched, each change a row.
-
-    Attributes:
-        step: number of the newest step.
-        timeline: of a tenant/namespace/topic.
-        places: where topics with a tenant/namespace/topic are declared: files, and places among their declarations.
-        users: of a path: tenant/namespace/topic of those whose definitions are made of that file among others.
-    """
+class CacheWriter(Cache):
+    """Adds steps to a database that nobody else has."""
 
     def __init__(self, cache: Cache) -> None:
-        self._connection = cache.connection
-        self._before = cache
-        self.step = cache.last
-        self._rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        self._ids = {table: count(self._newest(table) + 1) for table in ("path", "schema", "note")}
-        self._entries: dict[str, Entry | None] = {}
-        self._declared: dict[str, list[DeclarationRow]] = {}
-        self._path_id = functools.cache(self._path_id_of)
-        self.timeline = functools.cache(self._timeline_of)
-        self.places = functools.cache(
-            lambda schema: {(each.path, each.position) for each in cache.declarations(schema)}
-        )
-        self.users = functools.cache(lambda path: set(cache.users(path)))
-        self._notes: defaultdict[tuple[int | None, int | None], list[NoteRow]] = defaultdict(list)
-        for each in cache.notes():
-            self._notes[each.path, each.schema].append(each)
+        super().__init__(cache.connection)
+        self._write = self.connection.cursor().execute
+        self._numbers: dict[str, dict[bytes, int]] = {}
+        self._names = count(self._rows("SELECT coalesce(max(id), 0) + 1 FROM name")[0][0])
+        # Of these something cannot be read.
+        self._noted: set[tuple[str, bool]] = set()
+        for each in self.notes()[0]:
+            self._noted.add((each.name, each.is_topic))
         # Nobody gets the database if this fails.
-        self._connection.execute("PRAGMA journal_mode = OFF")
-        self._connection.execute("BEGIN")
+        self._write("PRAGMA journal_mode = OFF")
+        self._write("BEGIN")
 
     def begin(self, commit: Commit) -> None:
         """Begin one more step; what is written from now on is its."""
-        if sum(map(len, self._rows.values())) > _ROWS_AT_ONCE:
-            self._flush()
         self.step += 1
-        self._rows["step"].append((self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject))
+        row = (self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject)
+        self._write("INSERT INTO step VALUES (?, ?, ?, ?)", row)
 
     def finish(self) -> Cache:
         """Return the state after the newest step; no step may follow."""
-        self._flush()
-        self._connection.execute("COMMIT")
-        return Cache(self._connection)
-
-    def entry(self, path: str) -> Entry | None:
-        """Return what is at `path`."""
-        if path not in self._entries:
-            self._entries[path] = self._before.entry(path)
-        return self._entries[path]
+        self._write("COMMIT")
+        return Cache(self.connection)
 
     def put(self, path: str, entry: Entry | None) -> None:
         """Record that `entry` is at `path`."""
-        self._entries[path] = entry
-        kind, blob = (entry.kind, bytes.fromhex(entry.blob)) if entry else (None, None)
-        self._rows["file"].append((self._path_id(path), self.step, kind, blob))
-
-    def paths(self) -> list[str]:
-        """Return every path at which something is."""
-        return [path for path in {*self._before.paths(), *self._entries} if self.entry(path)]
-
-    def declared(self, path: str) -> list[DeclarationRow]:
-        """Return what the file at `path` declares, in order."""
-        if path not in self._declared:
-            self._declared[path] = self._before.declared(path)
-        return self._declared[path]
+        value = bytes([_KINDS.index(entry.kind)]) + bytes.fromhex(entry.blob) if entry else b""
+        self._put(_FILE, path, entry, value)
 
     def declare(self, path: str, now: Sequence[tuple[str, str | None, str | None]]) -> None:
-        """Record that the file declares `now`: names, topics' tenant/namespace/topic, and blobs that are not the file's own."""
-        before = self.declared(path)
-        rows = [
-            old if old and old[2:5] == new else DeclarationRow(path, position, *new, self.step)
-            for position, (new, old) in enumerate(zip(now, (*before, *[None] * len(now)), strict=False))
-        ]
-        for old in before:
-            if old not in rows:
-                self._declaration(old, self.step)
-        for row in rows:
-            if row not in before:
-                self._declaration(row, None)
-        self._declared[path] = rows
+        """Record that the file declares `now`: names, topics' schemas, and blobs that are not the file's own."""
+        rows = [DeclarationRow(path, position, *each) for position, each in enumerate(now)]
+        if rows != self.declared(path):
+            self._put(_DECLARED, path, rows, json.dumps(now))
+            self._declarations.pop(path, None)
+            self._link(_DECLARED, {schema or "" for _, schema, _ in now}, path)
 
-    def version(self, timeline: TopicTimeline, type_name: str, path: str, fingerprint: bytes) -> int:
-        """Return the number of the definition with that fingerprint: the one it has already, or the next."""
-        number = timeline.numbers.get(fingerprint)
-        if number is None:
-            number = timeline.numbers[fingerprint] = len(timeline.numbers)
-            self._rows["version"].append(
-                (timeline.id, number, self.step, type_name, self._path_id(path), fingerprint)
-            )
-        return number
-
-    def set_state(self, timeline: TopicTimeline, domain: str, state: StateRow) -> None:
-        """Record how the topic stands."""
-        if timeline.states.get(domain) != state:
-            timeline.states[domain] = state
-            deleted, number, since, path, as_of = state
-            row = (timeline.id, domain, self.step, deleted, number, since, self._path_id(path), as_of)
-            self._rows["topic_state"].append(row)
-
-    def depend(self, timeline: TopicTimeline, paths: frozenset[str]) -> None:
+    def depend(self, schema: str, paths: frozenset[str]) -> None:
         """Record the files that the topic's definition is made of, besides the declaration."""
-        made_of = timeline.made_of
-        for path in made_of.keys() - paths:
-            self.users(path).discard(timeline.schema)
-            self._rows["made_of"].append((self._path_id(path), timeline.id, made_of.pop(path), self.step))
-        for path in paths - made_of.keys():
-            self.users(path).add(timeline.schema)
-            made_of[path] = self.step
-            self._rows["made_of"].append((self._path_id(path), timeline.id, self.step, None))
+        if paths != self.made_of(schema):
+            self._put(_MADE_OF, schema, paths, json.dumps(sorted(paths)))
+            self._link(_MADE_OF, paths, schema)
+
+    def set_definition(
+        self, schema: str, domain: str, path: str, definition: tuple[str, bytes] | None
+    ) -> None:
+        """Record that the file at `path` declares the topic, with the definition of that type and fingerprint."""
+        if schema not in self._numbers:
+            self._numbers[schema] = {each.fingerprint: each.number for each in self.versions(schema)}
+        numbers = self._numbers[schema]
+        before, number, new = self.state(schema, domain), None, None
+        if definition:
+            new = definition if definition[1] not in numbers else None
+            number = numbers.setdefault(definition[1], len(numbers))
+        is_same = before is not None and not before.deleted and before.number == number
+        since = before.since if before and is_same else self.step
+        self.set_state(schema, domain, StateRow(deleted=False, number=number, since=since, path=path), new)
+
+    def set_state(
+        self, schema: str, domain: str, state: StateRow, new: tuple[str, bytes] | None = None
+    ) -> None:
+        """Record how a topic stands; `new` is the type and fingerprint of a version that no step has had before."""
+        if self.state(schema, domain) != state:
+            self._states[schema, domain] = state
+            deleted, number, since, path, as_of = state
+            of = (self._new_id(schema), domain, self.step)
+            row = (*of, deleted, number, since, self._new_id(path), as_of, *(new or (None, None)))
+            self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def note(
-        self, path: str | None, schema: str | None, problems: Sequence[tuple[str | None, Problem]]
+        self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False
     ) -> None:
         """Record all that cannot be read now of a file, or of a topic; what could not be before is repaired."""
-        if not problems and not self._notes:
-            return
-        where = (self._path_id(path) if path else None, self.timeline(schema).id if schema else None)
-        for known in self._notes.pop(where, ()):
-            self._note(known, self.step)
-        for topic, problem in problems:
-            new = NoteRow(next(self._ids["note"]), *where, self.step, topic, problem)
-            self._notes[where].append(new)
-            self._note(new, None)
+        key = (name, is_topic)
+        if problems or key in self._noted:
+            (self._noted.add if problems else self._noted.discard)(key)
+            written = [
+                (topic, *(at.source.path, at.source.line, at.source.column), at.what, at.fix)
+                for topic, at in problems
+            ]
+            row = (self._new_id(name), is_topic, self.step, json.dumps(written))
+            self._write("INSERT INTO note (name, is_topic, step, problems) VALUES (?, ?, ?, ?)", row)
 
-    def _declaration(self, row: DeclarationRow, until: int | None) -> None:
-        if row.schema:
-            places = self.places(row.schema)
-            (places.add if until is None else places.discard)((row.path, row.position))
-        schema = self.timeline(row.schema).id if row.schema else None
-        blob = bytes.fromhex(row.blob) if row.blob else None
-        place = (self._path_id(row.path), row.position, row.step, until)
-        self._rows["declaration"].append((*place, row.name, schema, blob))
+    def _put(self, kind: int, name: str, fact: Any, value: bytes | str) -> None:
+        self._facts[kind, name] = fact
+        row = (kind, self._new_id(name), self.step, value)
+        self._write("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?)", row)
 
-    def _note(self, note: NoteRow, until: int | None) -> None:
-        number, path, schema, step, topic, problem = note
-        place = (problem.source.path, problem.source.line, problem.source.column)
-        row = (number, path, schema, step, until, topic, *place, problem.what, problem.fix)
-        self._rows["note"].append(row)
+    def _link(self, kind: int, names: Iterable[str], other: str) -> None:
+        for name in names:
+            linked = self._linked(kind, name)
+            if other not in linked:
+                linked.add(other)
+                row = (kind, self._new_id(name), self._new_id(other))
+                self._write("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", row)
 
-    def _path_id_of(self, path: str) -> int:
-        known = self._before.path_id(path)
-        if known is None:
-            known = next(self._ids["path"])
-            self._rows["path"].append((known, _bytes(path)))
-        return known
+    def _new_id(self, name: str) -> int:
+        found = self._id(name)
+        if found is None:
+            found = self._ids[name] = next(self._names)
+            self._write("INSERT INTO name VALUES (?, ?)", (found, _bytes(name)))
+        return found
 
-    def _timeline_of(self, schema: str) -> TopicTimeline:
-        before = self._before
-        known = before.schema_id(schema)
-        if known is None:
-            known = next(self._ids["schema"])
-            self._rows["schema"].append((known, schema))
-        numbers = {each.fingerprint: each.number for each in before.versions(schema)}
-        found = {domain: before.state(schema, domain) for domain in ("persistent", "non-persistent")}
-        states = {domain: state for domain, state in found.items() if state}
-        return TopicTimeline(known, schema, numbers, states, before.made_of(schema))
 
-    def _newest(self, table: str) -> int:
-        sql = f"SELECT coalesce(max(id), 0) FROM {table}"  # noqa: S608  our own names
-        return int(self._connection.execute(sql).fetchone()[0])
-
-    def _flush(self) -> None:
-        for table, rows in self._rows.items():
-            places = ", ".join("?" * len(rows[0]))
-            self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", rows)  # noqa: S608  our own names
-        self._rows.clear()
+def _decoded(kind: int, name: str, value: Any) -> Any:
+    """Return a fact as the table has it, None where it has none."""
+    if kind == _FILE:
+        return Entry(_KINDS[value[0]], value[1:].hex()) if value else None
+    if kind == _MADE_OF:
+        return frozenset(json.loads(value or "[]"))
+    return [DeclarationRow(name, position, *each) for position, each in enumerate(json.loads(value or "[]"))]
 
 
 def _connect() -> sqlite3.Connection:
@@ -489,10 +434,10 @@ def _connect() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
-def _bytes(path: str) -> bytes:
-    """Return a path as git has it; bytes that are no UTF-8 are surrogate escapes in `path`."""
-    return path.encode("utf-8", "surrogateescape")
+def _bytes(name: str) -> bytes:
+    """Return a name as git has it; bytes that are no UTF-8 are surrogate escapes in it."""
+    return name.encode("utf-8", "surrogateescape")
 
 
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Final, NamedTuple, TypeVar
 
@@ -60,63 +60,94 @@ class HistoryNote:
         return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicState:
-    """How a topic stands at the tip: the number of the version in force (None: deleted, or without schema), and since when."""
-
-    number: int | None
-    since: Commit
-
-
-@dataclass(frozen=True, slots=True)
 class History:
-    """What Git records as approved.
+    """What Git records as approved, at the step of `cache`; -1: nothing is approved yet.
 
     Attributes:
         catalog: every topic that was ever declared, with all its versions; the rest of it as declared at the tip. Topics
-            that are no longer declared are `deleted` and keep their versions.
+            that are no longer declared are `deleted` and keep their versions. It can be read after `repository` was closed.
         ref: whose first-parent history it is, as people write it.
         tip: its newest commit; None in a repository without commits.
         notes: what cannot be read at the tip; there the last readable state counts.
         repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
-        states: how each topic of the catalog stands.
-        interruptions: whether a topic had no schema for a time, after it had one.
     """
 
-    catalog: Catalog
-    ref: str
-    tip: Commit | None
-    notes: tuple[HistoryNote, ...] = ()
-    repaired: tuple[HistoryNote, ...] = ()
-    states: Mapping[TopicName, TopicState] = field(default_factory=dict)
-    interruptions: Mapping[TopicName, bool] = field(default_factory=dict)
-    _view: _View | None = field(default=None, repr=False, compare=False)
+    def __init__(self, repository: Repository, project: Project, ref: str, cache: Cache) -> None:
+        self.ref = ref
+        self._cache = cache
+        self._in_roots = functools.partial(in_roots, project=project)
+        self._definitions = _DefinitionLoader(repository, cache)
+        self._commit = functools.cache(cache.commit)
+        self.tip = self._commit(cache.step) if cache.step >= 0 else None
+        namespaces = LazyMapping(self._namespace_names, self._namespace)
+        self.catalog = Catalog(namespaces, LazyMapping(self._topic_names, self._topic))
+        self.notes, self.repaired = (tuple(map(self._note, notes)) for notes in cache.notes())
 
     def current(self, topic: TopicName) -> int | None:
         """Return the number of the version in force: not the highest one after a return to older content; None: none is."""
-        state = self.states.get(topic)
-        return state.number if state else None
+        state = self._cache.state(topic.schema_id, topic.domain)
+        return state.number if state and self._is_today(topic) else None
 
     def since(self, topic: TopicName) -> Commit | None:
         """Return the commit since which the topic stands as it does; None: it was never declared."""
-        state = self.states.get(topic)
-        return state.since if state else None
+        state = self._cache.state(topic.schema_id, topic.domain)
+        return self._commit(state.since) if state else None
 
-    def files(self, topic: TopicName) -> dict[str, str]:
-        """Return the blob ids of the files that a topic is made of at the tip: its declaration first, then its definition's.
+    def was_interrupted(self, topic: TopicName) -> bool:
+        """Return whether the topic had no schema for a time, after it had one."""
+        return self._cache.was_interrupted(topic.schema_id, topic.domain)
 
-        The id of a file that was missed is "". Nothing where today's roots do not declare it, or it could not be read.
-        """
-        return self._view.files(topic) if self._view else {}
+    def _topic_names(self) -> list[TopicName]:
+        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._cache.topics())
 
-    def topics_of(self, path: str) -> frozenset[TopicName]:
-        """Return the topics that the file declares at the tip, or whose definition is made of it."""
-        return self._view.topics_of(path) if self._view else frozenset()
+    def _topic(self, name: TopicName) -> Topic | None:
+        """Return the topic as it is declared now in today's roots, or was last, with its versions."""
+        state = self._cache.state(name.schema_id, name.domain)
+        if state is None:
+            return None
+        versions = tuple(self._version(name.schema_id, each) for each in self._cache.versions(name.schema_id))
+        if state.deleted:
+            source = self._last_source(name, state.since)
+            return Topic(name, versions=versions, deleted=True, source=source)
+        step = self._cache.step if state.as_of is None else state.as_of
+        declared = self._definitions.topic(step, state.path, name.schema_id).topic
+        if not self._is_today(name):
+            return Topic(name, versions=versions, deleted=True, source=declared.source)
+        schema = None
+        if state.number is not None and (info := versions[state.number].info):
+            schema = self._definitions.info(info.type, step, state.path, name.schema_id)
+        return replace(declared, schema=schema, versions=versions)
 
-    def namespaces_of(self, path: str) -> frozenset[NamespaceName]:
-        """Return the namespaces that the file declares at the tip."""
-        held = self._view.cache.declared(path) if self._view else ()
-        return frozenset(NamespaceName.parse(each.name) for each in held if each.schema is None)
+    def _last_source(self, name: TopicName, deleted: int) -> Source | None:
+        """Return where the topic was declared before the step that deleted it."""
+        before = self._cache.at(deleted - 1).state(name.schema_id, name.domain)
+        if before is None:
+            return None
+        step = deleted - 1 if before.as_of is None else before.as_of
+        return self._definitions.topic(step, before.path, name.schema_id).source
+
+    def _version(self, schema: str, version: VersionRow) -> SchemaVersion:
+        info = self._definitions.info(SchemaType[version.type], version.step, version.path, schema)
+        return SchemaVersion(version.number, info, self._commit(version.step))
+
+    def _is_today(self, name: TopicName) -> bool:
+        """Return whether a file in today's roots declares the topic, or its namesake in the other domain."""
+        return any(self._in_roots(each.path) for each in self._cache.declarations(name.schema_id))
+
+    def _namespace_names(self) -> list[NamespaceName]:
+        held = filter(lambda each: self._in_roots(each.path), self._cache.declarations(None))
+        return list(dict.fromkeys(NamespaceName.parse(each.name) for each in held))
+
+    def _namespace(self, name: NamespaceName) -> Namespace | None:
+        """Return the namespace as it is declared now; of two declarations the first by path."""
+        for held in self._cache.declarations(None):
+            if held.name == str(name) and self._in_roots(held.path):
+                return self._definitions.namespace(held)
+        return None
+
+    def _note(self, note: NoteRow) -> HistoryNote:
+        topic = TopicName.parse(note.topic) if note.topic else None
+        return HistoryNote(self._commit(note.step), note.problem, topic)
 
 
 class LocalChanges(NamedTuple):
@@ -165,9 +196,9 @@ def read(
     """
     name, tip = approved(repository, project, ref)
     if tip is None:
-        return History(Catalog(), name, None)
+        return History(repository, project, name, Cache.new(""))
     known = Derivation(repository, project, progress).at(tip, keep=ref is None)
-    return _View(repository, project, known).history(name)
+    return History(repository, project, name, known)
 
 
 def read_forked(
@@ -186,7 +217,7 @@ def read_forked(
     """
     name, tip = approved(repository, project, ref)
     if tip is None:
-        now = History(Catalog(), name, None)
+        now = History(repository, project, name, Cache.new(""))
         return Forked(now, now)
     own, left_at = None, tip
     if head and head.id != tip.id:
@@ -202,18 +233,18 @@ def read_forked(
         repository.want(change.blob for each in own.commits for change in each.changes if is_read(change))
     derivation = Derivation(repository, project, progress)
     known = derivation.at(tip, keep=ref is None)
-    now = _View(repository, project, known).history(name)
+    now = History(repository, project, name, known)
     base, left = now, known
     if left_at.id != tip.id:
         # Work may also start from a commit that a merge brought, beside the line of what was approved.
         step = known.step_of(left_at.id)
         left = derivation.at(left_at, keep=False) if step is None else known.at(step)
-        base = _View(repository, project, left).history(name)
+        base = History(repository, project, name, left)
     forked = Forked(now, base, changes=functools.partial(_local_changes, repository, left, known))
     if own is None or not own.commits:
         return forked._replace(branch=own)
     beyond = derivation.beyond(known, own.commits)
-    each = _View(repository, project, beyond).history(name)
+    each = History(repository, project, name, beyond)
     return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
 
 
@@ -311,7 +342,7 @@ class _Merge:
             name
             for name, paths in used.items()
             if not theirs.isdisjoint(paths)
-            and any(map(self.is_ours, paths | self._now.made_of(name.schema_id).keys()))
+            and any(map(self.is_ours, paths | self._now.made_of(name.schema_id)))
         }
 
     def document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
@@ -349,7 +380,7 @@ class LazyMapping(Mapping[K, V]):
         return len(self._keys())
 
 
-class LazyLoader:
+class _DefinitionLoader:
     """Reads documents and definitions of any step again, since histories are long, even after `repository` was closed."""
 
     def __init__(self, repository: Repository, cache: Cache) -> None:
@@ -360,16 +391,17 @@ class LazyLoader:
         self._lock = RLock()
         weakref.finalize(self, repository.close)
 
-    def topic(self, step: int, path: str, name: str) -> TopicDocument:
-        """Return the declaration of the topic `name` that the file at `path` held after that step."""
+    def topic(self, step: int, path: str, schema: str) -> TopicDocument:
+        """Return the declaration of that schema that the file at `path` held after that step."""
         with self._lock:
-            held = next(each for each in self._cache.at(step).declared(path) if each.name == name)
-            return named(self._read(step, held).documents, name, held.position)
+            cache = self._cache.at(step)
+            held = next(each for each in cache.declarations(schema) if each.path == path)
+            return named(self._read(cache, held), held)
 
     def namespace(self, held: DeclarationRow) -> Namespace:
         """Return the namespace that is declared there."""
         with self._lock:
-            documents = self._read(self._cache.step, held).documents
+            documents = self._read(self._cache, held)
         found = (each.namespace for each in documents if isinstance(each, NamespaceDocument))
         return next(each for each in found if str(each.name) == held.name)
 
@@ -379,119 +411,19 @@ class LazyLoader:
 
     def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
         with self._lock:
-            cache = self._cache.at(step)
-            held = next(each for each in cache.declared(path) if each.schema == schema)
-            document = named(self._read(step, held).documents, held.name, held.position)
-            files = StepFiles(self._repository, cache)
-            info = Definitions(files).read(document.schema).info if document.schema else None
+            declaration = self.topic(step, path, schema).schema
+            files = StepFiles(self._repository, self._cache.at(step))
+            info = Definitions(files).read(declaration).info if declaration else None
         if info is None:
             raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
         return info
 
-    def _read(self, step: int, held: DeclarationRow) -> Documents:
-        entry = self._cache.at(step).entry(held.path)
+    def _read(self, cache: Cache, held: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
+        entry = cache.entry(held.path)
         key = (held.path, held.blob or (entry.blob if entry else ""))
         if key not in self._documents:
             [blob] = self._repository.blobs([key[1]])
             self._documents[key] = read_documents(held.path, content(held.path, blob))
             if len(self._documents) > _KEPT_DOCUMENTS:
                 del self._documents[next(iter(self._documents))]
-        return self._documents[key]
-
-
-class _View:
-    """The catalog at the step of `cache`, from its rows."""
-
-    def __init__(self, repository: Repository, project: Project, cache: Cache) -> None:
-        self.cache = cache
-        self._in_roots = functools.partial(in_roots, project=project)
-        self._loader = LazyLoader(repository, cache)
-        self._commit = functools.cache(cache.commit)
-
-    def history(self, ref: str) -> History:
-        """Return the whole."""
-        return History(
-            Catalog(LazyMapping(self._namespaces, self._namespace), LazyMapping(self._topics, self._topic)),
-            ref,
-            self._commit(self.cache.step),
-            tuple(map(self._note, self.cache.notes())),
-            tuple(map(self._note, self.cache.repaired())),
-            LazyMapping(self._topics, self._state),
-            LazyMapping(self._topics, lambda name: self.cache.was_interrupted(name.schema_id, name.domain)),
-            self,
-        )
-
-    def files(self, name: TopicName) -> dict[str, str]:
-        """Return the blob ids of the files that the topic is made of (see History)."""
-        state = self.cache.state(name.schema_id, name.domain)
-        if state is None or state.deleted or state.as_of is not None or not self._in_roots(state.path):
-            return {}
-        paths = [state.path, *sorted(self.cache.made_of(name.schema_id).keys() - {state.path})]
-        entries = ((path, self.cache.entry(path)) for path in paths)
-        return {path: entry.blob if entry and entry.kind == "file" else "" for path, entry in entries}
-
-    def topics_of(self, path: str) -> frozenset[TopicName]:
-        """Return the topics that are declared by the file, or made of it (see History)."""
-        held = [*self.cache.declared(path)]
-        for schema in self.cache.users(path):
-            held += self.cache.declarations(schema)
-        return frozenset(TopicName.parse(each.name) for each in held if each.schema)
-
-    def _topics(self) -> list[TopicName]:
-        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self.cache.topics())
-
-    def _topic(self, name: TopicName) -> Topic | None:
-        """Return the topic as it is declared now in today's roots, or was last, with its versions."""
-        state = self.cache.state(name.schema_id, name.domain)
-        if state is None:
-            return None
-        versions = tuple(self._version(name.schema_id, each) for each in self.cache.versions(name.schema_id))
-        if state.deleted:
-            source = self._last_source(name, state.since)
-            return Topic(name, versions=versions, deleted=True, source=source)
-        step = self.cache.step if state.as_of is None else state.as_of
-        declared = self._loader.topic(step, state.path, str(name)).topic
-        if not self._is_today(name):
-            return Topic(name, versions=versions, deleted=True, source=declared.source)
-        schema = None
-        if state.number is not None and (info := versions[state.number].info):
-            schema = self._loader.info(info.type, step, state.path, name.schema_id)
-        return replace(declared, schema=schema, versions=versions)
-
-    def _last_source(self, name: TopicName, deleted: int) -> Source | None:
-        """Return where the topic was declared before the step that deleted it."""
-        before = self.cache.at(deleted - 1).state(name.schema_id, name.domain)
-        if before is None:
-            return None
-        step = deleted - 1 if before.as_of is None else before.as_of
-        return self._loader.topic(step, before.path, str(name)).source
-
-    def _version(self, schema: str, version: VersionRow) -> SchemaVersion:
-        info = self._loader.info(SchemaType[version.type], version.step, version.path, schema)
-        return SchemaVersion(version.number, info, self._commit(version.step))
-
-    def _state(self, name: TopicName) -> TopicState | None:
-        found = self.cache.state(name.schema_id, name.domain)
-        if found is None:
-            return None
-        return TopicState(found.number if self._is_today(name) else None, self._commit(found.since))
-
-    def _is_today(self, name: TopicName) -> bool:
-        """Return whether a file in today's roots declares the topic, or its namesake in the other domain."""
-        return any(self._in_roots(each.path) for each in self.cache.declarations(name.schema_id))
-
-    def _namespaces(self) -> list[NamespaceName]:
-        return list(dict.fromkeys(NamespaceName.parse(held.name) for held in self._namespace_places()))
-
-    def _namespace(self, name: NamespaceName) -> Namespace | None:
-        """Return the namespace as it is declared now; of two declarations the first by path."""
-        found = next((held for held in self._namespace_places() if held.name == str(name)), None)
-        return self._loader.namespace(found) if found else None
-
-    def _namespace_places(self) -> list[DeclarationRow]:
-        return [held for held in self.cache.namespaces() if self._in_roots(held.path)]
-
-    def _note(self, note: NoteRow) -> HistoryNote:
-        return HistoryNote(
-            self._commit(note.step), note.problem, TopicName.parse(note.topic) if note.topic else None
-        )
+        return self._documents[key].documents

@@ -32,15 +32,9 @@ from schemactl.declare import (
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
-from schemactl.history.cache import (
-    Cache,
-    CacheWriter,
-    StateRow,
-    TopicTimeline,
-    derived_from,
-)
+from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow, derived_from
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
-from schemactl.history.fingerprints import Fingerprints
+from schemactl.history.fingerprints import Fingerprints, Inspected
 from schemactl.history.repository import Blob, Change, LoggedCommit, Repository, log
 from schemactl.model import Commit, Project
 
@@ -53,6 +47,9 @@ _AHEAD: Final = 400
 
 _KEPT_BLOB_BYTES: Final = 4 << 20
 """So much is kept of what was read: definitions that many topics share are asked for again and again."""
+
+_GROWTH: Final = 1.01
+"""What is kept is written anew when it has grown by a hundredth: a long history takes longer to write than some commits to read."""
 
 Progress = Callable[[int, int | None], None]
 """Called, while commits are read, with how many have been; of how many is known at the end."""
@@ -76,9 +73,9 @@ class Derivation:
         self._store = repository.store(project.path)
 
     def at(self, tip: Commit, *, keep: bool) -> Cache:
-        """Return the state after `tip`; with `keep` it is kept for the next time, where that can be."""
+        """Return the state after `tip`; with `keep` it is kept for the next time, where that can be and pays."""
         facts = derived_from(self._project)
-        found = None
+        found, kept_steps = None, 0
         known = Cache.open(self._store, facts)
         if known:
             if (step := known.step_of(tip.id)) is not None:
@@ -89,17 +86,19 @@ class Derivation:
             if first and join is not None:
                 # What followed that commit was rewritten, if there was anything, and is forgotten. Whether a registry holds
                 # any of it is seen when the two are compared.
-                found = self._extended(known.copy_at(join), chain([first], listed))
+                kept_steps = join + 1 if join == known.last else 0
+                found = self._extended(known.cut(join), chain([first], listed))
         if found is None:
             self._repository.refuse_shallow()
             found = self._extended(Cache.new(facts), log(self._repository, tip.id))
-        if keep:
+        lacks_objects = self._repository.shallow or self._repository.promisor
+        if keep and (lacks_objects or found.last >= kept_steps * _GROWTH):
             found.keep(self._store)
         return found
 
     def beyond(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
         """Return the state as it would be if `commits` followed; nothing of it is kept."""
-        return self._extended(known.copy_at(known.step), commits)
+        return self._extended(known.copy(), commits)
 
     def _extended(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
         writer = CacheWriter(known)
@@ -195,6 +194,8 @@ class VersionDerivation:
         self._writer = writer
         self._files = RecordFiles(repository, writer)
         self._fingerprints = Fingerprints(self._files)
+        # Definitions as they were read last, in this run and without problems.
+        self._inspected: dict[str, Inspected] = {}
         self._documents: OrderedDict[tuple[str, str], Documents] = OrderedDict()
         # Those of larger files, for the step in which they change.
         self._large: dict[tuple[str, str], Documents] = {}
@@ -302,7 +303,7 @@ class VersionDerivation:
                     for each in held
                     if each.name not in named_now
                 ]
-        self._writer.note(path, None, [(None, problem) for problem in problems])
+        self._writer.note(path, [(None, problem) for problem in problems])
         self._writer.declare(path, now)
         schemas = [*(each.schema for each in held), *(schema for _, schema, _ in now)]
         return {schema for schema in schemas if schema}
@@ -328,86 +329,68 @@ class VersionDerivation:
                 self._large[key] = known
         return known
 
-    def _document(self, path: str, position: int) -> TopicDocument:
+    def _document(self, held: DeclarationRow) -> TopicDocument:
         """Return the topic that is declared there."""
-        held = self._writer.declared(path)[position]
-        found = self._files.entry(path)
+        found = self._files.entry(held.path)
         blob = found.blob if found and found.kind == "file" else None
-        return named(self._documents_at(path, held.blob or blob).documents, held.name, position)
+        return named(self._documents_at(held.path, held.blob or blob).documents, held)
 
     def _only_shared(self, schema: str, changed: list[str]) -> bool:
         """Return whether nothing but files that the definition takes types of has changed; then the topic is up to date."""
-        timeline = self._writer.timeline(schema)
-        inspected = timeline.inspected
+        inspected = self._inspected.get(schema)
         if inspected is None or inspected.parts is None:
             return False
-        taken = inspected.parts.taken
-        if any(path in timeline.made_of and path not in taken for path in changed):
+        made_of, taken = self._writer.made_of(schema), inspected.parts.taken
+        if any(path in made_of and path not in taken for path in changed):
             return False
         found = self._fingerprints.again(inspected.type, inspected.parts)
         if found is None:
             return False
-        for domain, state in timeline.states.items():
-            if not state.deleted:
-                number = self._writer.version(timeline, inspected.type.name, state.path, found)
-                self._declare(timeline, domain, number, state.path)
+        for domain in DOMAINS:
+            state = self._writer.state(schema, domain)
+            if state and not state.deleted:
+                self._writer.set_definition(schema, domain, state.path, (inspected.type.name, found))
         return True
 
     def _read_for(self, schema: str) -> Iterator[str]:
         """Yield the files that will be read for a topic, as far as can be told before."""
-        yield from (path for path, _ in self._writer.places(schema))
-        yield from self._writer.timeline(schema).made_of
+        yield from (each.path for each in self._writer.declarations(schema))
+        yield from self._writer.made_of(schema)
 
     def _settle(self, schema: str, definitions: Definitions) -> None:
         """Record the topics of that tenant/namespace/topic as they are declared now."""
-        timeline = self._writer.timeline(schema)
-        timeline.inspected = None
-        places = sorted(self._writer.places(schema))
+        self._inspected.pop(schema, None)
+        places = self._writer.declarations(schema)
         if len(places) > 1:
             # While files move from a former root to today's, both may hold the topic; today's counts.
-            places = [place for place in places if self._is_today(place[0])] or places
-        documents = [self._document(*place) for place in places]
+            places = [place for place in places if self._is_today(place.path)] or places
+        documents = [self._document(place) for place in places]
         problems = [_twice(document, documents[0]) for document in documents[1:]]
+        definition = None
         if len(documents) == 1 and (declaration := documents[0].schema):
-            timeline.inspected = self._fingerprints.inspect(declaration, definitions)
-            self._writer.depend(timeline, timeline.inspected.paths)
-            problems += [(documents[0], problem) for problem in timeline.inspected.problems]
-        self._writer.note(None, schema, [(str(each.topic.name), problem) for each, problem in problems])
-        if problems:
-            timeline.inspected = None
-            self._keep(timeline)
-            return
-        declared: set[str] = set()
-        inspected = timeline.inspected
-        for (path, _), document in zip(places, documents, strict=True):
-            domain = document.topic.name.domain
-            declared.add(domain)
-            number = None
-            if inspected and inspected.fingerprint:
-                number = self._writer.version(timeline, inspected.type.name, path, inspected.fingerprint)
-            self._declare(timeline, domain, number, path)
-        for other, state in timeline.states.items():
-            if other not in declared and not state.deleted:
-                self._writer.set_state(
-                    timeline,
-                    other,
-                    StateRow(deleted=True, number=None, since=self._writer.step, path=state.path),
-                )
-
-    def _declare(self, timeline: TopicTimeline, domain: str, number: int | None, path: str) -> None:
-        """Record that the file at `path` declares the topic, with the definition of that number."""
-        before = timeline.states.get(domain)
-        is_same = before is not None and not before.deleted and before.number == number
-        since = before.since if before and is_same else self._writer.step
-        self._writer.set_state(
-            timeline, domain, StateRow(deleted=False, number=number, since=since, path=path)
+            inspected = self._fingerprints.inspect(declaration, definitions)
+            self._writer.depend(schema, inspected.paths)
+            problems += [(documents[0], problem) for problem in inspected.problems]
+            if inspected.fingerprint:
+                self._inspected[schema] = inspected
+                definition = (inspected.type.name, inspected.fingerprint)
+        self._writer.note(
+            schema, [(str(each.topic.name), problem) for each, problem in problems], is_topic=True
         )
-
-    def _keep(self, timeline: TopicTimeline) -> None:
-        """Record that what the topic was before this step still counts."""
-        for domain, state in timeline.states.items():
-            if not state.deleted and state.as_of is None:
-                self._writer.set_state(timeline, domain, state._replace(as_of=self._writer.step - 1))
+        # Only one is left where there is no problem.
+        declared = documents[0].topic.name.domain if documents else None
+        for domain in DOMAINS:
+            state = self._writer.state(schema, domain)
+            if not problems and domain == declared:
+                self._writer.set_definition(schema, domain, places[0].path, definition)
+            elif state is None or state.deleted:
+                continue
+            elif not problems:
+                gone = StateRow(deleted=True, number=None, since=self._writer.step, path=state.path)
+                self._writer.set_state(schema, domain, gone)
+            elif state.as_of is None:
+                # What the topic was before this step still counts.
+                self._writer.set_state(schema, domain, state._replace(as_of=self._writer.step - 1))
 
 
 def is_read(change: Change) -> bool:
@@ -415,10 +398,12 @@ def is_read(change: Change) -> bool:
     return change.mode in FILE_MODES and change.path.endswith(SUFFIXES)
 
 
-def named(documents: Sequence[TopicDocument | NamespaceDocument], name: str, position: int) -> TopicDocument:
-    """Return of a file's documents the one that declares the topic `name`, by its position where several do."""
-    ordered = [*documents[position : position + 1], *documents]
-    return next(each for each in ordered if isinstance(each, TopicDocument) and str(each.topic.name) == name)
+def named(documents: Sequence[TopicDocument | NamespaceDocument], held: DeclarationRow) -> TopicDocument:
+    """Return of a file's documents the one that declares the topic, by its position where several do."""
+    ordered = [*documents[held.position : held.position + 1], *documents]
+    return next(
+        each for each in ordered if isinstance(each, TopicDocument) and str(each.topic.name) == held.name
+    )
 
 
 def _name(document: TopicDocument | NamespaceDocument) -> tuple[str, str | None]:

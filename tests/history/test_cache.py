@@ -114,7 +114,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     assert [cache.commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
     infos = [version.info for version in approved.catalog.topics[ORDERS].load().versions]
     assert [first.fingerprint, second.fingerprint] == [fingerprint(info) for info in infos if info]
-    assert cache.users("topics/orders.avsc") == ["shop/sales/orders"]
+    assert cache.users("topics/orders.avsc") == {"shop/sales/orders"}
     assert cache.entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main:topics/orders.avsc"))
     assert cache.at(0).entry("topics/orders.avsc") == (
         "file",
@@ -127,7 +127,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
     assert cache.versions("shop/sales/none") == []
     assert cache.state("shop/sales/none", "persistent") is None
     assert cache.entry("none") is None
-    assert cache.users("none") == []
+    assert cache.users("none") == set()
 
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])

@@ -159,7 +159,7 @@ def everything(approved: history.History) -> object:
         dict(approved.catalog.namespaces),
         dict(approved.catalog.topics),
         {name: (topic.source, topic.schema) for name, topic in approved.catalog.topics.items()},
-        dict(approved.states),
+        {name: (approved.current(name), approved.since(name)) for name in approved.catalog.topics},
         approved.tip,
         approved.notes,
         approved.repaired,

@@ -297,7 +297,7 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
     assert len(logs) == 1
     assert len(now.catalog.topics[ORDERS].versions) == 2
     now.catalog.load()
-    assert now == read(scratch)
+    assert now.catalog == read(scratch).catalog
     assert len(base.catalog.topics[ORDERS].versions) == 1
     assert base.tip
     assert base.tip.id == scratch.id(1)
@@ -311,7 +311,7 @@ def test_work_on_top_of_what_was_approved_left_it_at_its_tip(scratch: Scratch, h
         now, base, *_ = history.read_forked(repository, PROJECT, repository.commit(head) if head else None)
     assert now is base
     now.catalog.load()
-    assert now == read(scratch)
+    assert now.catalog == read(scratch).catalog
 
 
 def test_a_branch_may_leave_a_commit_that_a_merge_brought(scratch: Scratch) -> None:
