@@ -231,21 +231,17 @@ class Repository:
 
     def commit(self, ref: str) -> Commit | None:
         """Return the commit that `ref` names, tags followed; None when there is none."""
-        if not ref or "\0" in ref:
+        if "\0" in ref or ".." in ref or ref.startswith(("^", "-")):
+            # A line of commits, or none, is no commit.
             return None
+        form = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
         try:
-            name = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-            found = name.decode().strip()
-            if not found.isalnum():
-                # A negation, for example.
-                return None
-            told = self.run(
-                "log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%ct%x00%s", found
-            )
+            found = self.run("log", "-1", *form, "--end-of-options", f"{ref}^{{commit}}", "--")
         except GitFailed:
             return None
-        time_s, _, subject = told.removesuffix(b"\n").partition(b"\0")
-        return Commit(found, time_of(time_s), subject.decode("utf-8", "replace"))
+        facts, _, subject = found.removesuffix(b"\n").partition(b"\0")
+        commit_id, _, time_s = facts.partition(b" ")
+        return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
 
     @cached_property
     def remotes(self) -> dict[str, Remote]:
@@ -380,10 +376,6 @@ def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit 
     One git process makes them, and the branch takes over all or none. Git's hooks do not run, and nothing is signed.
     Where the working tree has other work in the way, git refuses, and everything is as it was.
     """
-    if repository.top is None:
-        raise HistoryError(
-            "a bare repository has no working tree to import into", fix="work in a clone of it"
-        )
     try:
         repository.run("symbolic-ref", "--quiet", "HEAD")
     except GitFailed as error:
@@ -392,18 +384,13 @@ def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit 
         ) from error
     identity = repository.run("var", "GIT_COMMITTER_IDENT").rsplit(b" ", 2)[0]
     head = repository.commit("HEAD")
-    process = repository.start("fast-import", "--quiet", "--date-format=raw")
+    stream = b"".join(_stream(commits, identity, head))
     try:
-        for part in _stream(commits, identity, head):
-            process.write(part)
-        process.wait()
+        repository.run("fast-import", "--quiet", "--date-format=raw", standard_input=stream)
         tip = repository.commit(_IMPORT_REF)
         if tip is not None:
             repository.run("-C", str(repository.top), "merge", "--quiet", "--ff-only", _IMPORT_REF)
-    except BrokenPipeError as error:
-        raise HistoryError(f"git stopped while it took the commits: {process.words().strip()}") from error
     finally:
-        process.close()
         repository.run("update-ref", "-d", _IMPORT_REF)
     return tip
 
@@ -441,16 +428,21 @@ def time_of(digits: bytes) -> int:
 
 def _answer(process: Process) -> Blob | None:
     """Return the next answer of `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
-    header = process.line()
+    header = process.output.readline()
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None
+    if not header.endswith(b"\n"):
+        raise EOFError
     object_id, kind, size = header.split()
     content, rest = b"", int(size) + 1
     if rest <= MAX_BYTES + 1:
-        content, rest = process.read(rest)[:-1], 0
-    while rest:
-        rest -= len(process.read(min(rest, CHUNK_BYTES)))
-    return Blob(object_id.decode(), kind.decode(), int(size), content)
+        content = process.output.read(rest)
+        rest -= len(content)
+    while rest and (part := process.output.read(min(rest, CHUNK_BYTES))):
+        rest -= len(part)
+    if rest:
+        raise EOFError
+    return Blob(object_id.decode(), kind.decode(), int(size), content[:-1])
 
 
 def _embedded_in(path: Path, top: Path) -> Path | None:
