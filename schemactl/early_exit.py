@@ -90,10 +90,14 @@ def _state(asked: bytes) -> bytes | None:
 
 
 def _own_attributes() -> bytes | None:
-    """Return the attributes that git takes from the user's and the system's files; None: too many."""
+    """Return the attributes that git takes from the user's and the system's files; None: too many, or git failed."""
+    named = _git("config", "--type=path", "--default=", "core.attributesFile")
+    if named is None:
+        return None
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    own = os.fsdecode(named).removesuffix("\n") or f"{settings}/git/attributes"
     found = []
-    for path in (f"{settings}/git/attributes", "/etc/gitattributes"):
+    for path in (own, "/etc/gitattributes"):
         content = b""
         try:
             with open(path, "rb") as file:

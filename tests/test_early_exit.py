@@ -167,15 +167,19 @@ def test_whatever_is_unusual_is_checked_completely(
     assert code == 0, said
 
 
-@pytest.mark.parametrize("place", [".git/info/attributes", "settings/git/attributes"])
+@pytest.mark.parametrize("place", [".git/info/attributes", "settings/git/attributes", "settings/named"])
 def test_attributes_that_are_not_in_the_index_count(desk: Desk, place: str) -> None:
     settings = {"XDG_CONFIG_HOME": str(desk.path / "settings")}
+    if place == "settings/named":
+        desk.write({place: "*.txt text\n"})
+        desk.git("config", "core.attributesFile", place)
+        assert desk.check(**settings)[:2] == (0, False)
     desk.stage({"README.md": "b"})
     assert desk.check(**settings)[:2] == (0, True)
     desk.write({place: "refunds.avsc ident\n"})
     code, early, said = desk.check(**settings)
     assert (code, early) == (1, False)
-    assert "attributes:1:1: the attribute `ident` of topics/refunds.avsc" in said
+    assert "1:1: the attribute `ident` of topics/refunds.avsc" in said
 
 
 def forge(path: Path) -> None:

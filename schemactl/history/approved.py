@@ -329,7 +329,7 @@ def _short(ref: str) -> str:
 
 def _with_url(repository: Repository) -> list[str]:
     """Return the names of the remotes that have an address."""
-    return sorted(name for name, remote in repository.remotes.items() if remote.has_url)
+    return sorted(name for name, settings in repository.remotes.items() if "url" in settings)
 
 
 def _advice(repository: Repository, name: str, refs: Sequence[str], where: str) -> str:
@@ -337,7 +337,7 @@ def _advice(repository: Repository, name: str, refs: Sequence[str], where: str) 
     if branch and remote in repository.remotes:
         # A clone of a single branch does not keep others, even when it fetches them.
         everything = f"refs/heads/*:refs/remotes/{remote}/*"
-        has_all = any(everything in spec for spec in repository.remotes[remote].fetch)
+        has_all = any(everything in spec for spec in repository.remotes[remote].get("fetch", []))
         keep = "" if has_all else f"git remote set-branches --add {remote} {branch} && "
         is_new = branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs)
         first = f"; when nothing was pushed there yet, `git push {remote} {branch}`" if is_new else ""

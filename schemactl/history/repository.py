@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from schemactl.declare.files import MAX_BYTES
@@ -74,16 +72,6 @@ class Blob(NamedTuple):
     content: bytes
 
 
-@dataclass
-class Remote:
-    """What the settings say of a remote: whether it has an address, what is fetched, and what a partial clone left out."""
-
-    has_url: bool = False
-    fetch: list[str] = field(default_factory=list)
-    is_promisor: bool = False
-    filter: str = ""
-
-
 class Repository:
     """An open repository. Close it, or use it in a `with`: it may keep a git process.
 
@@ -100,53 +88,7 @@ class Repository:
         object_format: `sha1` or `sha256`.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        own: Path,
-        top: Path | None,
-        common_directory: Path,
-        default_branches: Sequence[str],
-        shallow: bool,
-        object_format: str,
-    ) -> None:
-        self.directory = directory
-        self.own = own
-        self.top = top
-        self.common_directory = common_directory
-        self.default_branches = tuple(default_branches)
-        self.shallow = shallow
-        self.object_format = object_format
-        git = Runner(str(directory), pinned(str(own), str(top) if top else None))
-        self.run = git.run
-        self.start = git.start
-        self._objects: Process | None = None
-        # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
-        self._present: set[str] | None = None
-        self._wanted: set[str] = set()
-
-    @classmethod
-    def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
-        """Open the repository that `directory` is in, which git finds and trusts by its own rules.
-
-        Raises:
-            HistoryError: there is none, git refuses to read it (another owner's), it has grafts, or `directory` lies in a folder
-                that git would take for a repository inside of it.
-        """
-        path = Path(directory).resolve()
-        opened = cls._asked(path)
-        opened.refuse_embedded([path])
-        grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
-        if grafts.is_file() and grafts.read_bytes().strip():
-            raise HistoryError(
-                f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
-                fix=f"remove it: `rm {grafts}`",
-            )
-        return opened
-
-    @classmethod
-    def _asked(cls, path: Path) -> Repository:
+    def __init__(self, path: Path) -> None:
         """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
         if not os.access(path, os.X_OK):
             raise HistoryError(f"there is no folder {path} that can be entered")
@@ -166,21 +108,42 @@ class Repository:
         except GitFailed as failure:
             raise _cannot_open(path, failure.words) from failure
         answered, _, common = answer.decode("utf-8", "surrogateescape").partition(f"\n{_BETWEEN}\n")
-        shallow, is_bare, object_format, up, *lines = answered.split("\n")
-        branches = list(takewhile(lambda line: line.startswith("refs/"), lines))
-        own = Path("\n".join(lines[len(branches) :]))
+        shallow, is_bare, self.object_format, up, *lines = answered.split("\n")
+        self.default_branches = tuple(takewhile(lambda line: line.startswith("refs/"), lines))
+        self.own = Path("\n".join(lines[len(self.default_branches) :]))
         if not top and "GIT_DIR" not in os.environ and is_bare != "true":
             # Without `.git` it has no files of its own, whatever its settings say.
-            raise _embedded(own, (path / up).resolve())
-        return cls(
-            path,
-            own=own,
-            top=None if is_bare == "true" else (path / up).resolve(),
-            common_directory=(path / common.removesuffix("\n")).resolve(),
-            default_branches=branches,
-            shallow=shallow == "true",
-            object_format=object_format,
-        )
+            raise _embedded(self.own, (path / up).resolve())
+        self.directory = path
+        self.top = None if is_bare == "true" else (path / up).resolve()
+        self.common_directory = (path / common.removesuffix("\n")).resolve()
+        self.shallow = shallow == "true"
+        git = Runner(str(path), pinned(str(self.own), str(self.top) if self.top else None))
+        self.run = git.run
+        self.start = git.start
+        self._objects: Process | None = None
+        # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
+        self._present: set[str] | None = None
+        self._wanted: set[str] = set()
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
+        """Open the repository that `directory` is in, which git finds and trusts by its own rules.
+
+        Raises:
+            HistoryError: there is none, git refuses to read it (another owner's), it has grafts, or `directory` lies in a folder
+                that git would take for a repository inside of it.
+        """
+        path = Path(directory).resolve()
+        opened = cls(path)
+        opened.refuse_embedded([path])
+        grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
+        if grafts.is_file() and grafts.read_bytes().strip():
+            raise HistoryError(
+                f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
+                fix=f"remove it: `rm {grafts}`",
+            )
+        return opened
 
     def refuse_embedded(self, paths: Iterable[Path]) -> None:
         """Raise HistoryError where one of `paths`, in the working tree, lies in a folder that git would take for a repository."""
@@ -191,9 +154,7 @@ class Repository:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -244,8 +205,8 @@ class Repository:
         return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
 
     @cached_property
-    def remotes(self) -> dict[str, Remote]:
-        """What the settings say of each remote."""
+    def remotes(self) -> dict[str, dict[str, list[str]]]:
+        """What the settings say of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
         keys = r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"
         try:
             told = self.run("config", "--null", "--get-regexp", keys).decode("utf-8", "replace")
@@ -254,19 +215,11 @@ class Repository:
                 raise
             # No setting has such a name.
             return {}
-        found: dict[str, Remote] = {}
+        found: dict[str, dict[str, list[str]]] = {}
         for entry in told.split("\0")[:-1]:
             key, _, value = entry.partition("\n")
             name, _, setting = key.removeprefix("remote.").rpartition(".")
-            remote = found.setdefault(name, Remote())
-            if setting == "url":
-                remote.has_url = True
-            elif setting == "fetch":
-                remote.fetch.append(value)
-            elif setting == "promisor":
-                remote.is_promisor = value == "true"
-            else:
-                remote.filter = value
+            found.setdefault(name, {}).setdefault(setting, []).append(value)
         return found
 
     @cached_property
@@ -274,11 +227,13 @@ class Repository:
         """The remote that has what a partial clone lacks; None: nothing was left out of the clone."""
         if not any((self.common_directory / "objects" / "pack").glob("*.promisor")):
             return None
-        return next((name for name, remote in self.remotes.items() if remote.is_promisor), None)
+        said = {name: settings.get("promisor", [""])[-1] for name, settings in self.remotes.items()}
+        return next((name for name, promisor in said.items() if promisor == "true"), None)
 
     def refuse_without_trees(self) -> None:
         """Raise HistoryError where the clone lacks the names of older commits' files; it says the command that brings them."""
-        left_out = self.remotes[self.promisor].filter if self.promisor else ""
+        settings = self.remotes[self.promisor] if self.promisor else {}
+        left_out = settings.get("partialclonefilter", [""])[-1]
         if "tree:" in left_out or "object:type=" in left_out:
             raise HistoryError(
                 f"this partial clone was made without the file names of older commits (filter {left_out}): reading its "

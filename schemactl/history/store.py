@@ -83,19 +83,22 @@ def write(path: str, kind: str, *content: bytes) -> bool:
         os.makedirs(folder, exist_ok=True)
         if os.path.islink(folder):
             return False
-        output.write(path, b"".join((_digest(key, kind, *content), *content)), below=None, mode=output.OWN)
+        output.write(path, (_digest(key, kind, *content), *content), below=None, mode=output.OWN)
     except OSError:
         return False
     return True
 
 
 def program() -> str:
-    """Return a digest of this installation's code and version: other code may judge differently.
-
-    It is remembered in the state folder for as long as no file of the code has changed.
-    """
+    """Return a digest of this installation's code: other code may judge differently."""
     if not _programs:
-        _programs.append(_program())
+        digest = blake2b(repr(sys.hexversion).encode(), digest_size=_DIGEST_BYTES)
+        for path in sorted(_files(_PACKAGE)):
+            with open(path, "rb") as file:
+                content = file.read()
+            digest.update(f"{path[len(_PACKAGE) :]}\0{len(content)}\n".encode())
+            digest.update(content)
+        _programs.append(digest.hexdigest())
     return _programs[0]
 
 
@@ -146,56 +149,14 @@ def _new_key() -> bytes | None:
     return _key()
 
 
-def _program() -> str:
-    seen = blake2b(repr((_PACKAGE, sys.hexversion)).encode(), digest_size=_DIGEST_BYTES)
-    for path, found in sorted(_files(_PACKAGE)):
-        seen.update(f"{path}\0{found.st_size} {found.st_ctime_ns} {found.st_ino}\n".encode())
-    listing = seen.hexdigest()
-    folder = _state()
-    place = blake2b(os.fsencode(_PACKAGE), digest_size=8).hexdigest()
-    remembered = os.path.join(folder, f"code-{place}") if folder else ""
-    try:
-        before, _, digest = _content(remembered, 1 << 10, private=True).decode().partition(" ")
-        if before == listing and digest:
-            return digest
-    except (OSError, ValueError):
-        pass
-    digest = _code_digest()
-    try:
-        if folder:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            output.write(remembered, f"{listing} {digest}".encode(), below=None, mode=output.OWN)
-    except OSError:
-        # It is computed again the next time.
-        pass
-    return digest
-
-
-def _code_digest() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        installed = version("pulsar-schemactl")
-    except PackageNotFoundError:
-        installed = ""
-    digest = blake2b(repr((installed, sys.hexversion)).encode(), digest_size=_DIGEST_BYTES)
-    for path, _ in sorted(_files(_PACKAGE)):
-        with open(path, "rb") as file:
-            content = file.read()
-        digest.update(f"{path[len(_PACKAGE) :]}\0{len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+def _files(folder: str) -> Iterator[str]:
     """Yield the files of the code, without what Python compiles of it."""
     with os.scandir(folder) as listed:
         for each in listed:
-            if each.is_dir():
-                if each.name != "__pycache__":
-                    yield from _files(each.path)
-            else:
-                yield each.path, each.stat()
+            if not each.is_dir():
+                yield each.path
+            elif each.name != "__pycache__":
+                yield from _files(each.path)
 
 
 def _content(path: str, most_bytes: int, *, private: bool = False) -> bytes:
