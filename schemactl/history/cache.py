@@ -139,7 +139,7 @@ class Cache:
 
     def at(self, step: int) -> Cache:
         """Return the state after another step."""
-        return Cache(self.connection, step)
+        return self if step == self.step else Cache(self.connection, step)
 
     def copy(self) -> Cache:
         """Return a database of its own that ends with this step."""

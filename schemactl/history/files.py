@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, shown, too_large
 from schemactl.errors import DeclarationError, HistoryError
-from schemactl.history.confined import DIFF_INDEX, RAW
+from schemactl.history.confined import DIFF_INDEX
 from schemactl.history.repository import Blob, Repository
 from schemactl.model import Commit
 
@@ -110,11 +110,6 @@ class CommitFiles(GitFiles):
             self._listed[folder] = self._list(folder)
         return self._listed[folder].get(path)
 
-    def differing(self, commit: Commit) -> dict[str, Entry | None]:
-        """Return every path that is not as `commit` has it, with what is there here."""
-        now = self._commit.id if self._commit else _empty_tree(self.repository)
-        return _changes(self.repository.run("diff-tree", "-r", *RAW, commit.id, now))[0]
-
     def _list(self, folder: str, *, recursive: bool = False) -> dict[str, Entry]:
         """Return what `git ls-tree` lists in a folder; a path that is no folder lists itself."""
         if self._commit is None:
@@ -133,9 +128,6 @@ class IndexFiles(CommitFiles):
 
     In a hook that is the index git made for this commit. Files noted by `git add --intent-to-add` are not in it yet.
 
-    Attributes:
-        unmerged: the paths that have a merge conflict, none of them a declaration's; the files are not in it either.
-
     Raises:
         HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
     """
@@ -148,8 +140,19 @@ class IndexFiles(CommitFiles):
             )
         commit = repository.commit("HEAD")
         super().__init__(repository, commit, folders)
-        self._changed, self.unmerged = self._changes(commit.id if commit else _empty_tree(repository))
-        unmerged = [path for path in self.unmerged if path.endswith(SUFFIXES)]
+        tree = (
+            commit.id if commit else repository.run("hash-object", "-t", "tree", "--stdin").decode().strip()
+        )
+        self._changed: dict[str, Entry | None] = {}
+        unmerged = []
+        tokens = repository.run(*DIFF_INDEX, tree).split(b"\0")
+        for facts, name in zip(tokens[::2], tokens[1::2], strict=False):
+            # `:<mode before> <mode> <id before> <id> <status>`: by spaces, for ids have 40 or 64 digits.
+            _, mode, _, blob, status = facts.decode().split(" ")
+            path = name.decode("utf-8", "surrogateescape")
+            self._changed[path] = entry(mode, blob) if status != "U" else None
+            if status == "U" and path.endswith(SUFFIXES):
+                unmerged.append(path)
         if unmerged:
             raise HistoryError(
                 f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
@@ -164,13 +167,6 @@ class IndexFiles(CommitFiles):
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`."""
         return self._changed[path] if path in self._changed else super().entry(path)
-
-    def differing(self, commit: Commit) -> dict[str, Entry | None]:
-        """Return every path that is not as `commit` has it, with what is there here."""
-        return self._changes(commit.id)[0]
-
-    def _changes(self, tree: str) -> tuple[dict[str, Entry | None], list[str]]:
-        return _changes(self.repository.run(*DIFF_INDEX, tree))
 
 
 class HashedFiles:
@@ -233,22 +229,3 @@ def _differs(committed: GitFiles, here: HashedFiles, path: str) -> bool:
         return committed.read(path).replace(b"\r\n", b"\n") != here.read(path).replace(b"\r\n", b"\n")
     except (OSError, DeclarationError):
         return True
-
-
-def _changes(told: bytes) -> tuple[dict[str, Entry | None], list[str]]:
-    """Return what git's raw records say is at each path now, and the paths that have a merge conflict."""
-    tokens = told.split(b"\0")
-    found: dict[str, Entry | None] = {}
-    unmerged = []
-    for facts, name in zip(tokens[::2], tokens[1::2], strict=False):
-        # `:<mode before> <mode> <id before> <id> <status>`: by spaces, for ids have 40 or 64 digits.
-        _, mode, _, blob, status = facts.decode().split(" ")
-        path = name.decode("utf-8", "surrogateescape")
-        found[path] = entry(mode, blob) if status != "U" else None
-        if status == "U":
-            unmerged.append(path)
-    return found, unmerged
-
-
-def _empty_tree(repository: Repository) -> str:
-    return repository.run("hash-object", "-t", "tree", "--stdin").decode().strip()
