@@ -40,6 +40,13 @@ class Scratch:
             "init", "-q", "-b", "main", f"--object-format={object_format}", *(["--bare"] if bare else [])
         )
 
+    @classmethod
+    def opened(cls, path: Path) -> Scratch:
+        """The repository that is at `path` already."""
+        found = cls.__new__(cls)
+        found.path, found._marks, found._stream, found._streamed = path, 0, b"", set()
+        return found
+
     def commit(
         self,
         files: Files = {},  # noqa: B006  never written to

@@ -15,28 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from readings import ORDERS, PROJECT, read, started, subjects
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
 from schemactl.history.cache import Cache, derived_from
 from schemactl.history.fingerprints import fingerprint
-from schemactl.model import Project, TopicName
+from schemactl.model import Project
 
 pytestmark = pytest.mark.slow
-
-PROJECT = Project(roots=("topics",))
-ORDERS = TopicName.parse("shop/sales/orders")
-
-
-def read(path: Path, project: Project = PROJECT, ref: str | None = None) -> history.History:
-    with history.Repository.open(path) as repository:
-        return history.read(repository, project, ref)
-
-
-def subjects(approved: history.History) -> list[str]:
-    """The subjects of the commits that brought the versions of ORDERS."""
-    return [version.commit.subject for version in approved.catalog.topics[ORDERS].versions if version.commit]
 
 
 def kept(path: Path, project: Project = PROJECT) -> Path:
@@ -45,13 +33,6 @@ def kept(path: Path, project: Project = PROJECT) -> Path:
 
 def opened(path: Path, project: Project = PROJECT) -> Cache | None:
     return Cache.open(history.Store(path / ".git", project.path), derived_from(project))
-
-
-def started(trace: Path) -> list[str]:
-    """The git commands in a trace of git's own, which is emptied."""
-    lines = trace.read_text().splitlines() if trace.exists() else []
-    trace.unlink(missing_ok=True)
-    return [line.split('"argv":')[1] for line in lines if '"event":"start"' in line]
 
 
 @pytest.fixture
@@ -72,22 +53,35 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path) -> None:
-    read(scratch.path)
+    read(scratch)
     started(trace)
-    approved = read(scratch.path)
-    assert not [each for each in started(trace) if '"--raw"' in each or "cat-file" in each]
+    with history.Repository.open(scratch.path) as repository:
+        approved = history.read(repository, PROJECT)
+    assert not [command for command in started(trace) if "--raw" in command or "cat-file" in command]
     assert subjects(approved) == ["v0", "v1"]
 
 
 def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: Path) -> None:
-    read(scratch.path)
+    read(scratch)
     before = scratch.git("rev-parse", "main")
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     scratch.flush()
     started(trace)
-    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
-    [log] = [command for command in started(trace) if '"--raw"' in command]
+    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
+    [log] = [command for command in started(trace) if "--raw" in command]
     assert f"^{before}" in log
+
+
+def test_of_a_long_history_a_hundredth_is_read_again_before_it_is_written_again(scratch: Scratch) -> None:
+    for _ in range(198):
+        scratch.commit()
+    read(scratch)
+    before = kept(scratch.path).read_bytes()
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    for is_written in (False, False, True):
+        assert subjects(read(scratch)) == ["v0", "v1", "v2"]
+        assert (kept(scratch.path).read_bytes() != before) == is_written
+        scratch.commit()
 
 
 def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(scratch: Scratch) -> None:
@@ -105,7 +99,7 @@ def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(scra
 
 
 def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
-    approved = read(scratch.path)
+    approved = read(scratch)
     cache = opened(scratch.path)
     assert cache
     assert cache.commit(cache.last).id == scratch.git("rev-parse", "main")
@@ -132,7 +126,7 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])
 def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -> None:
-    read(scratch.path)
+    read(scratch)
     path = kept(scratch.path)
     data = path.read_bytes()
     if damage == "foreign":
@@ -154,33 +148,32 @@ def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -
         }
         path.write_bytes(bad[damage])
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    scratch.flush()
-    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
-    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
+    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
     if damage != "folder":
         assert opened(scratch.path)
 
 
 def test_what_another_project_file_says_is_derived_anew(scratch: Scratch) -> None:
-    read(scratch.path)
+    read(scratch)
     assert opened(scratch.path)
     assert not opened(scratch.path, Project(roots=("topics", "more")))
     scratch.commit({"more/bills.yaml": "topic: shop/sales/bills\n"})
     scratch.flush()
-    assert len(read(scratch.path, Project(roots=("topics", "more"))).catalog.topics) == 2
-    assert len(read(scratch.path).catalog.topics) == 1
+    assert len(read(scratch, Project(roots=("topics", "more"))).catalog.topics) == 2
+    assert len(read(scratch).catalog.topics) == 1
 
 
 def test_two_projects_of_a_repository_are_kept_apart(scratch: Scratch) -> None:
     other = Project(folder="b", path="b/schemactl.yaml", roots=("topics",))
-    read(scratch.path)
-    read(scratch.path, other)
+    read(scratch)
+    read(scratch, other)
     assert opened(scratch.path)
     assert opened(scratch.path, other)
 
 
 def test_what_is_kept_may_be_deleted_while_it_is_used(scratch: Scratch) -> None:
-    approved = read(scratch.path)
+    approved = read(scratch)
     kept(scratch.path).unlink()
     assert subjects(approved) == ["v0", "v1"]
 
@@ -193,12 +186,12 @@ def test_linked_worktrees_share_what_is_kept(scratch: Scratch, tmp_path: Path) -
 
 def test_without_a_place_to_keep_anything_all_is_the_same(scratch: Scratch) -> None:
     (scratch.path / ".git" / "schemactl").write_text("a file where the folder should be")
-    assert subjects(read(scratch.path)) == ["v0", "v1"]
-    assert subjects(read(scratch.path)) == ["v0", "v1"]
+    assert subjects(read(scratch)) == ["v0", "v1"]
+    assert subjects(read(scratch)) == ["v0", "v1"]
 
 
 def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    read(scratch.path)
+    read(scratch)
     scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     scratch.flush()
 
@@ -208,51 +201,50 @@ def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch:
     before = kept(scratch.path).read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
-        assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+        assert subjects(read(scratch)) == ["v0", "v1", "v2"]
     assert kept(scratch.path).read_bytes() == before
     assert [each.name for each in kept(scratch.path).parent.iterdir()] == [kept(scratch.path).name]
-    assert subjects(read(scratch.path)) == ["v0", "v1", "v2"]
+    assert subjects(read(scratch)) == ["v0", "v1", "v2"]
 
 
 def test_another_ref_is_read_beside_what_is_kept(scratch: Scratch) -> None:
     scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
     scratch.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
-    scratch.flush()
-    assert subjects(read(scratch.path)) == ["v0", "v1"]
+    assert subjects(read(scratch)) == ["v0", "v1"]
     before = kept(scratch.path).read_bytes()
-    assert subjects(read(scratch.path, ref="other")) == ["v0", "other v1", "other v2"]
-    assert subjects(read(scratch.path, ref="main~1")) == ["v0"]
+    assert subjects(read(scratch, ref="other")) == ["v0", "other v1", "other v2"]
+    assert subjects(read(scratch, ref="main~1")) == ["v0"]
     assert kept(scratch.path).read_bytes() == before
 
 
 def test_a_rewritten_line_is_followed_from_the_last_common_commit(scratch: Scratch, trace: Path) -> None:
-    read(scratch.path)
+    read(scratch)
     lost = scratch.git("rev-parse", "main")
     scratch.git("branch", "-f", "new", "main~1")
     scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
     scratch.git("checkout", "-q", "new")
     scratch.git("branch", "-f", "main", "new")
     started(trace)
-    assert subjects(read(scratch.path)) == ["v0", "other v1"]
+    assert subjects(read(scratch)) == ["v0", "other v1"]
     # Also where git has forgotten what is known.
     scratch.git("branch", "-f", "main", lost)
-    read(scratch.path)
+    read(scratch)
     scratch.git("branch", "-f", "main", "new")
     scratch.git("reflog", "expire", "--expire=now", "--all")
     scratch.git("gc", "-q", "--prune=now")
-    assert subjects(read(scratch.path)) == ["v0", "other v1"]
+    assert subjects(read(scratch)) == ["v0", "other v1"]
 
 
 def test_an_unrelated_line_is_derived_anew(scratch: Scratch) -> None:
-    read(scratch.path)
+    read(scratch)
     scratch.git("checkout", "-q", "--orphan", "unrelated")
     scratch.git("commit", "-q", "-m", "all anew")
     scratch.git("branch", "-f", "main", "unrelated")
-    assert subjects(read(scratch.path)) == ["all anew"]
+    assert subjects(read(scratch)) == ["all anew"]
 
 
 def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scratch, tmp_path: Path) -> None:
-    read(scratch.path)
+    read(scratch)
     for number in range(3):
         scratch.commit({"topics/orders.avsc": record("id", more=number)}, f"more {number}")
     scratch.flush()
@@ -266,10 +258,10 @@ def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scr
     deeper = tmp_path / "deeper"
     scratch.git("clone", "-q", "--depth", "2", scratch.path.as_uri(), str(deeper))
     kept(deeper).parent.mkdir()
-    read(scratch.path, ref="main~3")
+    read(scratch, ref="main~3")
     scratch.git("update-ref", "refs/heads/main", "main~3")
     kept(scratch.path).unlink()
-    read(scratch.path)
+    read(scratch)
     kept(deeper).write_bytes(kept(scratch.path).read_bytes())
     with pytest.raises(HistoryError, match="shallow"):
         read(deeper)
@@ -313,7 +305,7 @@ def test_many_processes_at_once_all_see_the_same(scratch: Scratch) -> None:
 @pytest.mark.parametrize("known", [False, True], ids=["anew", "followed up"])
 def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch, *, known: bool) -> None:
     if known:
-        read(scratch.path)
+        read(scratch)
     grown(scratch, 60)
     expected = 2 + 60
     for wait_s in (0.15, 0.2, 0.25, 0.3):
@@ -326,7 +318,7 @@ def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch
         cache = opened(scratch.path)
         if cache:
             assert cache.step in ((1, 61) if known else (61,))
-    approved = read(scratch.path)
+    approved = read(scratch)
     assert sum(len(topic.versions) for topic in approved.catalog.topics.values()) == expected
 
 
@@ -334,12 +326,12 @@ def test_a_run_that_fails_keeps_nothing_of_it(scratch: Scratch) -> None:
     scratch.commit({"schemactl.yaml": "version: 1\nroots: [elsewhere]\n"})
     scratch.flush()
     with pytest.raises(HistoryError, match="previous_roots"):
-        read(scratch.path)
+        read(scratch)
     assert not kept(scratch.path).parent.exists()
 
 
 def test_only_the_owner_can_read_what_is_kept(scratch: Scratch) -> None:
-    read(scratch.path)
+    read(scratch)
     assert kept(scratch.path).stat().st_mode & 0o077 == 0
 
 
@@ -362,6 +354,6 @@ def test_protoc_starts_once_however_many_commits_change_a_proto(
         return popen(command, **options)
 
     monkeypatch.setattr(subprocess, "Popen", noted)
-    approved = read(scratch.path)
+    approved = read(scratch)
     assert [len(topic.versions) for topic in approved.catalog.topics.values()] == [4]
     assert len([command for command in commands if "protoc_worker.py" in " ".join(command)]) == 1

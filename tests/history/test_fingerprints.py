@@ -5,24 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from readings import ORDERS, PROJECT, read
 from scratch import Scratch, declared, record
 
 from schemactl import history
 from schemactl.history.cache import Cache, derived_from
 from schemactl.history.fingerprints import fingerprint
-from schemactl.model import Project, TopicName
 
-PROJECT = Project(roots=("topics",))
-ORDERS = TopicName.parse("shop/sales/orders")
 PLAIN = '{"type": "record", "name": "Order", "fields": [%s]}'
-
-
-def read(scratch: Scratch) -> history.History:
-    scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
-        found = history.read(repository, PROJECT)
-        found.catalog.load()
-        return found
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["in a file", "in the declaration"])
