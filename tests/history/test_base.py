@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from readings import clone as clone_of
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.cli import main
@@ -31,11 +32,8 @@ class Clone:
         breaks: dict[str, str | bytes | None] = {ORDERS: BREAKING}
         self.pull = upstream.id(upstream.commit(breaks, "break", branch="pull", start=1))
         self.main = upstream.id(1)
-        self.path = path / "clone"
-        upstream.git("clone", "-q", "--branch", "pull", upstream.path.as_uri(), str(self.path))
-        self.scratch = Scratch.__new__(Scratch)
-        self.scratch.path, self.scratch._stream = self.path, b""
-        self.git = self.scratch.git
+        cloned = clone_of(upstream, "--branch", "pull")
+        self.path, self.git = cloned.path, cloned.git
 
     def names_itself(self, ref: str) -> None:
         """The pull request calls that ref the approved one."""

@@ -7,17 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from readings import PROJECT, clone, read, started, subjects
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
 from schemactl.cli import main
 from schemactl.errors import HistoryError
-from schemactl.model import Project, TopicName
 
 pytestmark = pytest.mark.slow
 
-PROJECT = Project(roots=("topics",))
-ORDERS = TopicName.parse("shop/sales/orders")
 USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
 
 
@@ -44,12 +42,6 @@ def upstream(tmp_path: Path) -> Scratch:
     return made
 
 
-def clone(upstream: Scratch, *options: str) -> Path:
-    path = upstream.path.parent / "clone"
-    upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(path))
-    return path
-
-
 def shell(folder: Path, command: str) -> None:
     """Runs what an error advised."""
     subprocess.run(["sh", "-c", command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
@@ -60,15 +52,8 @@ def advised(fix: str) -> str:
     return fix.split("`")[1]
 
 
-def started(trace: Path) -> list[list[str]]:
-    """The commands of the git processes that were started."""
-    events = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
-    return [event["argv"] for event in events if event["event"] == "start"]
-
-
-def versions(folder: Path) -> int:
-    with history.Repository.open(folder) as repository:
-        return len(history.read(repository, PROJECT).catalog.topics[ORDERS].versions)
+def versions(here: Scratch) -> int:
+    return len(subjects(read(here)))
 
 
 COMMANDS = (
@@ -88,7 +73,8 @@ COMMANDS = (
 def test_every_command_refuses_a_shallow_clone_and_works_after_the_command_it_advises(
     upstream: Scratch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    folder = clone(upstream, "--depth", "3")
+    here = clone(upstream, "--depth", "3")
+    folder = here.path
     assert main(["-C", str(folder), *command]) == 1
     said = capsys.readouterr()
     assert said.out == ""
@@ -129,7 +115,8 @@ def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(
     for number in range(3):
         upstream.commit({"README.md": f"work {number}"}, branch="work")
     upstream.flush()
-    folder = clone(upstream)
+    here = clone(upstream)
+    folder = here.path
     assert main(["-C", str(folder), "log", "--all"]) == 0
     kept = folder / ".git" / "schemactl"
     kept.rename(folder.parent / "kept")
@@ -145,16 +132,16 @@ def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(
 def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_that_is(
     upstream: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = clone(upstream, "--filter=blob:none", "--no-checkout")
+    here = clone(upstream, "--filter=blob:none", "--no-checkout")
+    folder = here.path
     trace = tmp_path / "trace"
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
-    assert versions(folder) == 20
+    assert versions(here) == 20
     # One for what the roots hold, one for the definitions outside of them that this shows to be needed.
     fetches = [argv for argv in started(trace) if "fetch" in argv]
     assert len(fetches) == 2
     assert all("--stdin" in argv and "--filter=blob:none" in argv for argv in fetches)
-    trace.unlink()
-    assert versions(folder) == 20
+    assert versions(here) == 20
     assert [argv for argv in started(trace) if "fetch" in argv] == []
     assert not (folder / ".git" / "FETCH_HEAD").exists()
     # Nothing else was fetched: README.md has twenty contents, too.
@@ -180,7 +167,8 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(
     )
     upstream.commit({"common/money.avsc": record("amount", name="Money", good=0)}, "mend", branch="work")
     upstream.flush()
-    folder = clone(upstream, "--filter=blob:none", "--branch", "work")
+    here = clone(upstream, "--filter=blob:none", "--branch", "work")
+    folder = here.path
     assert main(["-C", str(folder), "check", "--base", "origin/main", "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     steps = [each["commit"]["subject"] for each in report["findings"] if each["rule"] == "STEP_REFUSED"]
@@ -190,7 +178,8 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(
 def test_a_clone_whose_remote_is_gone_is_refused(
     upstream: Scratch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = clone(upstream, "--filter=blob:none")
+    here = clone(upstream, "--filter=blob:none")
+    folder = here.path
     upstream.path.rename(tmp_path / "away")
     assert main(["-C", str(folder), "log", "--all"]) == 1
     said = capsys.readouterr().err
@@ -204,20 +193,22 @@ def test_a_clone_whose_remote_is_gone_is_refused(
 def test_every_command_refuses_a_clone_without_trees_and_works_after_the_command_it_advises(
     upstream: Scratch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    folder = clone(upstream, "--filter=tree:0")
+    here = clone(upstream, "--filter=tree:0")
+    folder = here.path
     assert main(["-C", str(folder), *command]) == 1
     said = capsys.readouterr()
     assert said.out == ""
     assert "made without the file names of older commits" in said.err
     shell(folder, advised(said.err))
     assert main(["-C", str(folder), *command]) == 0
-    assert versions(folder) == 20
+    assert versions(here) == 20
 
 
 def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised(
     upstream: Scratch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = clone(upstream)
+    here = clone(upstream)
+    folder = here.path
     shell(folder, "git unpack-objects -q < .git/objects/pack/*.pack; mv .git/objects/pack/*.pack .git/x.pack")
     shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
     blob = upstream.git("rev-parse", "main~5:common/money.avsc")
@@ -226,5 +217,5 @@ def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised
         history.read(repository, PROJECT)
     assert "`git fetch --refetch`" in caught.value.fix
     shell(folder, advised(caught.value.fix))
-    assert versions(folder) == 20
+    assert versions(here) == 20
     capfd.readouterr()

@@ -11,7 +11,6 @@ from scratch import Scratch
 
 from schemactl.cli import main
 from schemactl.errors import HistoryError
-from schemactl.history.approved import fork
 from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.repository import Repository
 
@@ -164,13 +163,6 @@ def test_links_and_submodules_are_told_apart_from_files(scratch: Scratch) -> Non
     }
 
 
-def test_a_sha256_repositorys_index_reads_like_any_other(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r", object_format="sha256")
-    scratch.write({"a.yaml": "a0"})
-    scratch.git("add", ".")
-    assert index(scratch.path) == {"a.yaml": "a0"}
-
-
 def test_a_sparse_index_still_holds_every_file(scratch: Scratch) -> None:
     scratch.git("sparse-checkout", "init", "--cone", "--sparse-index")
     assert not (scratch.path / "sub").exists()
@@ -242,13 +234,3 @@ def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(
         said = capsys.readouterr().err
         assert f"{path}:1:1: " in said
         assert "Git LFS" in said
-
-
-def test_unrelated_histories_have_no_merge_base(scratch: Scratch) -> None:
-    scratch.git("checkout", "-q", "--orphan", "fresh")
-    scratch.git("commit", "-qm", "x")
-    with Repository.open(scratch.path) as repository:
-        one, other = repository.commit("main"), repository.commit("fresh")
-        assert one
-        assert other
-        assert fork(repository, head=one, tip=other) is None

@@ -14,8 +14,36 @@ from schemactl.cli import main
 PROJECT = "version: 1\nroots: [topics]\n"
 
 
+class Shop:
+    """A repository whose history is looked into by commands."""
+
+    def __init__(self, scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.scratch = scratch
+        self.id = scratch.id
+        self._capsys = capsys
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, standard output and standard error."""
+        self.scratch.flush()
+        code = main(["-C", str(self.scratch.path), *arguments])
+        captured = self._capsys.readouterr()
+        return code, captured.out, captured.err
+
+    def answer(self, *arguments: str) -> Any:
+        """The JSON that the command prints."""
+        code, out, _ = self.run(*arguments, "--format", "json")
+        assert code == 0
+        return json.loads(out)
+
+    def refusal(self, *arguments: str) -> tuple[int, str]:
+        """Exit code and message of a command that prints no result."""
+        code, out, err = self.run(*arguments)
+        assert out == ""
+        return code, err
+
+
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     """Orders with three versions of which the middle one is in force, a deleted topic, and one without schema."""
     scratch = Scratch(tmp_path_factory.mktemp("history") / "shop")
     scratch.commit(
@@ -35,35 +63,21 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     scratch.commit({"topics/orders.avsc": record("id", "customer", count=1)}, "Know the customer")
     scratch.commit({"topics/orders.avsc": record("id", count=1, indent=2)}, "Forget the customer")
     scratch.commit({"topics/payments.yaml": None}, "Bill no more")
-    scratch.flush()
     return scratch
 
 
-def run(scratch: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error."""
-    code = main(["-C", str(scratch.path), *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+@pytest.fixture
+def shop(scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> Shop:
+    return Shop(scratch, capsys)
 
 
-def answer(scratch: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    """The JSON that the command prints."""
-    code, out, _ = run(scratch, capsys, *arguments, "--format", "json")
-    assert code == 0
-    return json.loads(out)
+@pytest.fixture
+def other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
+    return Shop(Scratch(tmp_path / "r"), capsys)
 
 
-def refusal(scratch: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """Exit code and message of a command that prints no result."""
-    code, out, err = run(scratch, capsys, *arguments)
-    assert out == ""
-    return code, err
-
-
-def test_log_lists_versions_newest_first_and_says_which_is_in_force(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = run(shop, capsys, "log", "orders")
+def test_log_lists_versions_newest_first_and_says_which_is_in_force(shop: Shop) -> None:
+    code, out, _ = shop.run("log", "orders")
     assert code == 0
     short = {mark: shop.id(mark)[:9] for mark in range(1, 5)}
     assert out.splitlines() == [
@@ -76,20 +90,16 @@ def test_log_lists_versions_newest_first_and_says_which_is_in_force(
     ]
 
 
-def test_log_says_that_a_topic_is_gone_or_has_no_schema(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, _ = run(shop, capsys, "log", "payments")
+def test_log_says_that_a_topic_is_gone_or_has_no_schema(shop: Shop) -> None:
+    _, out, _ = shop.run("log", "payments")
     assert f"no longer declared since {shop.id(5)[:9]} (2023-11-14: Bill no more)" in out
     assert "(in force)" not in out
-    _, out, _ = run(shop, capsys, "log", "pings")
+    _, out, _ = shop.run("log", "pings")
     assert out == "persistent://shop/ops/pings\n  declares no schema\n"
 
 
-def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = answer(shop, capsys, "log", "--all")
+def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: Shop) -> None:
+    told = shop.answer("log", "--all")
     assert (told["format_version"], told["ref"], told["tip"]["id"]) == (1, "main", shop.id(5))
     topics = {topic["topic"]: topic for topic in told["topics"]}
     assert list(topics) == sorted(topics)
@@ -109,15 +119,13 @@ def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(
     "version_bytes",
     ["0000000000000002", "0x0000000000000002", "00 00 00 00 00 00 00 02", "0000000000000002" + "00" * 56],
 )
-def test_log_says_which_commit_wrote_a_message(
-    shop: Scratch, capsys: pytest.CaptureFixture[str], version_bytes: str
-) -> None:
-    _, out, _ = run(shop, capsys, "log", "orders", "--version-bytes", version_bytes)
+def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -> None:
+    _, out, _ = shop.run("log", "orders", "--version-bytes", version_bytes)
     assert (
         out
         == f"persistent://shop/sales/orders: version 2 ({shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
     )
-    told = answer(shop, capsys, "log", "orders", "--version-bytes", version_bytes)
+    told = shop.answer("log", "orders", "--version-bytes", version_bytes)
     assert (told["version"], told["commit"]["id"]) == (2, shop.id(3))
 
 
@@ -132,82 +140,70 @@ def test_log_says_which_commit_wrote_a_message(
     ],
 )
 def test_log_refuses_version_bytes_that_name_no_version(
-    shop: Scratch, capsys: pytest.CaptureFixture[str], version_bytes: str, code: int, words: str
+    shop: Shop, version_bytes: str, code: int, words: str
 ) -> None:
-    found, message = refusal(shop, capsys, "log", "orders", "--version-bytes", version_bytes)
+    found, message = shop.refusal("log", "orders", "--version-bytes", version_bytes)
     assert found == code
     assert words in message
 
 
 @pytest.mark.parametrize("arguments", [[], ["orders", "--all"], ["--all", "--version-bytes", "00"]])
-def test_log_wants_one_topic_or_all(
-    shop: Scratch, capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    assert refusal(shop, capsys, "log", *arguments)[0] == 64
+def test_log_wants_one_topic_or_all(shop: Shop, arguments: list[str]) -> None:
+    assert shop.refusal("log", *arguments)[0] == 64
 
 
 @pytest.mark.parametrize(
     "name",
     ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"],
 )
-def test_a_topic_is_named_by_as_much_as_is_unambiguous(
-    shop: Scratch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    assert answer(shop, capsys, "show", name)["topic"] == "persistent://shop/sales/orders"
-    assert answer(shop, capsys, "show", f"{name}@0")["version"] == 0
+def test_a_topic_is_named_by_as_much_as_is_unambiguous(shop: Shop, name: str) -> None:
+    assert shop.answer("show", name)["topic"] == "persistent://shop/sales/orders"
+    assert shop.answer("show", f"{name}@0")["version"] == 0
 
 
-def test_an_unknown_topic_gets_the_nearest_names(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, message = refusal(shop, capsys, "log", "ordrs")
+def test_an_unknown_topic_gets_the_nearest_names(shop: Shop) -> None:
+    code, message = shop.refusal("log", "ordrs")
     assert code == 64
     assert "did you mean persistent://shop/sales/orders or " in message
     assert (
-        "did you mean persistent://shop/billing/payments"
-        in refusal(shop, capsys, "show", "shop/biling/payments")[1]
+        "did you mean persistent://shop/billing/payments" in shop.refusal("show", "shop/biling/payments")[1]
     )
-    assert "it knows persistent://shop/billing/payments" in refusal(shop, capsys, "show", "xyz")[1]
+    assert "it knows persistent://shop/billing/payments" in shop.refusal("show", "xyz")[1]
 
 
 @pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
-def test_what_follows_the_at_must_be_a_number(
-    shop: Scratch, capsys: pytest.CaptureFixture[str], number: str
-) -> None:
+def test_what_follows_the_at_must_be_a_number(shop: Shop, number: str) -> None:
     for command in ("show", "diff"):
-        code, message = refusal(shop, capsys, command, f"orders@{number}")
+        code, message = shop.refusal(command, f"orders@{number}")
         assert code == 64
         expected = f"orders@{number}: expected the number of a version after the @, found {number!r}"
         assert f"{expected}: the approved history knows 0 to 2" in message
 
 
-def test_one_of_git_s_versions_is_named_behind_an_at(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert answer(shop, capsys, "log", "orders@1") == answer(
-        shop, capsys, "log", "orders", "--version-bytes", "0000000000000001"
+def test_one_of_git_s_versions_is_named_behind_an_at(shop: Shop) -> None:
+    assert shop.answer("log", "orders@1") == shop.answer(
+        "log", "orders", "--version-bytes", "0000000000000001"
     )
-    assert refusal(shop, capsys, "log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
+    assert shop.refusal("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
 
 
-def test_an_ambiguous_topic_gets_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_an_ambiguous_topic_gets_the_candidates(other: Shop) -> None:
+    scratch = other.scratch
     two = "topic: a/b/x\nschema: {type: STRING}\n---\ntopic: a/c/x\nschema: {type: STRING}\n"
     at = "---\ntopic: a/c/x@1\nschema: {type: INT64}\n"
     scratch.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
-    scratch.flush()
-    code, message = refusal(scratch, capsys, "show", "x")
+    code, message = other.refusal("show", "x")
     assert code == 64
     assert "persistent://a/b/x, persistent://a/c/x" in message
-    assert answer(scratch, capsys, "show", "x@1")["topic"] == "persistent://a/c/x@1"
-    assert answer(scratch, capsys, "show", "x@1@0")["version"] == 0
+    assert other.answer("show", "x@1")["topic"] == "persistent://a/c/x@1"
+    assert other.answer("show", "x@1@0")["version"] == 0
 
 
-def test_in_an_empty_repository_nothing_is_approved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_in_an_empty_repository_nothing_is_approved(other: Shop) -> None:
+    scratch = other.scratch
     scratch.write({"schemactl.yaml": PROJECT})
-    assert "declares none yet" in refusal(scratch, capsys, "log", "orders")[1]
-    assert answer(scratch, capsys, "log", "--all") == {
+    assert "declares none yet" in other.refusal("log", "orders")[1]
+    assert other.answer("log", "--all") == {
         "format_version": 1,
         "ref": "main",
         "tip": None,
@@ -217,33 +213,29 @@ def test_in_an_empty_repository_nothing_is_approved(
     }
 
 
-def test_show_prints_the_text_of_a_version_as_it_had_it_first(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = run(shop, capsys, "show", "orders@0")
+def test_show_prints_the_text_of_a_version_as_it_had_it_first(shop: Shop) -> None:
+    code, out, err = shop.run("show", "orders@0")
     assert (code, out) == (0, record("id", doc="First.") + "\n")
     assert f"version 0 ({shop.id(1)[:9]}, 2023-11-14), AVRO" in err
     assert "reads versions 0-2" in err
     assert "is read by versions 0-1" in err
 
 
-def test_show_without_a_number_prints_the_text_in_force(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, err = run(shop, capsys, "show", "orders")
+def test_show_without_a_number_prints_the_text_in_force(shop: Shop) -> None:
+    _, out, err = shop.run("show", "orders")
     assert out == record("id", count=1, indent=2) + "\n"
     assert "in force, version 1" in err
-    _, out, err = run(shop, capsys, "show", "payments")
+    _, out, err = shop.run("show", "payments")
     assert out == record("id", name="Refund") + "\n"
     assert "no longer declared; the last was version 0" in err
 
 
-def test_show_quietly_prints_the_definition_alone(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(shop, capsys, "--quiet", "show", "orders@1") == (0, record("id", count=1) + "\n", "")
+def test_show_quietly_prints_the_definition_alone(shop: Shop) -> None:
+    assert shop.run("--quiet", "show", "orders@1") == (0, record("id", count=1) + "\n", "")
 
 
-def test_show_gives_other_programs_all_facts(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer(shop, capsys, "show", "orders@2") == {
+def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
+    assert shop.answer("show", "orders@2") == {
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         "version": 2,
@@ -279,10 +271,8 @@ def test_show_gives_other_programs_all_facts(shop: Scratch, capsys: pytest.Captu
     }
 
 
-def test_show_says_since_which_version_readers_cannot_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
+    scratch = other.scratch
     project = "version: 1\nroots: [topics]\n"
     scratch.commit(
         {"schemactl.yaml": project, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")}
@@ -297,7 +287,7 @@ def test_show_says_since_which_version_readers_cannot_read(
         scratch.commit({"topics/orders.avsc": text}, subject)
     scratch.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
     ids = {number: scratch.id(number + 1)[:9] for number in range(7)}
-    _, _, said = run(scratch, capsys, "show", "orders@1")
+    _, _, said = other.run("show", "orders@1")
     lines = [line for line in said.splitlines()[1:] if not line.startswith("    ")]
     assert lines == [
         "  reads versions 0-1, 3",
@@ -314,52 +304,45 @@ def test_show_says_since_which_version_readers_cannot_read(
         "TYPE_MISMATCH: Order.count: int is written, the new schema expects string, and Avro promotes neither to the other.",
     ]
     assert "    READER_FIELD_MISSING_DEFAULT_VALUE: " in said
-    told = answer(scratch, capsys, "show", "orders@6")
+    told = other.answer("show", "orders@6")
     assert (told["reads"], told["read_by"]) == ([6], [6])
     assert [(gap["versions"], gap["border"]) for gap in told["unreadable"]] == [([0, 1, 2, 3, 4, 5], 5)]
     assert told["unreadable"][0]["reasons"][0]["rule"] == "SCHEMA_TYPE_CHANGED"
     assert told["unreadable"][0]["commit"]["subject"] == "no id"
 
 
-def test_show_tells_the_first_reasons_and_how_many_more_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_show_tells_the_first_reasons_and_how_many_more_there_are(other: Shop) -> None:
+    scratch = other.scratch
     scratch.commit(
         {"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")}
     )
     scratch.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
-    scratch.flush()
-    _, _, said = run(scratch, capsys, "show", "orders@1")
+    _, _, said = other.run("show", "orders@1")
     assert said.count("    READER_FIELD_MISSING_DEFAULT_VALUE: ") == 21
     assert "    and 1,001 reasons more: `--format json` has them all\n  is read by version 1\n" in said
-    [gap] = answer(scratch, capsys, "show", "orders@1")["unreadable"]
+    [gap] = other.answer("show", "orders@1")["unreadable"]
     assert len(gap["reasons"]) == 1_021
 
 
-def test_show_of_a_type_without_definition_says_so(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(shop, capsys, "show", "doors")
+def test_show_of_a_type_without_definition_says_so(shop: Shop) -> None:
+    code, out, err = shop.run("show", "doors")
     assert (code, out) == (0, "")
     assert "BOOLEAN (the type alone, without a definition)" in err
 
 
-def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert refusal(shop, capsys, "show", "pings") == (
+def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(shop: Shop) -> None:
+    assert shop.refusal("show", "pings") == (
         1,
         "schemactl: persistent://shop/ops/pings has never had a schema\n",
     )
-    code, message = refusal(shop, capsys, "show", "orders@3")
+    code, message = shop.refusal("show", "orders@3")
     assert code == 64
     assert "has no version 3: the approved history knows 0 to 2" in message
-    assert "knows none" in refusal(shop, capsys, "show", "pings@0")[1]
+    assert "knows none" in shop.refusal("show", "pings@0")[1]
 
 
-def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = run(shop, capsys, "diff", "orders@1", "orders@2")
+def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -> None:
+    code, out, _ = shop.run("diff", "orders@1", "orders@2")
     lines = out.splitlines()
     assert code == 0
     assert lines[:4] == [
@@ -380,61 +363,52 @@ def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(
     assert lines[-1] == "orders@1 reads orders@2: yes."
 
 
-def test_diff_of_one_topic_shows_its_last_change_also_when_that_was_a_return(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = answer(shop, capsys, "diff", "orders")
+def test_diff_of_one_topic_shows_its_last_change_also_when_that_was_a_return(shop: Shop) -> None:
+    told = shop.answer("diff", "orders")
     assert (told["old"]["version"], told["new"]["version"]) == (2, 1)
     assert told["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
     assert [each["rule"] for each in told["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
     assert told["new_reads_old"] == []
 
 
-def test_diff_from_one_version_goes_to_the_definition_in_force(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = answer(shop, capsys, "diff", "orders@0")
+def test_diff_from_one_version_goes_to_the_definition_in_force(shop: Shop) -> None:
+    told = shop.answer("diff", "orders@0")
     assert (told["old"]["version"], told["new"]["version"]) == (0, 1)
     assert told["new"]["label"].endswith("in force")
 
 
-def test_diff_tells_layout_and_docs_from_fields(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(shop, capsys, "diff", "orders@1", "orders")
+def test_diff_tells_layout_and_docs_from_fields(shop: Shop) -> None:
+    _, out, _ = shop.run("diff", "orders@1", "orders")
     assert "The text is the same." in out
     assert "No field differs." in out
 
 
-def test_diff_of_two_types_says_that_nobody_reads_whom(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, _ = run(shop, capsys, "diff", "orders", "doors")
+def test_diff_of_two_types_says_that_nobody_reads_whom(shop: Shop) -> None:
+    _, out, _ = shop.run("diff", "orders", "doors")
     assert "persistent://shop/sales/orders -> persistent://shop/ops/doors" in out
     assert "  ~ type: AVRO -> BOOLEAN" in out
     assert out.count("SCHEMA_TYPE_CHANGED") == 2
 
 
-def test_diff_of_a_topic_with_one_version_asks_for_another_side(
-    shop: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, message = refusal(shop, capsys, "diff", "refunds")
+def test_diff_of_a_topic_with_one_version_asks_for_another_side(shop: Shop) -> None:
+    code, message = shop.refusal("diff", "refunds")
     assert code == 64
     assert "has fewer than two versions" in message
-    assert refusal(shop, capsys, "diff", "orders", "pings")[0] == 64
+    assert shop.refusal("diff", "orders", "pings")[0] == 64
 
 
-def test_colours_appear_only_when_asked_for(shop: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "\x1b[" not in run(shop, capsys, "diff", "orders")[1]
-    assert "\x1b[32m+" in run(shop, capsys, "--color", "always", "diff", "orders")[1]
+def test_colours_appear_only_when_asked_for(shop: Shop) -> None:
+    assert "\x1b[" not in shop.run("diff", "orders")[1]
+    assert "\x1b[32m+" in shop.run("--color", "always", "diff", "orders")[1]
 
 
-def test_long_definitions_are_compared_in_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    long = Scratch(tmp_path / "long")
+def test_long_definitions_are_compared_in_time(other: Shop) -> None:
+    long = other.scratch
     numbers: Any = {f"n{number}": number for number in range(6_000)}
     long.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
     long.commit({"topics/o.avsc": record("id", **numbers)})
     long.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
-    long.flush()
-    said = answer(long, capsys, "diff", "orders")
+    said = other.answer("diff", "orders")
     shown, *rest = said["text"][2:]
     assert shown.startswith("@@ -")
     removed = [line[1:].strip() for line in rest if line.startswith("-")]
