@@ -97,14 +97,17 @@ def test_a_history_without_the_versions_that_are_broken_is_not_believed(
     assert check().returncode == FINE
     stage(scratch, BREAK)
     scratch.git("commit", "-q", "-m", "break")
-    edit(kept(scratch), "DELETE FROM version; DELETE FROM topic_state;")
+    edit(kept(scratch), "DELETE FROM topic_state;")
     assert check(*arguments).returncode == BAD
 
 
 def test_a_history_that_somebody_else_derived_is_not_believed(scratch: Scratch, check: Check) -> None:
     assert check(state="somebody").returncode == FINE
     stage(scratch, BREAK)
-    edit(kept(scratch), "UPDATE schema SET name = 'shop/sales/other';")
+    edit(
+        kept(scratch),
+        "UPDATE name SET name = CAST('shop/sales/other' AS BLOB) WHERE name = CAST('shop/sales/orders' AS BLOB);",
+    )
     forged = kept(scratch).read_bytes()
     assert check(state="somebody").returncode == BAD
     kept(scratch).write_bytes(forged)
@@ -116,8 +119,8 @@ def test_a_database_with_programs_in_it_runs_none(scratch: Scratch, check: Check
     stage(scratch, BREAK)
     edit(
         kept(scratch),
-        "ALTER TABLE version RENAME TO hidden; CREATE VIEW version AS SELECT * FROM hidden WHERE 0;"
-        "CREATE TRIGGER gone INSTEAD OF INSERT ON version BEGIN DELETE FROM hidden; END;",
+        "ALTER TABLE topic_state RENAME TO hidden; CREATE VIEW topic_state AS SELECT * FROM hidden WHERE 0;"
+        "CREATE TRIGGER gone INSTEAD OF INSERT ON topic_state BEGIN DELETE FROM hidden; END;",
     )
     assert check().returncode == BAD
 
