@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ import pytest
 
 if TYPE_CHECKING:
     from estate import Estate
+
+    from schemactl.registry.embedded import EmbeddedRegistry
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +91,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         brokers.end()
+
+
+@pytest.fixture
+def registry() -> Iterator[EmbeddedRegistry]:
+    """An embedded registry in memory."""
+    from schemactl.registry.embedded import EmbeddedRegistry
+
+    with closing(EmbeddedRegistry(":memory:")) as opened:
+        yield opened
 
 
 @pytest.fixture

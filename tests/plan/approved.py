@@ -72,6 +72,11 @@ def catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:  # 
     return Catalog({space.name: space for space in spaces}, {one.name: one for one in topics})
 
 
+def orders(*infos: SchemaInfo, sales: Policies | None = Policies(), **more: Any) -> Catalog:  # noqa: B008  frozen
+    """The topic orders and its namespace."""
+    return catalog(topic(ORDERS, *infos, **more), sales=sales)
+
+
 def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
     """The plan that makes `registry` hold `target`."""
     state = observe(registry, scope_of(target))

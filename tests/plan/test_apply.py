@@ -22,6 +22,7 @@ from approved import (
     carry_out,
     catalog,
     held,
+    orders,
     plan_for,
     record,
     topic,
@@ -35,7 +36,7 @@ from schemactl.registry import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
 
 TARGET = catalog(topic(ORDERS, A, B, C), topic(REFUNDS, A, B), sales=Policies(S.FULL))
-REPLAYED = catalog(topic(ORDERS, A, record(ID, NEEDED), policies=Policies(S.FULL)))
+REPLAYED = orders(A, record(ID, NEEDED), policies=Policies(S.FULL))
 
 
 class Disturbed(EmbeddedRegistry):
@@ -55,12 +56,6 @@ class Disturbed(EmbeddedRegistry):
 
 
 Disturb = Callable[[int, Callable[["Disturbed"], object]], "Disturbed"]
-
-
-@pytest.fixture
-def registry() -> Iterator[EmbeddedRegistry]:
-    with closing(EmbeddedRegistry(":memory:")) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -105,7 +100,7 @@ def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) ->
 def test_a_plan_is_stale_once_the_registry_has_changed(
     registry: EmbeddedRegistry, meanwhile: Callable[[EmbeddedRegistry], object]
 ) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A)))
+    carry_out(registry, orders(A))
     plan = plan_for(registry, TARGET)
     meanwhile(registry)
     before = registry.read(plan.scope)
@@ -116,7 +111,7 @@ def test_a_plan_is_stale_once_the_registry_has_changed(
 
 
 def test_a_plan_is_stale_once_a_topic_was_relaxed_which_is_restored(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A)))
+    carry_out(registry, orders(A))
     plan = plan_for(registry, TARGET)
     before = registry.read(plan.scope)
     registry.relax(ORDERS)
@@ -161,9 +156,9 @@ def test_an_interrupt_is_a_failure_like_others(disturbed: Disturb) -> None:
 
 def test_an_interrupt_before_the_first_step_is_one(disturbed: Disturb) -> None:
     registry = disturbed(1, interrupt)
-    carry_out(registry, catalog(topic(ORDERS)))
+    carry_out(registry, orders())
     with pytest.raises(KeyboardInterrupt):
-        apply(plan_for(registry, catalog(topic(ORDERS, A))), registry)
+        apply(plan_for(registry, orders(A)), registry)
 
 
 @pytest.mark.parametrize("what", [fail, interrupt])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from approved import ORDERS, A, B, S, catalog, plan_for, topic
+from approved import A, B, S, orders, plan_for
 
 from schemactl.errors import SchemactlError
 from schemactl.model import Policies, SchemaInfo, SchemaType
@@ -19,14 +17,8 @@ from schemactl.registry.embedded import EmbeddedRegistry
 
 
 @pytest.fixture
-def registry() -> Iterator[EmbeddedRegistry]:
-    with closing(EmbeddedRegistry(":memory:")) as opened:
-        yield opened
-
-
-@pytest.fixture
 def plan(registry: EmbeddedRegistry) -> Plan:
-    return plan_for(registry, catalog(topic(ORDERS, A, B), sales=Policies(S.FULL)))
+    return plan_for(registry, orders(A, B, sales=Policies(S.FULL)))
 
 
 @pytest.fixture
@@ -89,7 +81,7 @@ def test_the_same_plan_makes_the_same_file(plan: Plan, path: Path, tmp_path: Pat
 
 def test_definitions_that_are_not_text_are_kept(registry: EmbeddedRegistry, tmp_path: Path) -> None:
     broken = SchemaInfo(SchemaType.STRING, b"\xff\x00")
-    odd = catalog(topic(ORDERS, SchemaInfo(SchemaType.STRING), schema=broken))
+    odd = orders(SchemaInfo(SchemaType.STRING), schema=broken)
     plan = plan_for(registry, odd)
     write(plan, tmp_path / "plan.json")
     assert read(tmp_path / "plan.json") == plan

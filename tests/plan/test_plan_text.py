@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from textwrap import dedent
 
-import pytest
-from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog, plan_for, record, topic
+from approved import (
+    ID,
+    NEEDED,
+    ORDERS,
+    REFUNDS,
+    A,
+    B,
+    C,
+    S,
+    carry_out,
+    catalog,
+    orders,
+    plan_for,
+    record,
+    topic,
+)
 
 from schemactl.apply import Result
 from schemactl.errors import RegistryError
@@ -18,12 +30,6 @@ from schemactl.report.plan_json import result_document
 from schemactl.report.plan_text import render, render_result
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
-
-
-@pytest.fixture
-def registry() -> Iterator[EmbeddedRegistry]:
-    with closing(EmbeddedRegistry(":memory:")) as opened:
-        yield opened
 
 
 def screen(text: str) -> str:
@@ -58,7 +64,7 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
 
 
 def test_a_release_in_between_is_told(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, catalog(topic(ORDERS, A)))
+    plan = plan_for(registry, orders(A))
     for version, told in (("4.1.2", "Pulsar 4.0 (it is 4.1.2)"), ("4.0.7", "Pulsar 4.0"), ("", "Pulsar 4.0")):
         said = render(replace(plan, origin=replace(plan.origin, version=version)))
         assert said.splitlines()[0].endswith(f"answers as of {told}")
@@ -112,7 +118,7 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
 
 
 def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, catalog(topic(ORDERS, A, record(ID, NEEDED))))
+    plan = plan_for(registry, orders(A, record(ID, NEEDED)))
     text = render(plan)
     assert "! persistent://shop/sales/orders\n  version 1 (222222222, 2026-01-02) would be rejected: " in text
     assert "needed" in text
@@ -124,7 +130,7 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
 
 
 def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, record(ID, NEEDED), policies=Policies(S.FULL)))
+    target = orders(A, record(ID, NEEDED), policies=Policies(S.FULL))
     assert dedent(
         """
         + topic persistent://shop/sales/orders
@@ -138,7 +144,7 @@ def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
 
 
 def test_an_empty_plan(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A))
+    target = orders(A)
     carry_out(registry, target)
     assert render(plan_for(registry, target)) == screen(
         """
@@ -157,7 +163,7 @@ def test_colours_are_all_that_colour_changes(registry: EmbeddedRegistry) -> None
 
 
 def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, catalog(topic(ORDERS, A, B), sales=Policies(S.FULL)))
+    plan = plan_for(registry, orders(A, B, sales=Policies(S.FULL)))
     assert (
         render_result(Result(plan, len(plan.steps)))
         == "Applied: 1 namespace, 1 topic, 2 versions registered."
@@ -175,7 +181,7 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
 
 
 def test_the_result_file_of_an_apply(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, catalog(topic(ORDERS, A), sales=Policies(S.FULL)))
+    plan = plan_for(registry, orders(A, sales=Policies(S.FULL)))
     told = result_document(Result(plan, 3, RegistryError("the connection was lost")))
     assert (told["outcome"], told["failure"]) == ("partly applied", "the connection was lost")
     assert [step["action"] for step in told["done"]] == [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -24,6 +22,7 @@ from approved import (
     catalog,
     commit,
     held,
+    orders,
     plan_for,
     record,
     topic,
@@ -60,11 +59,8 @@ from schemactl.plan import (
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.verdicts import Answer, Outcome
 
-
-@pytest.fixture
-def registry() -> Iterator[EmbeddedRegistry]:
-    with closing(EmbeddedRegistry(":memory:")) as opened:
-        yield opened
+OWN = record(ID, {"name": "own", "type": "string", "default": ""})
+"""What Git does not know."""
 
 
 def registered(plan: Plan) -> list[tuple[int, int | None]]:
@@ -95,15 +91,8 @@ def test_the_steps_are_in_the_order_a_registry_needs(registry: EmbeddedRegistry)
     assert (plan.notes, plan.refusals) == ((), ())
 
 
-def test_planning_changes_nothing(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, B))
-    assert plan_for(registry, target) == plan_for(registry, target)
-
-
 def test_after_apply_the_plan_is_empty_and_the_numbers_are_gits(registry: EmbeddedRegistry) -> None:
-    target = catalog(
-        topic(ORDERS, A, B, C, partitions=4, policies=Policies(S.FULL)), sales=Policies(S.BACKWARD)
-    )
+    target = orders(A, B, C, partitions=4, policies=Policies(S.FULL), sales=Policies(S.BACKWARD))
     carry_out(registry, target)
     again = plan_for(registry, target)
     assert (again.steps, again.notes, again.refusals) == ((), (), ())
@@ -111,22 +100,22 @@ def test_after_apply_the_plan_is_empty_and_the_numbers_are_gits(registry: Embedd
 
 
 def test_every_upload_is_stamped_with_its_commit(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, record(ID, owner="orders-team"))))
-    (version,) = registry.read(plan_for(registry, catalog(topic(ORDERS, A))).scope).topics[ORDERS].versions
+    carry_out(registry, orders(record(ID, owner="orders-team")))
+    (version,) = registry.read(plan_for(registry, orders(A)).scope).topics[ORDERS].versions
     assert version.info is not None
     assert version.info.properties == {"owner": "orders-team", COMMIT_PROPERTY: commit(0).id}
 
 
 def test_only_what_is_missing_is_registered(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A)))
-    assert plan_for(registry, catalog(topic(ORDERS, A, B, C))).steps == (
+    carry_out(registry, orders(A))
+    assert plan_for(registry, orders(A, B, C)).steps == (
         RegisterVersion(ORDERS, versions(A, B)[1], Answer(Outcome.OK, 1)),
         RegisterVersion(ORDERS, versions(A, B, C)[2], Answer(Outcome.OK, 2)),
     )
 
 
 def test_a_doc_at_the_tip_would_store_nothing(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, schema=A_WITH_DOC))
+    target = orders(A, schema=A_WITH_DOC)
     first, second = carry_out(registry, target), plan_for(registry, target)
     message = "would store nothing: only doc, aliases, enum default or properties differ from v0"
     assert noted(first) == noted(second) == [(PlanNoteKind.NOT_STORED, message)]
@@ -135,16 +124,13 @@ def test_a_doc_at_the_tip_would_store_nothing(registry: EmbeddedRegistry) -> Non
 
 
 def test_properties_of_a_primitive_would_store_nothing(registry: EmbeddedRegistry) -> None:
-    plain, latin = (
-        SchemaInfo(SchemaType.STRING),
-        SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"}),
-    )
-    plan = plan_for(registry, catalog(topic(ORDERS, plain, schema=latin)))
+    latin = SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"})
+    plan = plan_for(registry, orders(SchemaInfo(SchemaType.STRING), schema=latin))
     assert noted(plan) == [(PlanNoteKind.NOT_STORED, "would store nothing: only properties differ from v0")]
 
 
 def test_a_revert_at_the_tip_returns_the_old_version(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, B, C, schema=A))
+    target = orders(A, B, C, schema=A)
     first, second = carry_out(registry, target), plan_for(registry, target)
     message = "declares an old text: an upload returns v0, latest stays v2"
     assert noted(first) == noted(second) == [(PlanNoteKind.OLD_VERSION, message)]
@@ -153,30 +139,25 @@ def test_a_revert_at_the_tip_returns_the_old_version(registry: EmbeddedRegistry)
 
 def test_a_foreign_version_shifts_numbers_but_content_is_still_found(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
-    foreign = record(ID, {"name": "own", "type": "string", "default": ""})
-    registry.put_schema(ORDERS, foreign)
-    target = catalog(topic(ORDERS, A, B))
-    first = carry_out(registry, target)
+    registry.put_schema(ORDERS, OWN)
+    first, second = carry_out(registry, orders(A, B)), plan_for(registry, orders(A, B))
     assert registered(first) == [(0, 1), (1, 2)]
-    assert (
-        noted(first)
-        == noted(plan_for(registry, target))
-        == [
-            (PlanNoteKind.NUMBERS_DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
-            (PlanNoteKind.UNKNOWN_VERSION, "the registry holds v0, which Git does not know"),
-        ]
-    )
-    assert plan_for(registry, target).steps == ()
+    expected = [
+        (PlanNoteKind.NUMBERS_DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
+        (PlanNoteKind.UNKNOWN_VERSION, "the registry holds v0, which Git does not know"),
+    ]
+    assert noted(first) == noted(second) == expected
+    assert second.steps == ()
 
 
 def test_what_a_producer_registered_already_is_not_registered_again(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, A_WITH_DOC)
-    assert registered(plan_for(registry, catalog(topic(ORDERS, A, B)))) == [(1, 1)]
+    assert registered(plan_for(registry, orders(A, B))) == [(1, 1)]
 
 
 def test_after_a_tombstone_every_version_is_registered_anew(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, B))
+    target = orders(A, B)
     carry_out(registry, target)
     registry.delete_schema(ORDERS)
     assert registered(carry_out(registry, target)) == [(0, 3), (1, 4)]
@@ -187,7 +168,7 @@ def test_schemas_that_outlived_their_namespace_count(registry: EmbeddedRegistry)
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, A)
     registry.delete_namespace(SALES)
-    assert registered(carry_out(registry, catalog(topic(ORDERS, A, B)))) == [(1, 1)]
+    assert registered(carry_out(registry, orders(A, B))) == [(1, 1)]
 
 
 def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: EmbeddedRegistry) -> None:
@@ -195,11 +176,9 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     plan = plan_for(registry, target)
     (refusal,) = plan.refusals
     assert (refusal.name, refusal.number) == (ORDERS, 1)
-    assert refusal.answer is not None
-    assert refusal.answer.outcome is Outcome.INCOMPATIBLE
-    assert refusal.message.startswith(
-        f"version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
-    )
+    assert refusal.answer and refusal.answer.outcome is Outcome.INCOMPATIBLE
+    what = f"version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
+    assert refusal.message.startswith(what)
     assert "--relax-while-replaying" in refusal.fix
     assert registered(plan) == [(0, 0), (0, 0)]
     with pytest.raises(SchemactlError, match="would reject a part of this plan"):
@@ -209,14 +188,14 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
 
 def test_policies_are_set_before_versions_are_judged(registry: EmbeddedRegistry) -> None:
     forward = record(ID, NEEDED)
-    carry_out(registry, catalog(topic(ORDERS, A)))
-    assert plan_for(registry, catalog(topic(ORDERS, A, forward))).refusals
-    by_namespace = catalog(topic(ORDERS, A, forward), sales=Policies(S.FORWARD))
-    by_topic = catalog(topic(ORDERS, A, forward, policies=Policies(S.FORWARD)))
+    carry_out(registry, orders(A))
+    assert plan_for(registry, orders(A, forward)).refusals
+    by_namespace = orders(A, forward, sales=Policies(S.FORWARD))
+    by_topic = orders(A, forward, policies=Policies(S.FORWARD))
     for target in (by_namespace, by_topic):
         assert registered(plan_for(registry, target)) == [(1, 1)]
     registry.set_auto_update_strategy(SALES, S.FORWARD)
-    assert registered(plan_for(registry, catalog(topic(ORDERS, A, forward)))) == [(1, 1)]
+    assert registered(plan_for(registry, orders(A, forward))) == [(1, 1)]
 
 
 def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegistry) -> None:
@@ -233,19 +212,17 @@ def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegis
 
 
 def test_relaxing_does_not_help_against_an_invalid_definition(registry: EmbeddedRegistry) -> None:
-    (refusal,) = plan_for(
-        registry, catalog(topic(ORDERS, SchemaInfo(SchemaType.AVRO, b"{"))), relax=True
-    ).refusals
+    (refusal,) = plan_for(registry, orders(SchemaInfo(SchemaType.AVRO, b"{")), relax=True).refusals
     assert "invalid" in refusal.message
     assert "--relax" not in refusal.fix
 
 
 def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, policies=Policies(S.FULL)))
+    target = orders(A, policies=Policies(S.FULL))
     carry_out(registry, target)
     registry.relax(ORDERS)
     assert plan_for(registry, target).steps == (RestoreStrategy(ORDERS, S.FULL),)
-    stricter = catalog(topic(ORDERS, A, policies=Policies(S.FULL_TRANSITIVE)))
+    stricter = orders(A, policies=Policies(S.FULL_TRANSITIVE))
     assert carry_out(registry, stricter).steps == (
         RestoreStrategy(ORDERS, S.FULL),
         SetPolicies(ORDERS, Policies(S.FULL), Policies(S.FULL_TRANSITIVE)),
@@ -254,8 +231,8 @@ def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> N
 
 
 def test_a_deletion_is_shown_and_skipped(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A, B)))
-    deleted = catalog(topic(ORDERS, A, B, schema=None, deleted=True))
+    carry_out(registry, orders(A, B))
+    deleted = orders(A, B, schema=None, deleted=True)
     plan = plan_for(registry, deleted)
     message = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
     assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.DELETION_SKIPPED, message)])
@@ -278,8 +255,8 @@ def test_a_permitted_deletion_takes_the_schema_and_leaves_the_topic(
 
 
 def test_a_schema_no_longer_declared_is_a_deletion_too(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A)))
-    without = catalog(topic(ORDERS, A, schema=None))
+    carry_out(registry, orders(A))
+    without = orders(A, schema=None)
     assert [kind for kind, _ in noted(plan_for(registry, without))] == [PlanNoteKind.DELETION_SKIPPED]
     assert carry_out(registry, without, delete=frozenset({ORDERS})).steps == (
         DeleteSchema(ORDERS, (0,), force=False),
@@ -289,16 +266,16 @@ def test_a_schema_no_longer_declared_is_a_deletion_too(registry: EmbeddedRegistr
 def test_what_git_never_declared_is_left_alone(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
     registry.put_schema(REFUNDS, A)
-    plan = plan_for(registry, catalog(topic(ORDERS, A)))
+    plan = plan_for(registry, orders(A))
     assert REFUNDS not in plan.scope.topics
     with pytest.raises(UsageError, match="never declared"):
-        plan_for(registry, catalog(topic(ORDERS, A)), delete=frozenset({REFUNDS}))
+        plan_for(registry, orders(A), delete=frozenset({REFUNDS}))
 
 
 def test_a_schema_on_a_topic_declared_without_one_is_left_alone(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS)))
+    carry_out(registry, orders())
     registry.put_schema(ORDERS, A)
-    plan = plan_for(registry, catalog(topic(ORDERS)), delete=frozenset({ORDERS}))
+    plan = plan_for(registry, orders(), delete=frozenset({ORDERS}))
     message = "the registry holds v0, but Git declares no schema for this topic"
     assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.UNKNOWN_VERSION, message)])
 
@@ -312,25 +289,25 @@ def test_a_deletion_spares_the_twin_of_the_other_domain(registry: EmbeddedRegist
 
 
 def test_a_draft_is_not_applied(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, lifecycle="draft"), sales=None)
+    target = orders(A, lifecycle="draft", sales=None)
     plan = plan_for(registry, target)
     assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")])
 
 
 def test_what_becomes_a_draft_again_is_left_alone(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A)))
-    plan = plan_for(registry, catalog(topic(ORDERS, A, B, lifecycle="draft")))
+    carry_out(registry, orders(A))
+    plan = plan_for(registry, orders(A, B, lifecycle="draft"))
     assert (plan.steps, [kind for kind, _ in noted(plan)]) == ((), [PlanNoteKind.DRAFT])
 
 
 def test_a_namespace_that_no_file_declares_is_created_for_its_topics(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A), sales=None)
+    target = orders(A, sales=None)
     assert carry_out(registry, target).steps[0] == CreateNamespace(SALES)
     assert plan_for(registry, target).steps == ()
 
 
 def test_a_deleted_topic_needs_no_namespace(registry: EmbeddedRegistry) -> None:
-    assert plan_for(registry, catalog(topic(ORDERS, A, schema=None, deleted=True), sales=None)).steps == ()
+    assert plan_for(registry, orders(A, schema=None, deleted=True, sales=None)).steps == ()
 
 
 def test_a_version_the_registry_cannot_tell_apart_is_told(registry: EmbeddedRegistry) -> None:
@@ -338,7 +315,7 @@ def test_a_version_the_registry_cannot_tell_apart_is_told(registry: EmbeddedRegi
         properties = {"key.schema.type": "STRING", "value.schema.type": "INT64", "kv.encoding.type": encoding}
         return SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), properties)
 
-    target = catalog(topic(ORDERS, pair("INLINE"), pair("SEPARATED")))
+    target = orders(pair("INLINE"), pair("SEPARATED"))
     plan = carry_out(registry, target)
     message = "Git's v1 would store nothing: the registry takes it for its v0"
     assert (PlanNoteKind.INDISTINGUISHABLE, message) in noted(plan)
@@ -347,25 +324,23 @@ def test_a_version_the_registry_cannot_tell_apart_is_told(registry: EmbeddedRegi
 
 
 def test_partitions_grow(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A, partitions=4)))
-    assert carry_out(registry, catalog(topic(ORDERS, A, partitions=6))).steps == (
-        GrowPartitions(ORDERS, 4, 6),
-    )
-    assert plan_for(registry, catalog(topic(ORDERS, A))).steps == ()
+    carry_out(registry, orders(A, partitions=4))
+    assert carry_out(registry, orders(A, partitions=6)).steps == (GrowPartitions(ORDERS, 4, 6),)
+    assert plan_for(registry, orders(A)).steps == ()
 
 
 @pytest.mark.parametrize(("before", "said"), [(6, "has 6 partitions"), (None, "is not partitioned")])
 def test_partitions_that_cannot_be_had_are_refused(
     registry: EmbeddedRegistry, before: int | None, said: str
 ) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A, partitions=before)))
-    (refusal,) = plan_for(registry, catalog(topic(ORDERS, A, partitions=4))).refusals
+    carry_out(registry, orders(A, partitions=before))
+    (refusal,) = plan_for(registry, orders(A, partitions=4)).refusals
     assert refusal.message.startswith(f"the topic {said}, and Git asks for 4")
 
 
 def test_a_stamped_version_that_git_no_longer_explains_is_refused(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A, B)))
-    plan = plan_for(registry, catalog(topic(ORDERS, A, C)))
+    carry_out(registry, orders(A, B))
+    plan = plan_for(registry, orders(A, C))
     (refusal,) = plan.refusals
     assert f"v1 was uploaded from commit {commit(1).short}" in refusal.message
     assert "git fetch" in refusal.fix
@@ -380,7 +355,7 @@ def test_both_domains_are_planned_as_one_list(registry: EmbeddedRegistry) -> Non
 
 def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> None:
     prod = NamespaceName("shop-prod", "sales")
-    target = renamed(catalog(topic(ORDERS, A), sales=Policies(S.FULL)), {SALES: prod})
+    target = renamed(orders(A, sales=Policies(S.FULL)), {SALES: prod})
     there = TopicName("shop-prod", "sales", "orders")
     assert renamed_topic(ORDERS, {SALES: prod}) == there
     assert target == Catalog({prod: Namespace(prod, Policies(S.FULL))}, {there: topic(there, A)})
@@ -412,7 +387,7 @@ def test_notes_of_compatible_reordering(registry: EmbeddedRegistry) -> None:
     """A version that arrives after a newer one becomes the registry's latest, and the plan says so."""
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, B)
-    target = catalog(topic(ORDERS, A, record(ID, NOTE)))
+    target = orders(A, record(ID, NOTE))
     plan = carry_out(registry, target)
     assert registered(plan) == [(0, 1)]
     assert (PlanNoteKind.OLD_VERSION, "declares an old text: an upload returns v0, latest stays v1") in noted(
