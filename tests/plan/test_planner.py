@@ -176,7 +176,8 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     plan = plan_for(registry, target)
     (refusal,) = plan.refusals
     assert (refusal.name, refusal.number) == (ORDERS, 1)
-    assert refusal.answer and refusal.answer.outcome is Outcome.INCOMPATIBLE
+    assert refusal.answer
+    assert refusal.answer.outcome is Outcome.INCOMPATIBLE
     what = f"version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
     assert refusal.message.startswith(what)
     assert "--relax-while-replaying" in refusal.fix
